@@ -26,8 +26,8 @@ if TYPE_CHECKING:  # The names of `public_names.py`, for type checkers.
     from keras_bert.export.serving_function import ServingFunction as ServingFunction
     from keras_bert.export.serving_function import serving_function as serving_function
     from keras_bert.export.signature import Signature as Signature
-    from keras_bert.inference.fill_mask import Filling as Filling
-    from keras_bert.inference.generation import Continuation as Continuation
+    from keras_bert.inference.language_models import Continuation as Continuation
+    from keras_bert.inference.language_models import Filling as Filling
     from keras_bert.inference.loading import LoadedModel as LoadedModel
     from keras_bert.inference.loading import load as load
     from keras_bert.inference.preprocessing import Preprocessor as Preprocessor
@@ -35,19 +35,19 @@ if TYPE_CHECKING:  # The names of `public_names.py`, for type checkers.
     from keras_bert.inference.text_embedding import PooledEncoder as PooledEncoder
     from keras_bert.inference.text_embedding import TextEmbedder as TextEmbedder
     from keras_bert.inference.texts import encoder_inputs as encoder_inputs
-    from keras_bert.layers.classification_head import ClassificationHead as ClassificationHead
     from keras_bert.layers.embeddings import BertEmbeddings as BertEmbeddings
     from keras_bert.layers.encoder_block import EncoderBlock as EncoderBlock
     from keras_bert.layers.encoder_block import SelfAttention as SelfAttention
-    from keras_bert.layers.pooler import Pooler as Pooler
-    from keras_bert.layers.pretraining_heads import MaskedLMHead as MaskedLMHead
-    from keras_bert.layers.pretraining_heads import NextSentenceHead as NextSentenceHead
-    from keras_bert.models.albert.config import AlbertConfig as AlbertConfig
+    from keras_bert.layers.heads import ClassificationHead as ClassificationHead
+    from keras_bert.layers.heads import MaskedLMHead as MaskedLMHead
+    from keras_bert.layers.heads import NextSentenceHead as NextSentenceHead
+    from keras_bert.layers.heads import Pooler as Pooler
     from keras_bert.models.albert.encoder import AlbertEncoder as AlbertEncoder
+    from keras_bert.models.albert.kind import AlbertConfig as AlbertConfig
     from keras_bert.models.bert.config import BertConfig as BertConfig
     from keras_bert.models.bert.encoder import BertEncoder as BertEncoder
-    from keras_bert.models.elmo.config import ElmoConfig as ElmoConfig
     from keras_bert.models.elmo.encoder import ElmoEncoder as ElmoEncoder
+    from keras_bert.models.elmo.kind import ElmoConfig as ElmoConfig
     from keras_bert.models.encoder_with_heads import EncoderWithHeads as EncoderWithHeads
     from keras_bert.models.kind import GoogleFiles as GoogleFiles
     from keras_bert.models.kind import ModelKind as ModelKind

@@ -23,7 +23,7 @@ Where a machine is never idle, `--clock cpu --threads 1` counts processor second
 left out: rougher, since the others use up caches and memory bandwidth, but not a measure of who waited longest. (More
 threads than one would not do: those of torch that wait for each other are busy doing so.)
 
-The share of peak is `keras_bert.models.flops.training_flops` (masked positions only, for all alike) a second over the
+The share of peak is `keras_bert.models.sizes.training_flops` (masked positions only, for all alike) a second over the
 best rate of a float32 product of 3072 x 3072 by any framework in the same round.
 """
 
@@ -39,7 +39,7 @@ from training_contestants import BUILDERS, PACKAGES, make_batch
 
 from keras_bert.config.recipes import find_config
 from keras_bert.models.bert.config import BertConfig
-from keras_bert.models.flops import training_flops
+from keras_bert.models.sizes import training_flops
 
 BASELINE = "transformers-gathered"
 BY_DEFAULT = [name for name in BUILDERS if not name.startswith("ours-")]

@@ -15,15 +15,15 @@ import numpy.typing as npt
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
-from keras_bert.text.character_table import (
+from keras_bert.text.characters import (
     ALBERT_FILE,
     CODE_POINTS,
-    IDEOGRAPH_RANGES,
     PAGE_SIZE,
     SETTINGS,
     CharacterTable,
     albert_prefix,
 )
+from keras_bert.text.marks import IDEOGRAPH_RANGES
 from keras_bert.text.standalone_tokenizer import (
     BOUNDARY_MARK,
     CASE_IGNORABLE,

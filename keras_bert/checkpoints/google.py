@@ -154,7 +154,7 @@ def checkpoint_files(names: Collection[str], folder: str) -> list[str]:
 
 def _open(prefix: str, shown: str) -> "tf.train.CheckpointReader":
     import_tensorflow()
-    import tensorflow as tf
+    import tensorflow as tf  # Takes seconds.
 
     try:
         return tf.compat.v1.train.NewCheckpointReader(prefix)

@@ -13,7 +13,7 @@ from keras_bert.core import files
 from keras_bert.core.errors import UserError
 from keras_bert.core.files import StrPath
 from keras_bert.models.kind import google_configs
-from keras_bert.text.tokenizer_json import TOKENIZER_FILES
+from keras_bert.text.tokenizer_files import TOKENIZER_FILES
 from keras_bert.text.vocabulary import Vocabulary, vocabulary_kinds
 
 PREFIX = "hf:"

@@ -12,12 +12,15 @@ import shutil
 import sys
 from collections.abc import Iterator
 from types import ModuleType
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from keras_bert.core import files
 from keras_bert.core.errors import UserError
 from keras_bert.core.imports import import_extra
 from keras_bert.core.terminal_bar import Bar
+
+if TYPE_CHECKING:
+    from huggingface_hub.hf_api import RepoSibling
 
 # Statuses that say nothing about a repository: the hub is down, or it limits the rate of requests.
 _NO_ANSWER = (408, 429, *range(500, 600))
@@ -53,7 +56,7 @@ class HubRepository:
             self._library.utils.validate_repo_id(repository)
         except self._library.errors.HFValidationError as error:
             raise UserError(f"{asked}: is not a name of the hub. {' '.join(str(error).split())}") from None
-        self._metadata: dict[str, Any] = {}  # `huggingface_hub.RepoSibling` by file name.
+        self._metadata: dict[str, RepoSibling] = {}  # By file name.
         self._commit = ""
         self._unreachable: str | None = None
         self.notes = []
@@ -113,7 +116,7 @@ class HubRepository:
             return cached
         metadata = self._metadata.get(file)
         if is_new:
-            self._require_space(file, getattr(metadata, "size", None))
+            self._require_space(file, metadata.size if metadata else None)
         try:
             download = self._library.hf_hub_download
             own = shown and "tqdm_class" in inspect.signature(download).parameters  # Not before version 1.
@@ -145,13 +148,13 @@ class HubRepository:
             "set HF_HOME to a folder on another disk."
         )
 
-    def _check(self, path: str, metadata: Any) -> None:
+    def _check(self, path: str, metadata: "RepoSibling | None") -> None:
         """Removes a file whose hash differs from the one on the hub, and raises `UserError`.
 
         The library compares only sizes.
         """
-        listed = getattr(metadata, "lfs", None)
-        expected = listed.sha256 if listed else getattr(metadata, "blob_id", None)
+        listed = metadata.lfs if metadata else None
+        expected = listed.sha256 if listed else metadata.blob_id if metadata else None
         if not expected:
             return
         received = files.sha256(path) if listed else _git_hash(path)

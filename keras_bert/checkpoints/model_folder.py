@@ -31,8 +31,7 @@ from keras_bert.models.tensor_names import (
 )
 from keras_bert.tasks.head import Head
 from keras_bert.tasks.kind import TaskKind, kind_of_fields, task_kinds
-from keras_bert.text.tokenizer_json import TOKENIZER_CONFIG
-from keras_bert.text.tokenizer_settings import TokenizerSettings
+from keras_bert.text.tokenizer_files import TOKENIZER_CONFIG, TokenizerSettings
 from keras_bert.text.vocabulary import (
     Vocabulary,
     first_capital,

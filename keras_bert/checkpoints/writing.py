@@ -23,8 +23,7 @@ from keras_bert.models.tensor_names import TensorName, model_variables, parts
 from keras_bert.tasks.head import Head
 from keras_bert.tasks.kind import TaskKind, kind_of_head, own_architecture, task_kinds
 from keras_bert.text.standalone_tokenizer import MAX_CHARACTERS_PER_WORD
-from keras_bert.text.tokenizer_json import TOKENIZER_CONFIG
-from keras_bert.text.tokenizer_settings import TokenizerSettings
+from keras_bert.text.tokenizer_files import TOKENIZER_CONFIG, TokenizerSettings
 from keras_bert.text.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -89,7 +88,8 @@ def _config(
     if own_architecture(other_fields):
         architecture = "BertModel"
     if kind and not kind.head.outputs and "id2label" not in kept:
-        kept["num_labels"] = _num_outputs(tensors, present[kind.part])  # transformers would assume 2.
+        # transformers would assume 2.
+        kept["num_labels"] = next(value.shape[-1] for name, value in tensors.items() if name in present[kind.part])
     return {
         "architectures": [model_kind.class_name(architecture)],
         "model_type": model_kind.model_type,
@@ -110,10 +110,6 @@ def _kind(present: Collection[str], config: BertConfig, named: Collection[str]) 
     of_pretraining = kind_of_config(config).parts(config)
     others = (kind for kind in kinds if kind.part not in of_pretraining)
     return next((kind for kind in kinds if kind.head.architecture in named), next(others, None))
-
-
-def _num_outputs(tensors: Mapping[TensorName, np.ndarray], head: Collection[TensorName]) -> int:
-    return next(value.shape[-1] for name, value in tensors.items() if name in head)
 
 
 def write_model_folder(
@@ -177,7 +173,6 @@ def convert_folder(folder: ModelFolder, to: str, path: files.StrPath, vocabulary
 
     Args:
         to: one of `FORMATS`.
-        vocabulary: that of `folder`.
 
     Returns: the names of the tensors that were left out as no part of the model: unknown ones, and other tasks' heads.
 

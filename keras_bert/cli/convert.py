@@ -11,7 +11,7 @@ from keras_bert.cli.options import casing_option, folder_to_write
 from keras_bert.core.errors import UserError
 from keras_bert.core.files import list_folder
 from keras_bert.core.program import PROGRAM
-from keras_bert.text.tokenizer_settings import TokenizerSettings
+from keras_bert.text.tokenizer_files import TokenizerSettings
 from keras_bert.text.vocabulary import Vocabulary
 
 _log = logging.getLogger(__name__)

@@ -110,12 +110,12 @@ def vocab(
     lower_case = lower_case is not False
     import_tensorflow(context.find_root().params["debug"])
     if base is not None and extend is not None:
-        from keras_bert.text.vocabulary_extension import extend_from_counts, free_rows
+        from keras_bert.text.vocabulary_learning import extend_from_counts, free_rows
 
         free_rows(base, extend)  # Told before the texts are read.
     vocabulary: Vocabulary
     if kind == SENTENCEPIECE:
-        from keras_bert.text.sentencepiece_learning import learn_sentencepiece
+        from keras_bert.text.vocabulary_learning import learn_sentencepiece
 
         assert size is not None
         vocabulary = learn_sentencepiece(
@@ -164,7 +164,7 @@ def _check_sentencepiece(extend: str | None, unused: int, runner: str | None, ou
         )
     if not output.endswith(".model"):
         raise UserError(f"--output: needs a name that ends in .model for a SentencePiece model. Received: {output}.")
-    from keras_bert.text.sentencepiece_learning import require_sentencepiece
+    from keras_bert.text.sentencepiece_vocabulary import require_sentencepiece
 
     require_sentencepiece()
 

@@ -14,14 +14,14 @@ from keras_bert.core import files
 from keras_bert.core.errors import UserError
 from keras_bert.core.imports import import_extra
 from keras_bert.core.whole_files import atomic_write, whole_folder, write_json
-from keras_bert.export.language_models import encoder_signatures, masked_lm_at_positions, next_token_signatures
 from keras_bert.export.network import Network
+from keras_bert.export.serving_function import masked_lm_at_positions, model_signatures
 from keras_bert.export.signature import Signature, TextInputs
 from keras_bert.inference.loading import LoadedModel
-from keras_bert.models.bert.config import MASKED, NEXT
+from keras_bert.models.bert.config import MASKED
 from keras_bert.tasks.kind import kind_of_head
 from keras_bert.text import standalone_tokenizer
-from keras_bert.text.tokenizer_json import TOKENIZER_CONFIG
+from keras_bert.text.tokenizer_files import TOKENIZER_CONFIG
 from keras_bert.text.vocabulary import Vocabulary
 
 NONE, FLOAT16, INT8 = QUANTIZATIONS = ("none", "float16", "int8")
@@ -34,7 +34,6 @@ def edge_signature(
     """The signature `tokens` of a model, without its outputs of strings; of a masked LM, `masked_lm_at_positions`.
 
     Args:
-        bert: the result of `keras_bert.load`.
         quantization: how weights are stored, one of `QUANTIZATIONS`. Only INT8 changes the graph, for embeddings; the
             converter does the rest.
         top_k: the number of pieces for each [MASK], or to follow a text.
@@ -45,22 +44,15 @@ def edge_signature(
     """
     inputs = EdgeInputs(bert.config, bert.tokenizer, bert.folder.reading)
     network = EdgeNetwork(bert.model, quantization)
-    head = None if encoder_only else bert.head
-    predicts = None if encoder_only else bert.predicts
-    if head:
-        kind = kind_of_head(head)
-        if kind.not_in_litert:
-            raise UserError(
-                f"{bert.path}: --format litert needs {kind.not_in_litert}. Received: a {head.architecture}. Export a "
-                "SavedModel, or the --encoder."
-            )
-        signature = kind.signatures(bert, inputs, network, 1)[TOKENS]
-    elif predicts == MASKED:
+    if bert.head and not encoder_only and (needed := kind_of_head(bert.head).not_in_litert):
+        raise UserError(
+            f"{bert.path}: --format litert needs {needed}. Received: a {bert.head.architecture}. Export a SavedModel, "
+            "or the --encoder."
+        )
+    if bert.predicts == MASKED and not encoder_only:
         signature = masked_lm_at_positions(inputs, network, top_k)
-    elif predicts == NEXT:
-        signature = next_token_signatures(inputs, network, top_k)[TOKENS]
     else:
-        signature = encoder_signatures(inputs, network)[TOKENS]
+        signature = model_signatures(bert, inputs, network, top_k, 1, encoder_only)[TOKENS]
     return Signature(lambda *tokens: _without_strings(signature.function(*tokens)), signature.inputs)
 
 
@@ -161,9 +153,6 @@ def edge_card(bert: LoadedModel, signature: Signature, quantization: str, size: 
     """The text of README.md.
 
     Args:
-        bert: the model.
-        signature: what was exported.
-        quantization: how weights are stored.
         size: the size of model.tflite in bytes.
         labels: the labels in the order of the logits; empty if there are none.
     """
@@ -304,7 +293,6 @@ class LiteRTModel:
 
     Args:
         folder: what `export --format litert` wrote, on a local disk.
-        threads: the number of threads.
 
     Raises:
         UserError: there is no such export, or the package ai-edge-litert is not installed.

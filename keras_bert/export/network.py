@@ -13,6 +13,7 @@ from keras_bert.layers.embeddings import BertEmbeddings
 from keras_bert.layers.encoder_block import SelfAttention
 from keras_bert.models.bert.encoder import PADDING_BIAS, BertEncoder, last_state
 from keras_bert.models.kind import kind_of_config
+from keras_bert.models.tensor_names import encoder_of
 
 
 def encode(
@@ -28,7 +29,6 @@ def encode(
     which Keras multiplies [batch, seq, hidden], which take most of the time of one short text.
 
     Args:
-        encoder: the encoder.
         inputs: its inputs, each [batch, seq] int32; seq is at least 1.
         keeps_padding: computes padding too, for XLA and LiteRT, which need shapes that do not depend on values.
         look_up: gets rows of an embedding table, such as one that is stored in fewer bits.
@@ -174,7 +174,7 @@ class Network:
         keeps_padding: bool = False,
         look_up: Callable[[tf.Variable, tf.Tensor], tf.Tensor] = tf.gather,
     ) -> dict[str, tf.Tensor]:
-        return self.run(lambda model: encode(getattr(model, "encoder", model), inputs, keeps_padding, look_up))
+        return self.run(lambda model: encode(encoder_of(model), inputs, keeps_padding, look_up))
 
     def _encode_compiled(self, inputs: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
         seq = tf.shape(inputs["input_mask"])[1]

@@ -42,13 +42,10 @@ class TextInputs:
     """Converts texts, pairs of texts and tokens into the encoder's inputs, whatever bytes or values a client sends.
 
     Args:
-        config: the model's architecture.
-        tokenizer: its tokenizer.
         reading: its maximum length, and how longer texts are handled.
 
     Attributes:
         vocabulary: the vocabulary of the tokenizer.
-        lengths: the lengths that batches are padded to.
     """
 
     def __init__(self, config: BertConfig, tokenizer: Tokenizer, reading: ReadingConfig) -> None:

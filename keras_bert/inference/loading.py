@@ -17,16 +17,15 @@ from keras_bert.config.reading import FIELD, TRUNCATE, WINDOWS
 from keras_bert.core.errors import UserError
 from keras_bert.core.files import StrPath
 from keras_bert.core.program import PROGRAM
-from keras_bert.inference.fill_mask import Filling, fill_masks
-from keras_bert.inference.generation import Continuation, TextGenerator
+from keras_bert.inference.language_models import Continuation, Filling, TextGenerator, fill_masks
 from keras_bert.inference.preprocessing import Preprocessor
 from keras_bert.inference.text_embedding import BATCH_TOKENS, TextEmbedder
 from keras_bert.inference.texts import text_list
-from keras_bert.layers.initializers import normal_replaced_by
+from keras_bert.layers.tensors import normal_replaced_by
 from keras_bert.models.bert.config import BertConfig
 from keras_bert.models.bert.encoder import BertEncoder
 from keras_bert.models.pretraining import BertForPreTraining
-from keras_bert.models.tensor_names import MASKED_LM_HEAD
+from keras_bert.models.tensor_names import MASKED_LM_HEAD, encoder_of
 from keras_bert.tasks.kind import kind_of_head, kind_of_task, task_names
 from keras_bert.text.tokenizers import Tokenizer, make_tokenizer
 
@@ -70,13 +69,13 @@ class LoadedModel:
 
     @property
     def predicts(self) -> str | None:
-        """What its head for tokens predicts, one of `config.bert.TOKENS`; None without one."""
+        """What its head for tokens predicts, one of `models.bert.config.TOKENS`; None without one."""
         return self.config.predicts if isinstance(self.model, BertForPreTraining) else None
 
     @property
     def encoder(self) -> BertEncoder:
         """The encoder, shared with `model`."""
-        return getattr(self.model, "encoder", self.model)
+        return encoder_of(self.model)
 
     def encode(self, texts: Sequence[str], pooling: str = "mean") -> np.ndarray | list[np.ndarray]:
         """Embeds texts. Before fine-tuning, `cls` is of little use.
@@ -153,7 +152,6 @@ class LoadedModel:
 
         Args:
             texts: texts with at least one [MASK] each.
-            top_k: the number of candidates for each [MASK].
 
         Raises:
             UserError: the folder has no masked LM head, or a text has no [MASK] or is too long.

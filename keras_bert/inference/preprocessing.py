@@ -14,7 +14,7 @@ from keras_bert.config.reading import LONG, TRUNCATE, WINDOWS
 from keras_bert.core import settings, whole_files
 from keras_bert.inputs.rows import PieceSpans, padded_rows
 from keras_bert.inputs.windows import fit_rows
-from keras_bert.text.tokenizer_settings import TokenizerSettings
+from keras_bert.text.tokenizer_files import TokenizerSettings
 from keras_bert.text.tokenizers import Tokenizer, make_tokenizer
 from keras_bert.text.vocabulary import Vocabulary, find_vocabulary
 

@@ -30,7 +30,6 @@ class PooledEncoder(keras.Model):
     - `tokens`: the last layer, not pooled.
 
     Args:
-        encoder: the encoder.
         pooling: one of the above.
 
     Call arguments: `inputs`, the encoder's inputs.
@@ -94,8 +93,6 @@ class TextEmbedder:
     """Embeds lists of texts. For files of any size, use the command `embed`.
 
     Args:
-        encoder: the encoder.
-        tokenizer: its tokenizer.
         pooling: see `PooledEncoder`.
         max_length: the maximum number of tokens per text, [CLS] and [SEP] included; longer texts are truncated. By
             default, and at most, the encoder's maximum length.
@@ -104,7 +101,6 @@ class TextEmbedder:
             `InputConfig`.
 
     Attributes:
-        max_length: as given.
         after_batch: called after each batch with the share of the call's texts that is done, 0 to 1.
 
     Raises:

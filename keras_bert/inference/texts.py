@@ -1,4 +1,4 @@
-"""Texts as given in Python: which strings they are, and what is refused."""
+"""What a model takes and returns in Python: texts, the rows made of them, and outputs that are finite."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, TypeAlias
@@ -7,6 +7,7 @@ import numpy as np
 import tensorflow as tf
 from numpy.typing import ArrayLike
 
+from keras_bert.core.errors import UserError
 from keras_bert.inputs.rows import PieceSpans, padded_rows
 from keras_bert.text.vocabulary import Vocabulary
 
@@ -59,7 +60,6 @@ def encoder_inputs(rows: Sequence[ArrayLike] | tf.RaggedTensor, vocabulary: Voca
 
     Args:
         rows: the ids of each row, without special tokens.
-        vocabulary: the vocabulary of the pieces.
 
     Returns: the encoder's inputs, arrays [batch, seq] int32; seq is the length of the longest row. In a graph, such as
         that of `tf.data.Dataset.map`, where rows are a RaggedTensor, they are tensors.
@@ -74,3 +74,18 @@ def encoder_inputs(rows: Sequence[ArrayLike] | tf.RaggedTensor, vocabulary: Voca
         columns = (values, np.cumsum(lengths, dtype=np.int32) - lengths, lengths)
         inputs = padded_rows([PieceSpans(*map(tf.constant, columns))], vocabulary)
     return {name: column.numpy() for name, column in inputs.items()}
+
+
+def require_numbers(outputs: Sequence[np.ndarray] | np.ndarray, what: str = "examples") -> None:
+    """Raises `UserError` unless all outputs are finite.
+
+    Args:
+        outputs: an array for each example.
+        what: what the message calls the examples.
+    """
+    broken = sum(not np.isfinite(output).all() for output in outputs)
+    if broken:
+        raise UserError(
+            f"The model's outputs: needs finite numbers. Received: {broken} of {len(outputs)} {what} with others. "
+            "Was it trained with too high a learning rate?"
+        )

@@ -103,7 +103,6 @@ def flat_rows(segments: Sequence[PieceSpans], vocabulary: Vocabulary) -> FlatRow
 
     Args:
         segments: the first and, for pairs, the second texts, truncated.
-        vocabulary: the vocabulary of the pieces.
     """
     lengths = _row_lengths(segments, vocabulary)
     row = tf.repeat(tf.range(tf.size(lengths)), lengths)
@@ -119,7 +118,6 @@ def padded_rows(
 
     Args:
         segments: those of `flat_rows`; with their special tokens they fit into the last of `lengths`.
-        vocabulary: the vocabulary of the pieces.
         lengths: see `padded_length`; None pads to the longest row.
     """
     totals = _row_lengths(segments, vocabulary)
@@ -156,7 +154,6 @@ def _ids(
 
     Args:
         segments: see `flat_rows`.
-        vocabulary: the vocabulary of the pieces.
         positions: int32, any shape.
         spread: function (`[batch]`) -> the value of each position's row, broadcastable to `positions`.
     """

@@ -6,7 +6,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from keras_bert.layers.tensors import Tensor
+from keras_bert.layers.tensors import PlainLayer, Tensor
 
 _NUM_LAYERS = 2
 
@@ -47,12 +47,8 @@ def run_lstms(
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
-class BiLstm(keras.layers.Layer):
+class BiLstm(PlainLayer):
     """A two-layer BiLSTM on top of an encoder, between it and a head.
-
-    Args:
-        hidden_size: the size of the encoder's states.
-        lstm_size: the number of units in each direction.
 
     Call arguments: `states` [batch, seq, hidden], `is_token` [batch, seq] bool.
     Returns: (states [batch, seq, 2 * lstm_size]; for the whole sequence [batch, 2 * lstm_size], what each direction has
@@ -74,6 +70,3 @@ class BiLstm(keras.layers.Layer):
         is_last = ops.equal(places, ops.max(places * ops.cast(is_token, "int32"), axis=1, keepdims=True))
         forward = ops.sum(states[..., : self.lstm_size] * ops.cast(is_last, states.dtype)[..., None], axis=1)
         return states, ops.concatenate([forward, states[:, 0, self.lstm_size :]], axis=-1)
-
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "hidden_size": self.hidden_size, "lstm_size": self.lstm_size}

@@ -8,17 +8,18 @@ is only a part of a sentence has none; transitions [labels, labels], from the ro
 are float32. A transition of `FORBIDDEN` or less has the probability 0.
 """
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import keras
 import numpy as np
 from keras import ops
 from numpy.typing import ArrayLike
 
-from keras_bert.layers.classification_head import ClassificationHead
-from keras_bert.layers.tensors import Tensor
+from keras_bert.layers.heads import ClassificationHead
+from keras_bert.layers.tensors import PlainLayer, Tensor
 
 FORBIDDEN = -1e4  # Finite, so that no difference is NaN; exp of it is 0.
+_Pair: TypeAlias = tuple[Tensor, Tensor]
 
 
 class Chain(NamedTuple):
@@ -68,7 +69,6 @@ def log_likelihood(chain: Chain, labels: Tensor) -> tuple[Tensor, Tensor]:
     The gradient of the partition function is computed from the marginals, not through the loop over positions.
 
     Args:
-        chain: the scores.
         labels: [batch, seq] int32; those outside of the mask do not count.
 
     Returns: [batch] float32, 0 for a row without any position in the mask; [batch, seq, labels] float32, without
@@ -98,7 +98,7 @@ def best_paths(chain: Chain) -> Tensor:
     labels = chain.emissions.shape[-1]
     same = ops.broadcast_to(ops.arange(labels, dtype="int32"), ops.shape(chain.starts))
 
-    def extend(carry: tuple[Tensor, Tensor], position: Tensor) -> tuple[Any, Any]:
+    def extend(carry: _Pair, position: Tensor) -> tuple[_Pair, _Pair]:
         score, _ = carry
         emissions, is_there, is_first, _ = Position.unpacked(position)
         reached = score[:, :, None] + chain.transitions[None]
@@ -132,7 +132,7 @@ def _expectations(chain: Chain) -> tuple[Tensor, Tensor, Tensor]:
         score = ops.where(is_there, ops.where(is_first, chain.starts, reached) + emissions, score)
         return score, score
 
-    def backward(carry: tuple[Tensor, Tensor], position: Tensor) -> tuple[Any, Any]:
+    def backward(carry: _Pair, position: Tensor) -> tuple[_Pair, _Pair]:
         ahead, _ = carry
         emissions, is_there, _, is_last = Position.unpacked(position)
         rest = ops.where(is_last, chain.ends, ahead)
@@ -171,12 +171,10 @@ def _dot(chain: Chain, labels: Tensor, pairs: Tensor, first: Tensor, last: Tenso
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
-class CrfTaggingHead(keras.layers.Layer):
+class CrfTaggingHead(PlainLayer):
     """Dropout, a dense layer for the emissions, and the scores of transitions, starts and ends, which begin at 0.
 
     Args:
-        num_labels: the number of labels.
-        hidden_size: the size of a state.
         forbidden: [labels + 1, labels + 1] bool, whether a label may not follow another; the last row is for the first
             label of a sentence, the last column for the last one. None forbids nothing.
         dropout_prob, initializer_range: for the dense layer.
@@ -244,11 +242,4 @@ class CrfTaggingHead(keras.layers.Layer):
         return self.starts + penalty[-1, :-1], self.transitions + penalty[:-1, :-1], self.ends + penalty[:-1, -1]
 
     def get_config(self) -> dict[str, Any]:
-        return {
-            **super().get_config(),
-            "num_labels": self.num_labels,
-            "hidden_size": self.hidden_size,
-            "forbidden": self.forbidden.tolist(),
-            "dropout_prob": self.dropout_prob,
-            "initializer_range": self.initializer_range,
-        }
+        return {**super().get_config(), "forbidden": self.forbidden.tolist()}

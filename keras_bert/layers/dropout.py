@@ -15,7 +15,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_bert.layers.tensors import Tensor
+from keras_bert.layers.tensors import PlainLayer, Tensor
 
 # Function (key; number of the dropout call in the block, from 0; shape, batch first; number of the part) -> uint32
 # tensor of that shape, uniform over all 32-bit values. Parts in a row give what one call for all of them would.
@@ -99,7 +99,7 @@ def is_static(shape: Sequence[int | Tensor]) -> bool:
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
-class Dropout(keras.layers.Layer):
+class Dropout(PlainLayer):
     """In training, sets inputs to zero with probability `rate` and scales the others by 1 / (1 - rate)."""
 
     def __init__(self, rate: float, **kwargs: Any) -> None:
@@ -122,6 +122,3 @@ class Dropout(keras.layers.Layer):
 
     def compute_output_shape(self, input_shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
         return input_shape
-
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "rate": self.rate}

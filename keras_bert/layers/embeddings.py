@@ -8,8 +8,7 @@ import numpy as np
 from keras import ops
 
 from keras_bert.layers.dropout import Dropout
-from keras_bert.layers.initializers import truncated_normal
-from keras_bert.layers.tensors import Tensor
+from keras_bert.layers.tensors import PlainLayer, Tensor, truncated_normal
 
 _LONGEST_WAVE = 10_000.0
 
@@ -27,7 +26,7 @@ def scaled_sinusoids(positions: int, width: int, deviation: float) -> np.ndarray
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
-class BertEmbeddings(keras.layers.Layer):
+class BertEmbeddings(PlainLayer):
     """Sum of three embeddings, then LayerNorm and dropout. They are learned; `sinusoidal` fixes those of positions.
 
     With `type_vocab_size` 1 every token is of segment 0, so that a pair is two texts of the same segment.
@@ -123,19 +122,6 @@ class BertEmbeddings(keras.layers.Layer):
         input_type_ids_shape: tuple[int | None, ...] | None = None,
     ) -> tuple[int | None, ...]:
         return (*input_word_ids_shape, self.hidden_size)
-
-    def get_config(self) -> dict[str, Any]:
-        return {
-            **super().get_config(),
-            "vocab_size": self.vocab_size,
-            "hidden_size": self.hidden_size,
-            "max_position_embeddings": self.max_position_embeddings,
-            "type_vocab_size": self.type_vocab_size,
-            "initializer_range": self.initializer_range,
-            "layer_norm_eps": self.layer_norm_eps,
-            "dropout_rate": self.dropout_rate,
-            "sinusoidal": self.sinusoidal,
-        }
 
 
 def in_range(ids: Tensor, size: int, name: str, size_name: str) -> Tensor:

@@ -7,12 +7,11 @@ import keras
 from keras import ops
 
 from keras_bert.layers.dropout import Dropout
-from keras_bert.layers.initializers import truncated_normal
-from keras_bert.layers.tensors import Tensor
+from keras_bert.layers.tensors import PlainLayer, Tensor, truncated_normal
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
-class SelfAttention(keras.layers.Layer):
+class SelfAttention(PlainLayer):
     """Every position attends to every position that `attention_bias` leaves open.
 
     Call arguments:
@@ -80,15 +79,6 @@ class SelfAttention(keras.layers.Layer):
         context = ops.matmul(self.dropout(probabilities, training=training), value)
         context = ops.reshape(ops.transpose(context, (0, 2, 1, 3)), (batch, seq, self.hidden_size))
         return self.output_projection(context), probabilities
-
-    def get_config(self) -> dict[str, Any]:
-        return {
-            **super().get_config(),
-            "hidden_size": self.hidden_size,
-            "num_attention_heads": self.num_attention_heads,
-            "initializer_range": self.initializer_range,
-            "dropout_rate": self.dropout_rate,
-        }
 
 
 def _tanh_gelu(x: Tensor) -> Tensor:

@@ -1,7 +1,11 @@
-"""The type of what layers take and return."""
+"""What all layers share: the type of what they take and return, their base class, and BERT's initializer."""
 
-from collections.abc import Mapping
-from typing import TypeAlias
+import contextlib
+import contextvars
+import inspect
+import itertools
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, TypeAlias
 
 import keras
 
@@ -13,3 +17,33 @@ Tensor: TypeAlias = keras.KerasTensor
 Batch: TypeAlias = Mapping[str, Tensor]
 # {term: {metric: float32 scalar}}.
 Sums: TypeAlias = dict[str, dict[str, Tensor]]
+
+
+_replacement: contextvars.ContextVar[Callable | None] = contextvars.ContextVar("replacement", default=None)
+
+
+def truncated_normal(stddev: float) -> Callable:
+    """A normal distribution truncated at two standard deviations (modeling.py, `create_initializer`)."""
+    return _replacement.get() or keras.initializers.TruncatedNormal(stddev=stddev)
+
+
+class PlainLayer(keras.layers.Layer):
+    """A layer whose constructor takes plain values and keeps each as an attribute of that name: they are its config."""
+
+    def get_config(self) -> dict[str, Any]:
+        config = super().get_config()
+        for cls in itertools.takewhile(lambda cls: cls is not PlainLayer, type(self).__mro__):
+            if constructor := vars(cls).get("__init__"):
+                _, *arguments = inspect.signature(constructor).parameters.values()
+                config |= {one.name: getattr(self, one.name) for one in arguments if one.kind is not one.VAR_KEYWORD}
+        return config
+
+
+@contextlib.contextmanager
+def normal_replaced_by(initializer: Callable) -> Iterator[None]:
+    """In the block, and in this thread, models are built with `initializer` in place of `truncated_normal`."""
+    token = _replacement.set(initializer)
+    try:
+        yield
+    finally:
+        _replacement.reset(token)

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 import keras
 
 from keras_bert.layers.bilstm import BiLstm
-from keras_bert.layers.classification_head import ClassificationHead
+from keras_bert.layers.heads import ClassificationHead
 from keras_bert.layers.tensors import Batch, Tensor
 from keras_bert.models.bert.config import BertConfig
 from keras_bert.models.kind import config_from_mapping, kind_of_config
@@ -18,13 +18,8 @@ class EncoderWithHeads(keras.Model):
     """An encoder of the config's kind of model. Subclasses create their heads and then call `build()`.
 
     Args:
-        config: the architecture of the encoder.
-        with_pooler: whether the encoder has a pooler.
         bilstm_size: the units in each direction of a BiLSTM between the encoder and the heads, which then has no use
             for the pooler; None for no BiLSTM.
-
-    Attributes:
-        bilstm: the BiLSTM, or None.
     """
 
     def __init__(
@@ -65,7 +60,7 @@ class EncoderWithHeads(keras.Model):
             num_labels, width, dropout_prob, config.initializer_range, dtype=self.dtype_policy, name=name
         )
 
-    def build(self, input_shape: Any = None) -> None:
+    def build(self, input_shape: tuple[int | None, ...] | None = None) -> None:
         for layer in self.layers:
             if not layer.built:
                 layer.build((None, self.config.hidden_size))

@@ -29,13 +29,14 @@ def apply_initialization(
         initialization: how to initialize each group of weights.
         unigram_nats: [vocab], -log p of each piece in the training text; needed if the decoder bias starts as the
             unigram.
-        vectors: [vocab, hidden] from `data.statistics.corpus_vectors`; needed if the word embeddings start from them.
+        vectors: [vocab, hidden] from `data.corpus_vectors`; needed if the word embeddings start from them.
         seed: the seed of the noise in mimetic attention.
     """
     deviation, embeddings = model.encoder.config.initializer_range, model.encoder.embeddings
+    kind = kind_of_config(model.encoder.config)
     for setting, choice, lacks in (
-        ("position_embeddings", initialization.position_embeddings, not hasattr(embeddings, "position_embeddings")),
-        ("attention", initialization.attention, not kind_of_config(model.encoder.config).attends),
+        ("position_embeddings", initialization.position_embeddings, not kind.has_positions),
+        ("attention", initialization.attention, not kind.attends),
     ):
         if choice != RANDOM and lacks:
             raise UserError(

@@ -2,7 +2,7 @@
 
 The package's own records are in `models/KIND/kind.py`; `register_model_kind` adds one from anywhere. As with
 `tasks/kind.py`, the registry is below all rooms that use it, so a record imports what it needs from them only when it
-is used; the annotations say `Any` for their classes.
+is used; a config is `Any` to its own kind.
 
 A config belongs to a kind by its class, a config.json by its `model_type`.
 """
@@ -12,9 +12,15 @@ import dataclasses
 import functools
 import importlib
 from collections.abc import Collection, Mapping
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from keras_bert.core.errors import UserError
+
+if TYPE_CHECKING:
+    from keras_bert.models.bert.config import BertConfig
+    from keras_bert.models.bert.encoder import ConfiguredEncoder
+    from keras_bert.models.sizes import Part
+    from keras_bert.models.tensor_names import TensorName
 
 _OWN = ("bert", "albert", "elmo", "recurrent")  # The rooms in `models/` whose `kind.py` holds a record, `KIND`.
 _DEFAULT = "bert"  # The kind of a file without `model_type`: Google's files and model configs in YAML have none.
@@ -47,18 +53,20 @@ class ModelKind(abc.ABC):
             pretraining has a head for in any case, one of two classes.
         in_transformers: whether transformers has such models.
         attends: whether the encoder is made of attention blocks, of which serving computes only the real tokens.
+        has_positions: whether the embeddings are the sum of a word's, a position's and a segment's.
         values_here: fields of config.json that change the computation, with the values that are supported.
     """
 
     model_type: ClassVar[str]
     title: ClassVar[str]
-    config: ClassVar[type[Any]]
+    config: ClassVar["type[BertConfig]"]
     class_prefix: ClassVar[str]
     stored_prefix: ClassVar[str]
     google_files: ClassVar[GoogleFiles | None] = None
     pretraining_heads: ClassVar[tuple[str, ...]] = ()
     in_transformers: ClassVar[bool] = True
     attends: ClassVar[bool] = True
+    has_positions: ClassVar[bool] = True
     values_here: ClassVar[Mapping[str, tuple[Any, ...]]] = {}
 
     def is_of(self, fields: Mapping[str, Any]) -> bool:
@@ -66,22 +74,22 @@ class ModelKind(abc.ABC):
         return fields.get("model_type") == self.model_type
 
     @abc.abstractmethod
-    def make_encoder(self, config: Any, with_pooler: bool = True, **keras_options: Any) -> Any:
+    def make_encoder(self, config: Any, with_pooler: bool = True, **keras_options: Any) -> "ConfiguredEncoder":
         """A new encoder: a `BertEncoder` or what has the same inputs, outputs and attributes."""
 
     @abc.abstractmethod
-    def parts(self, config: Any) -> dict[str, list[Any]]:
+    def parts(self, config: Any) -> "dict[str, list[TensorName]]":
         """The `TensorName`s, by part, of the encoder, the pooler and the pretraining heads of a model.
 
         Other heads have the same names in every kind; see `models.tensor_names.parts`.
         """
 
     @abc.abstractmethod
-    def encoder_table(self, config: Any) -> list[Any]:
+    def encoder_table(self, config: Any) -> "list[Part]":
         """The `models.sizes.Part`s of the encoder, pooler included."""
 
     @abc.abstractmethod
-    def heads_table(self, config: Any) -> list[Any]:
+    def heads_table(self, config: Any) -> "list[Part]":
         """The `models.sizes.Part`s of the masked LM head."""
 
     def quoted_counts(self, config: Any, exact: int) -> list[tuple[str, int, str]]:
@@ -90,7 +98,7 @@ class ModelKind(abc.ABC):
 
     @abc.abstractmethod
     def training_flops(self, config: Any, sequence_length: int, predictions_per_sequence: int) -> int:
-        """The FLOPs of an example in pretraining; see `models.flops.training_flops`."""
+        """The FLOPs of an example in pretraining; see `models.sizes.training_flops`."""
 
     @abc.abstractmethod
     def class_in_transformers(self, parts: Collection[str], config: Any) -> str:
@@ -100,7 +108,7 @@ class ModelKind(abc.ABC):
         """The architecture as fields of Google's config."""
         return config.to_fields()
 
-    def from_fields(self, fields: Mapping[str, Any], path: str) -> Any:
+    def from_fields(self, fields: Mapping[str, Any], path: str) -> "BertConfig":
         """The config that a config.json or Google's config describes; other fields are ignored.
 
         Args:
@@ -156,7 +164,7 @@ def model_kinds() -> list[ModelKind]:
     return list(_by_type().values())
 
 
-def kind_of_config(config: Any) -> ModelKind:
+def kind_of_config(config: "BertConfig") -> ModelKind:
     """The kind of a model's config."""
     return next(kind for kind in model_kinds() if kind.config is type(config))
 
@@ -174,7 +182,7 @@ def kind_of_model_fields(fields: Mapping[str, Any], where: str) -> ModelKind:
     return found or _by_type()[_DEFAULT]
 
 
-def config_from_mapping(values: Mapping[str, Any]) -> Any:
+def config_from_mapping(values: Mapping[str, Any]) -> "BertConfig":
     """The config of which `dataclasses.asdict` made `values`."""
     kind = kind_of_model_fields(values, "config")
     return kind.config(**values)

@@ -1,6 +1,6 @@
 """The terms of the pretraining loss, one record each; no other file knows their names. See `models.term.Term`.
 
-The heads are layers in `layers/pretraining_heads.py`. Keras takes seconds to import, and recipes are checked without
+The heads are layers in `layers/heads.py`. Keras takes seconds to import, and recipes are checked without
 it, so a record imports it where it computes.
 """
 
@@ -26,7 +26,7 @@ class ClassTerm(Term):
     """A term that predicts classes, by cross-entropy in nats."""
 
     def metrics(self, logits: Tensor, labels: Tensor) -> dict[str, Tensor]:
-        from keras_bert.models.cross_entropy import cross_entropy
+        from keras_bert.layers.heads import cross_entropy
 
         return cross_entropy(logits, labels)
 
@@ -109,7 +109,7 @@ class NextSentence(_OfPairs):
     pairs, zero_label = RANDOM_NEXT, "with the next sentence"
 
     def make_head(self, model: EncoderWithHeads) -> keras.layers.Layer:
-        from keras_bert.layers.pretraining_heads import NextSentenceHead
+        from keras_bert.layers.heads import NextSentenceHead
 
         config = model.config
         return NextSentenceHead(config.hidden_size, config.initializer_range, dtype=model.dtype_policy, name=self.head)
@@ -155,7 +155,7 @@ class SpanBoundary(ClassTerm):
         require(masking.unit == "span", "masking.unit", f"span for {self.setting}", masking.unit)
 
     def make_head(self, model: EncoderWithHeads) -> keras.layers.Layer:
-        from keras_bert.layers.pretraining_heads import SpanBoundaryHead
+        from keras_bert.layers.heads import SpanBoundaryHead
 
         config = model.config
         return SpanBoundaryHead(
@@ -194,14 +194,14 @@ class SpanBoundary(ClassTerm):
         """As in SpanBERT's code, a span's tokens beyond the last position embedding do not count."""
         from keras import ops
 
-        from keras_bert.layers.pretraining_heads import MOST_PLACES, span_places
+        from keras_bert.layers.heads import MOST_PLACES, span_places
 
         has_embedding = span_places(batch["masked_lm_positions"]).place < MOST_PLACES
         return batch["masked_lm_weights"] * ops.cast(has_embedding, "float32")
 
     def flops(self, config: BertConfig, predictions: int) -> int:
         """P · (2·(2·H + 200)·H + 2·H·E + 2·E·V): two dense layers and the decoder, at P predictions."""
-        from keras_bert.layers.pretraining_heads import PLACE_SIZE
+        from keras_bert.layers.heads import PLACE_SIZE
 
         H, E, V = config.hidden_size, config.embedding_width, config.vocab_size
         return predictions * (2 * (2 * H + PLACE_SIZE) * H + 2 * H * E + 2 * E * V)

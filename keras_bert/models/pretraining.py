@@ -7,7 +7,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_bert.layers.pretraining_heads import MaskedLMHead
+from keras_bert.layers.heads import MaskedLMHead
 from keras_bert.layers.tensors import Batch, Sums, Tensor
 from keras_bert.models.bert.config import BertConfig
 from keras_bert.models.encoder_with_heads import EncoderWithHeads
@@ -21,7 +21,6 @@ class BertForPreTraining(EncoderWithHeads):
     """Masked LM and next sentence prediction on one encoder (paper, section 3.1), and what later papers added.
 
     Args:
-        config: the architecture of the encoder.
         terms: the names of the objectives to have a head for, such as `("sbo",)`; names without a head of their own
             are allowed. A BERT always has that of next sentence prediction (`nsp`), an ALBERT that of sentence order
             prediction (`sop`).
@@ -105,9 +104,6 @@ class PretrainingObjective:
         terms: the names of the loss terms (`models/objectives.py`), first what the token head predicts. Whether masked
             or next tokens are predicted follows from the batch, so a run whose phases differ in that keeps its terms.
         sep_id: the id of [SEP], which is predicted as a next token but not counted as text.
-
-    Attributes:
-        terms: as given.
     """
 
     terms: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""The parameter table: the size of each part of a model, computed from its config, and the formulas people quote."""
+"""The size of each part of a model and the FLOPs of its training, computed from its config."""
 
 import dataclasses
 from collections.abc import Iterable
@@ -35,65 +35,43 @@ def head_parts(config: BertConfig) -> list[Part]:
     return [*kind.heads_table(config), *(Part(f"{title} head", "2·H + 2", 2 * H + 2) for title in of_pairs)]
 
 
-def bert_encoder_parts(config: BertConfig) -> list[Part]:
-    """`encoder_parts` of a BERT."""
-    V, H, L = config.vocab_size, config.hidden_size, config.num_hidden_layers
-    F, P, T = config.intermediate_size, config.max_position_embeddings, config.type_vocab_size
-    return [
-        Part("word embeddings", f"V·H = {V:,}·{H}", V * H),
-        Part("position embeddings", f"{P}·H", P * H),
-        Part("segment embeddings", f"{T}·H", T * H),
-        Part("embedding LayerNorm", "2·H", 2 * H),
-        Part("attention kernels", f"{L} layers · 4·H²", L * 4 * H * H),
-        Part("attention biases", f"{L} layers · 4·H", L * 4 * H),
-        Part("attention LayerNorm", f"{L} layers · 2·H", L * 2 * H),
-        Part("feed-forward kernels", f"{L} layers · 2·H·{F:,}", L * 2 * H * F),
-        Part("feed-forward biases", f"{L} layers · (H + {F:,})", L * (H + F)),
-        Part("feed-forward LayerNorm", f"{L} layers · 2·H", L * 2 * H),
-        Part("pooler", "H² + H", H * H + H),
-    ]
-
-
-def bert_head_parts(config: BertConfig) -> list[Part]:
-    """`head_parts` of a BERT."""
-    V, H = config.vocab_size, config.hidden_size
-    return [
-        Part("masked LM transform", "H² + H", H * H + H),
-        Part("masked LM LayerNorm", "2·H", 2 * H),
-        Part("masked LM output bias", "V", V),
-        *([] if config.tie_word_embeddings else [Part("masked LM decoder", "V·H", V * H)]),
-    ]
-
-
 def total(parts: Iterable[Part]) -> int:
     """Returns the number of parameters in all `parts`."""
     return sum(part.count for part in parts)
 
 
-def weights_only(config: BertConfig) -> int:
-    """Counts as tutorials do: kernels, embeddings and LayerNorm, but neither dense biases nor the pooler."""
-    left_out = {"attention biases", "feed-forward biases", "pooler"}
-    return sum(part.count for part in bert_encoder_parts(config) if part.name not in left_out)
+def training_flops(
+    config: BertConfig,
+    sequence_length: int,
+    predictions_per_sequence: int,
+    recurrence: int | None = None,
+) -> int:
+    """Returns the FLOPs of the forward and backward pass of one example in pretraining.
 
+    A product of [m, k] and [k, n] is 2·m·k·n FLOPs. With S tokens, P predictions and, from the config, L layers,
+    hidden size H, feed-forward size F and vocabulary V, the forward pass is
 
-def rough_estimate(config: BertConfig) -> int:
-    """30k·H + 12·L·H²: a rounded vocabulary, and only the kernels of each layer, with F = 4·H."""
-    return 30_000 * config.hidden_size + 12 * config.num_hidden_layers * config.hidden_size**2
+        L · (8·S·H² + 4·S²·H + 4·S·H·F)    projections, scores and context, feed-forward
+        + P · (2·H·E + 2·E·V)              masked LM transform and decoder, at the masked positions only
+        + 2·H² + 4·H                       pooler and a head of two classes, also where it is not trained
 
+    where E is the width of the word embeddings, in BERT H. ALBERT maps them to H by 2·S·E·H more, and L then counts the
+    blocks that a token passes through, whether or not they share weights. The backward pass takes twice that, one
+    product for each operand. Elementwise operations, LayerNorm, softmax,
+    embedding lookups and the optimizer are not counted: they are what keeps a step below the rate of a bare matrix
+    product. Other heads add `Term.flops`.
 
-def quoted_for_bert(config: BertConfig, exact: int) -> list[tuple[str, int, str]]:
-    """`ModelKind.quoted_counts` of a BERT."""
-    weights, rough = weights_only(config), rough_estimate(config)
-    return [
-        (
-            "weights-only formula of tutorials",
-            weights,
-            f"{exact - weights:,} fewer than the encoder: omits dense biases and the pooler.",
-        ),
-        (
-            "rough estimate 30k·H + 12·L·H²",
-            rough,
-            f"{abs(exact - rough):,} {'fewer' if rough < exact else 'more'}: assumes 30,000 words instead of "
-            f"{config.vocab_size:,}; omits positions, segments, LayerNorm, biases and pooler.",
-        ),
-    ]
+    Args:
+        sequence_length: tokens per example, padding included.
+        predictions_per_sequence: masked LM predictions per example, unused ones included.
+        recurrence: the FLOPs of the forward pass of what a block has in place of self-attention, if it has.
+    """
+    S, P = sequence_length, predictions_per_sequence
+    L, H, F, V = config.num_blocks, config.hidden_size, config.intermediate_size, config.vocab_size
+    E = config.embedding_width
+    attention = 8 * S * H**2 + 4 * S**2 * H if recurrence is None else recurrence
+    layer = attention + 4 * S * H * F
+    mapping = 2 * S * E * H if config.maps_embeddings else 0
+    masked_lm = P * (2 * H * E + 2 * E * V)
+    pooled = 2 * H**2 + 4 * H
+    return 3 * (L * layer + mapping + masked_lm + pooled)

@@ -185,9 +185,14 @@ def heads(config: BertConfig) -> tuple[str, ...]:
     return tuple(part for part in parts(config) if part not in (ENCODER, POOLER))
 
 
+def encoder_of(model: "keras.Model") -> "keras.Model":
+    """The encoder of a model with heads, or the model if it is an encoder alone."""
+    return getattr(model, "encoder", model)
+
+
 def model_parts(model: "keras.Model") -> "dict[str, list[tuple[TensorName, keras.Variable]]]":
     """The variables of a model with an `encoder`, or of an encoder itself, by part of `parts()`."""
-    root = model if hasattr(model, "encoder") else types.SimpleNamespace(encoder=model)
+    root = types.SimpleNamespace(encoder=model) if encoder_of(model) is model else model
     return {
         part: [(name, _follow(root, name.attribute)) for name in names]
         for part, names in parts(model.config).items()

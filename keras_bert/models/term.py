@@ -143,7 +143,7 @@ class Term(abc.ABC):
         """`loss` and the other figures of each label, float32 [...]."""
 
     def flops(self, config: BertConfig, predictions: int) -> int:
-        """The FLOPs of its forward pass beside those in `models.flops.training_flops`, which counts the encoder, the
+        """The FLOPs of its forward pass beside those in `models.sizes.training_flops`, which counts the encoder, the
         token head and one head of two classes on the pooled vector.
 
         `predictions` are those of the masked LM in a row, unused ones included.

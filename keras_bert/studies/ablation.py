@@ -32,8 +32,6 @@ def ablation(
     Args:
         study: the study's folder; pretraining runs are in pretrained/VARIANT/seed-SEED, those of a task in
             TASK/VARIANT/seed-SEED/rate-RATE.
-        plan: the plan.
-        variants: the plan's variants to compare.
         text: a folder that `prepare` wrote, or whatever `pretrain --data` takes.
         data: the folder that the tasks' folders are in.
         pretraining_seeds: how many seeds of each variant.

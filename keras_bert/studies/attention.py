@@ -5,7 +5,7 @@ import dataclasses
 import html
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -50,8 +50,6 @@ def attention(study: StudyFolder, model: StrPath, texts: Sequence[str]) -> Findi
     """Draws every head of a model for each text, and measures what the heads look at.
 
     Args:
-        study: the study's folder.
-        model: any model with an encoder.
         texts: the texts; the shares are means over all of their tokens.
 
     Raises:
@@ -100,10 +98,6 @@ def head_shares(found: Sequence[TextAttention], cls_id: int, sep_id: int) -> dic
     [CLS] and [SEP] do not count as tokens that look. `same` is the share to the same piece elsewhere in the text,
     averaged over the pieces that occur more than once, NaN if there is none.
 
-    Args:
-        found: the attention within each text.
-        cls_id, sep_id: the ids of [CLS] and [SEP].
-
     Returns: `{key of SHARES: float64 [layers, heads]}`, from 0 to 1.
     """
     sums: dict[str, Any] = dict.fromkeys(SHARES, 0.0)
@@ -147,10 +141,10 @@ def strongest_heads(shares: Mapping[str, np.ndarray], entropies: np.ndarray) -> 
     return rows_of_markdown(["share of the attention, per cent", "mean of all heads", "most, layer.head"], rows)
 
 
-def _heads(values: np.ndarray, shown: Any) -> str:
+def _heads(values: np.ndarray, shown: Callable[[float], str]) -> str:
     order = np.argsort(-values, axis=None, kind="stable")[:_SHOWN]
     places = (np.unravel_index(index, values.shape) for index in order)
-    return ", ".join(f"{layer + 1}.{head + 1}: {shown(values[layer, head])}" for layer, head in places)
+    return ", ".join(f"{layer + 1}.{head + 1}: {shown(float(values[layer, head]))}" for layer, head in places)
 
 
 def shares_picture(shares: Mapping[str, np.ndarray], entropies: np.ndarray) -> bytes:

@@ -1,4 +1,4 @@
-"""Fine-tuning a model on the tasks of a plan, and the scores that came of it."""
+"""Fine-tuning a model on the tasks of a plan, and the scores."""
 
 import functools
 import statistics
@@ -24,8 +24,6 @@ def finetunings(
     """`{rate: function}`, one for each rate of a task's plan, that fine-tunes a model unless that is done.
 
     Args:
-        task: the name of the plan.
-        plan: the task's plan.
         data: the folder that the plan's folder is in.
         init: the model, or `scratch:MODEL`.
         seeds: how many seeds, from 1, unless the plan says it.
@@ -123,10 +121,8 @@ def worth(
     Args:
         study: the study's folder; the runs of a task are in TASK/MODEL/rate-RATE.
         models: `{name: model}`; each is any that `finetune --init` takes, or `scratch:MODEL`.
-        tasks: `{task: its plan}`.
         data: the folder that the tasks' folders are in.
         seeds: how many seeds, from 1; a task's plan may have its own number.
-        title: the title of the picture and the page.
     """
     parts = {
         (task, name, rate): make

@@ -2,7 +2,7 @@
 
 import functools
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import scipy.stats
@@ -13,11 +13,9 @@ from keras_bert.core import files
 from keras_bert.inference.text_embedding import batches_by_length
 from keras_bert.inference.texts import encoder_inputs
 from keras_bert.studies.downstream import Results, main_scores, metric, score_cell
-from keras_bert.studies.pictures import crossing, curves_picture
-from keras_bert.studies.probes import LayerStates, probe
+from keras_bert.studies.probes import LayerStates, TaggedPieces, probe, tagged_pieces
 from keras_bert.studies.snapshots import Snapshots, finetuned, spread
-from keras_bert.studies.study import Findings, StudyFolder, rows_of_markdown
-from keras_bert.studies.tagged_pieces import TaggedPieces, tagged_pieces
+from keras_bert.studies.study import Findings, StudyFolder, crossing, curves_picture, rows_of_markdown
 from keras_bert.tasks.sources import file_of, find_split_files
 from keras_bert.tasks.tagging.tagged_words import TaggedWords
 from keras_bert.tasks.tagging.task import TAGGING
@@ -35,8 +33,6 @@ class WordPredictions:
 
     Args:
         model: the model, whose weights may change between calls.
-        vocabulary: its vocabulary.
-        pieces: the sentences.
     """
 
     def __init__(self, model: Masked, vocabulary: Vocabulary, pieces: TaggedPieces):
@@ -106,7 +102,6 @@ def by_tag(pieces: TaggedPieces, words: np.ndarray, is_right: np.ndarray) -> dic
     """`{tag: [right words, words]}` of some words.
 
     Args:
-        pieces: the sentences.
         words: int64 [n], the words.
         is_right: bool [n], whether each is right.
     """
@@ -123,6 +118,9 @@ _MAX_LENGTH = 128  # Tokens of a row, for sentences.
 _HALF = 50.0  # Per cent.
 
 Shares = Mapping[str, Sequence[int]]  # {tag: [right words, words]}
+Words = Mapping[int, Mapping[str, Shares]]  # {step: {reconstructed or filled_in: shares}}
+Scores = Mapping[int, Mapping[str, Sequence[float]]]  # {step: {probe: score of each layer}}
+_Measured = TypeVar("_Measured")
 
 
 def embryology(
@@ -138,7 +136,6 @@ def embryology(
 
     Args:
         study: the study's folder; the runs of a task are in it as `snapshots.finetuned` says.
-        plan: what to measure.
         run: the folder of a finished pretraining run.
         data: the folder that the plan's folders are in.
         seeds: how many fine-tuning seeds; a task's plan may have its own number.
@@ -171,9 +168,10 @@ def embryology(
     if "tasks" in parts and plan.tasks:
         found["tasks"] = finetuned(study, snapshots, spread(steps, tasks_from), plan.tasks, data, seeds)
     learned = {step: snapshots.nats_below_unigram(step) for step in steps}
+    nats = [(step, value) for step, value in learned.items() if value is not None]
     pictures["downstream"] = curves_picture(
         {
-            "nats below the unigram, held out": {"masked LM": _there(learned)},
+            "nats below the unigram, held out": {"masked LM": nats},
             **({"fine-tuned, per cent": _task_curves(found["tasks"])} if "tasks" in found else {}),
         },
         "step",
@@ -187,11 +185,11 @@ def embryology(
 
 
 def _measured(
-    study: StudyFolder, snapshots: Snapshots, name: str, about: Mapping[str, Any], measure: Callable[[], Any]
-) -> dict[int, Any]:
+    study: StudyFolder, snapshots: Snapshots, name: str, about: Mapping[str, Any], measure: Callable[[], _Measured]
+) -> dict[int, _Measured]:
     """`{step: what was measured}` of every snapshot."""
 
-    def of_step(step: int) -> Any:
+    def of_step(step: int) -> _Measured:
         with snapshots.restored(step):
             return measure()
 
@@ -203,7 +201,9 @@ def _measured(
     return dict(zip(snapshots.steps, study.made(parts, "Measured").values()))
 
 
-def _words(snapshots: Snapshots, plan: EmbryologyPlan, data: str) -> tuple[dict[str, Any], Callable[[], Any]]:
+def _words(
+    snapshots: Snapshots, plan: EmbryologyPlan, data: str
+) -> tuple[dict[str, Any], Callable[[], Mapping[str, Shares]]]:
     """(what the figures depend on, function () -> `{"reconstructed": shares, "filled_in": shares}`)."""
     path, tagged = _read(plan.treebank, data, "dev")
     pieces = tagged_pieces(snapshots.tokenizer, tagged, _longest_row(snapshots))
@@ -219,9 +219,11 @@ def _words(snapshots: Snapshots, plan: EmbryologyPlan, data: str) -> tuple[dict[
     return {"treebank": path, "words_per_tag": plan.words_per_tag}, measure
 
 
-def _probes(snapshots: Snapshots, plan: EmbryologyPlan, data: str) -> tuple[dict[str, Any], Callable[[], Any]]:
+def _probes(
+    snapshots: Snapshots, plan: EmbryologyPlan, data: str
+) -> tuple[dict[str, Any], Callable[[], Mapping[str, Sequence[float]]]]:
     """(what the figures depend on, function () -> `{probe: [score of each layer]}`)."""
-    paths: dict[str, Any] = {}
+    paths: dict[str, str] = {}
     splits: dict[str, list[TaggedPieces]] = {}
     for name, text in plan.probes.items():
         for split, most in (("train", plan.probe_words), ("dev", plan.probe_words // 2)):
@@ -271,15 +273,15 @@ def overall(shares: Shares, weights: Shares) -> float:
     return sum(share(shares[tag]) * counts[tag] for tag in shares) / sum(counts.values())
 
 
-def _curve(words: Mapping[int, Any], kind: str, tag: str) -> list[tuple[float, float]]:
+def _curve(words: Words, kind: str, tag: str) -> list[tuple[float, float]]:
     return [(step, share(measured[kind][tag])) for step, measured in words.items()]
 
 
-def _curves(words: Mapping[int, Any], kind: str) -> dict[str, list[tuple[float, float]]]:
+def _curves(words: Words, kind: str) -> dict[str, list[tuple[float, float]]]:
     return {tag: _curve(words, kind, tag) for tag in next(iter(words.values()))[kind]}
 
 
-def _layer_curves(probes: Mapping[int, Any], name: str) -> dict[str, list[tuple[float, float]]]:
+def _layer_curves(probes: Scores, name: str) -> dict[str, list[tuple[float, float]]]:
     layers = len(next(iter(probes.values()))[name])
     titles = ["embeddings", *(f"layer {number}" for number in range(1, layers))]
     return {
@@ -296,10 +298,6 @@ def _task_curves(tasks: Mapping[int, Mapping[str, Results]]) -> dict[str, list[t
         ]
         for task in names
     }
-
-
-def _there(values: Mapping[int, float | None]) -> list[tuple[float, float]]:
-    return [(step, value) for step, value in values.items() if value is not None]
 
 
 def table(
@@ -323,7 +321,7 @@ def table(
     return rows_of_markdown(header, zip(*columns))
 
 
-def tag_table(words: Mapping[int, Any], published: Mapping[str, float]) -> Iterator[str]:
+def tag_table(words: Words, published: Mapping[str, float]) -> Iterator[str]:
     """Lines of Markdown, a row for each part of speech, the first learned first."""
     *_, last = words.values()
     rows = []
@@ -343,7 +341,7 @@ def _step(step: float | None) -> str:
     return "–" if step is None else f"{step:,.0f}"
 
 
-def agreement(words: Mapping[int, Any], published: Mapping[str, float]) -> tuple[float, int]:
+def agreement(words: Words, published: Mapping[str, float]) -> tuple[float, int]:
     """(Spearman's correlation of our steps with the published ones, parts of speech); one never learned comes last."""
     *_, last = words.values()
     tags = [tag for tag in published if tag in last["reconstructed"]]

@@ -14,8 +14,9 @@ from keras_bert.data.corpus.documents import Corpus
 from keras_bert.data.corpus_vectors import FEWEST_OCCURRENCES, corpus_vectors
 from keras_bert.inference.loading import LoadedModel, load
 from keras_bert.inference.texts import encoder_inputs
+from keras_bert.models.kind import kind_of_config
+from keras_bert.studies.probes import hidden_states
 from keras_bert.studies.study import Findings, StudyFolder, rows_of_markdown
-from keras_bert.studies.tagged_pieces import hidden_states
 from keras_bert.text.vocabulary import Vocabulary
 
 _LENGTH = 128  # Tokens of a row.
@@ -37,8 +38,6 @@ def geometry(
     """Finds the neighbours of words, and takes the sum of the embeddings apart where there is one.
 
     Args:
-        study: the study's folder.
-        model: any model with an encoder.
         words: words that are one piece each.
         entries: text, as `Corpus` takes it.
         tokens: how many tokens of it are read, at most.
@@ -72,7 +71,7 @@ def geometry(
     }
     lines = [*neighbour_table(vocabulary, candidates, wanted, kinds, neighbours), "", *spread(kinds)]
     pictures = {}
-    if hasattr(loaded.encoder.embeddings, "position_embeddings"):  # An ELMo's embeddings are those of words alone.
+    if kind_of_config(loaded.config).has_positions:
         found = embedding_shares(loaded, rows)
         lines += ["", "## The sum of the embeddings", "", *share_table(found)]
         pictures["embeddings"] = shares_picture(found)
@@ -188,10 +187,6 @@ def embedding_shares(loaded: LoadedModel, rows: Sequence[np.ndarray]) -> dict[st
 
     The share of a part p in a sum e is p·e / e·e, so that the shares of one token add up to 1; a part that points
     against the sum has a negative one.
-
-    Args:
-        loaded: the model.
-        rows: the pieces of each row.
 
     Returns: `{part: float64 [positions]}`, means over the rows; positions include [CLS].
     """

@@ -62,10 +62,8 @@ def filter_normalized(random: np.random.Generator, name: str, weights: np.ndarra
     """Noise of the shape of `weights` whose filters have the lengths of theirs; 0 for biases and LayerNorm.
 
     Args:
-        random: where the noise comes from.
         name: the variable's name; the filters of a `kernel` or `recurrent_kernel` [inputs, outputs] are its columns,
             those of others their rows.
-        weights: the variable's value.
     """
     if weights.ndim < 2 or name.endswith("bias"):  # A GRU's bias is [2, outputs].
         return np.zeros_like(weights)
@@ -104,10 +102,7 @@ def landscape(
 
     Args:
         study: the study's folder; the runs are pretrained and scratch in it.
-        task: the task.
-        init: the model.
         data: the folder of the task's files; None for TFDS's own.
-        changes: settings of both runs.
         scratch_changes: settings of the run from scratch alone, such as a higher learning rate.
         radius: how far the plane reaches, in lengths of the weights.
         points: points of the grid on each axis, an odd number, so that the end is the one in the middle.

@@ -1,9 +1,9 @@
-"""What single changes of a pretraining recipe save: tokens and CPU seconds until the masked LM has learned so much."""
+"""What single changes of a pretraining recipe save, in tokens and CPU seconds to the same loss."""
 
 import functools
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from keras_bert.config.pretraining import PretrainConfig
@@ -12,9 +12,8 @@ from keras_bert.config.studies import PilotsPlan
 from keras_bert.config.training import phase_ends
 from keras_bert.core import files
 from keras_bert.core.errors import UserError
-from keras_bert.studies.pictures import crossing, curves_picture
 from keras_bert.studies.runs import pretrained
-from keras_bert.studies.study import Findings, StudyFolder, median_and_range, rows_of_markdown
+from keras_bert.studies.study import Findings, StudyFolder, crossing, curves_picture, median_and_range, rows_of_markdown
 from keras_bert.training.metrics_log import read_metrics
 
 GOALS = (0.5, 1.0, 2.0)  # Nats below the unigram.
@@ -34,7 +33,6 @@ def pilots(study: StudyFolder, plan: PilotsPlan, names: Iterable[str], data: str
 
     Args:
         study: the study's folder; the runs of a pilot are in PILOT/seed-SEED.
-        plan: the plan.
         names: the pilots to train.
         data: a folder that `prepare` wrote, or whatever `pretrain --data` takes.
         seeds: how many seeds, from 1.
@@ -97,7 +95,7 @@ def read(folder: str) -> Run:
     return curve, figures
 
 
-def described(values: Sequence[float | None], shown: Any) -> str:
+def described(values: Sequence[float | None], shown: Callable[[float], str]) -> str:
     """What several seeds gave; a dash where not all of them came so far or have it."""
     there = [value for value in values if value is not None]
     return median_and_range(there, shown) if len(there) == len(values) else "–"

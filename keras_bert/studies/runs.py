@@ -24,9 +24,9 @@ from keras_bert.training.stop_request import REQUESTS, STOPPED_BY_SIGNAL
 
 @dataclasses.dataclass(frozen=True)
 class StudyRun:
-    """A run as a part of a study: what it is made from is kept in FOLDER.json, and it is made from nothing else later.
+    """A run as a part of a study. Its provenance is kept in FOLDER.json and must not change.
 
-    Seeds are not part of it: a study may add some.
+    Seeds are not part of it, because a study may add some.
 
     Attributes:
         folder: for `--output`.

@@ -1,4 +1,4 @@
-"""The models that a pretraining run passed through: its checkpoints, opened one after the other."""
+"""The checkpoints of a pretraining run, opened as models one after the other."""
 
 import contextlib
 import functools
@@ -30,13 +30,7 @@ from keras_bert.training.strategy import make_strategy
 class Snapshots:
     """The checkpoints of a finished pretraining run.
 
-    Args:
-        path: the run's folder.
-
     Attributes:
-        run: the run's folder.
-        config: its recipe.
-        tokenizer: its tokenizer.
         steps: the steps that have a checkpoint, ascending.
 
     Raises:
@@ -114,9 +108,6 @@ def finetuned(
 
     Args:
         study: the study's folder; the runs of a task are in TASK/step-STEP/rate-RATE, without their models.
-        snapshots: the snapshots.
-        steps: those to fine-tune from.
-        tasks: `{task: its plan}`.
         data: the folder that the plans' folders are in.
         seeds: how many seeds, from 1, of a task whose plan does not say it; there may be more than last time.
     """

@@ -10,9 +10,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from keras_bert.core import files, settings, whole_files
+from keras_bert.core.drawing import PAGE, TITLE, new_figure, plain, png, set_logarithmic, tidy
 from keras_bert.core.errors import UserError
 from keras_bert.core.terminal_bar import terminal_bar
+from keras_bert.tasks.finetuning.pictures import write_pictures
 from keras_bert.training.run_folder import RunFolder
+from keras_bert.training.run_loggers import add_to_tensorboard
 
 _log = logging.getLogger(__name__)
 
@@ -48,9 +51,6 @@ class StudyFolder:
     """The folder of one study: its runs, the results of its parts in `parts/`, and what it found.
 
     A context manager that holds the folder's lock.
-
-    Args:
-        path: the folder.
     """
 
     def __init__(self, path: str):
@@ -117,13 +117,8 @@ class StudyFolder:
         """Writes the page `name`.md with its pictures, which TensorBoard shows too; returns the path of the page.
 
         Args:
-            name: the study's name.
-            findings: what it found.
             command: the command line that the page quotes; None if unknown.
         """
-        from keras_bert.tasks.finetuning.pictures import write_pictures
-        from keras_bert.training.run_loggers import add_to_tensorboard
-
         lines = [f"# {findings.title}", ""]
         if command:
             lines += ["```", command, "```", ""]
@@ -151,3 +146,61 @@ def median_and_range(values: Sequence[float], shown: Callable[[float], str]) -> 
     """`median (least–greatest)`, each by the function `shown`; the one value where there is no range."""
     median = shown(statistics.median(values))
     return median if len(values) == 1 else f"{median} ({shown(min(values))}–{shown(max(values))})"
+
+
+Curves = Mapping[str, Sequence[tuple[float, float]]]  # {name: [(x, y)]}
+
+_TELLABLE = 10  # Colours of matplotlib's cycle; further curves get another stroke.
+_BESIDE = 6  # Names in a line of the legend.
+_STROKES = ("-", "--", ":", "-.")
+
+
+def curves_picture(
+    panels: Mapping[str, Curves],
+    across: str,
+    up: str,
+    title: str = "",
+    is_logarithmic: bool = False,
+    limits: tuple[float | None, float | None] = (None, None),
+) -> bytes:
+    """PNG of curves, one panel beside the other.
+
+    Args:
+        panels: `{title: curves}`. A name has the same colour in all panels.
+        limits: the least and greatest y, None for those of the curves.
+    """
+    names = list(dict.fromkeys(name for curves in panels.values() for name in curves))
+    lines = -(-len(names) // _BESIDE)
+    figure = new_figure(PAGE, 3.6 + 0.2 * lines)
+    for number, (axes, (heading, curves)) in enumerate(
+        zip(figure.subplots(1, len(panels), squeeze=False)[0], panels.items())
+    ):
+        for name, points in curves.items():
+            index = names.index(name)
+            style = {"color": f"C{index % _TELLABLE}", "linestyle": _STROKES[index // _TELLABLE % len(_STROKES)]}
+            axes.plot(*zip(*points), marker="." if len(points) < 50 else None, label=plain(name), **style)
+        axes.set(xlabel=across, ylabel="" if number else up, title=plain(heading), ylim=limits)
+        if is_logarithmic:
+            set_logarithmic(axes)
+        tidy(axes)
+    handles = {label: line for axes in figure.axes for line, label in zip(*axes.get_legend_handles_labels())}
+    where = {"loc": "outside lower center", "ncols": min(len(names), _BESIDE)}
+    figure.legend(handles.values(), handles, frameon=False, fontsize="small", **where)
+    figure.suptitle(plain(title, TITLE))
+    return png(figure)
+
+
+def crossing(points: Iterable[tuple[float, float]], goal: float) -> float | None:
+    """The place at which a curve first reaches a goal, linearly between two points and from (0, 0); None if it never
+    does.
+
+    Args:
+        points: `[(place, value)]`, places ascending.
+        goal: a value above 0.
+    """
+    before = (0.0, 0.0)
+    for place, value in points:
+        if value >= goal:
+            return before[0] + (goal - before[1]) / (value - before[1]) * (place - before[0])
+        before = (place, value)
+    return None

@@ -19,7 +19,7 @@ from keras_bert.tasks.labels import BadCell
 from keras_bert.tasks.task import Split, Task
 
 if TYPE_CHECKING:
-    from keras_bert.data.tables.tfds_table import TfdsTable
+    from keras_bert.data.tables.tfds import TfdsTable
 
 _SHOWN = 20
 
@@ -159,7 +159,7 @@ class TfdsSource:
 
     def table(self, name: str) -> TfdsTable:
         """The data set `DATASET/CONFIG`. Raises `MissingData`; see `open_task_table`."""
-        from keras_bert.data.tables.tfds_table import open_task_table  # Imports TensorFlow.
+        from keras_bert.data.tables.tfds import open_task_table  # Imports TensorFlow.
 
         return open_task_table(name, self.data_dir, self.download, self.own_files)
 

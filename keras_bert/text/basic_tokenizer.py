@@ -1,13 +1,173 @@
-"""Texts to normalized words in the graph: Google's BasicTokenizer, with the offset of each character."""
+"""Texts to normalized words in the graph: Google's BasicTokenizer, with the offset of each character.
 
+Tokens that are matched whole, beside the pieces, are found in the graph too, however many there are.
+"""
+
+from collections.abc import Mapping
 from typing import NamedTuple
 
+import numpy as np
 import tensorflow as tf
 
 from keras_bert.text import standalone_tokenizer as table
-from keras_bert.text.added_tokens import TokenFinder
-from keras_bert.text.character_table import load_character_table
-from keras_bert.text.characters import CharacterLookUp, Characters, character, drop, kind, lower_sigma, order, row_ids
+from keras_bert.text.characters import (
+    CharacterLookUp,
+    Characters,
+    character,
+    drop,
+    kind,
+    load_character_table,
+    lower_sigma,
+    order,
+    row_ids,
+)
+from keras_bert.text.standalone_tokenizer import CHARACTER_SHIFT, SPACES, WORD_RANGES, AddedToken
+
+_SPACE = ord(" ")
+_RANGES = "".join(rf"\x{{{first:x}}}-\x{{{last:x}}}" for first, last in WORD_RANGES)
+_WORD_CHARACTER = rf"[\pL\pM\p{{Nd}}\p{{Nl}}\p{{Pc}}{_RANGES}]"
+_CODE_POINT_BITS = 32 - CHARACTER_SHIFT
+
+
+class Parts(NamedTuple):
+    """Code points of a batch cut at the tokens in them.
+
+    Attributes:
+        splits: int32 `[parts + 1]`: part `i` is `code_points[splits[i] : splits[i + 1]]`: a token, or what is before,
+            between or after them; it may be empty.
+        ids: int32 `[parts]`: the id of a token; -1 for the others.
+        row_splits: int32 `[batch + 1]`: the parts of text `i` are those from `row_splits[i]` to `row_splits[i + 1]`.
+    """
+
+    splits: tf.Tensor
+    ids: tf.Tensor
+    row_splits: tf.Tensor
+
+
+class TokenFinder(tf.Module):
+    """`standalone_tokenizer.AddedTokens` in the graph: all places walk through a trie of the tokens at once."""
+
+    def __init__(self, tokens: Mapping[str, AddedToken]) -> None:
+        """`tokens`: by what is looked for."""
+        super().__init__()
+        listed = list(tokens.values())
+        edges: dict[tuple[int, int], int] = {}
+        reached = {0: -1}
+        for number, content in enumerate(tokens):
+            state = 0
+            for code_point in map(ord, content):
+                state = edges.setdefault((state, code_point), len(edges) + 1)
+                reached.setdefault(state, -1)
+            reached[state] = number
+        keys = np.array([state << _CODE_POINT_BITS | code_point for state, code_point in edges], np.int64)
+        order = np.argsort(keys)
+        self._keys = tf.constant(keys[order])
+        self._targets = tf.constant(np.array(list(edges.values()), np.int32)[order])
+        self._reached = tf.constant([reached[state] for state in range(len(edges) + 1)], tf.int32)
+        self._longest = max(map(len, tokens))
+        self._ids = tf.constant([token.id for token in listed], tf.int32)
+        self._flags = {
+            flag: tf.constant([getattr(token, flag) for token in listed])
+            for flag in ("single_word", "lstrip", "rstrip")
+            if any(getattr(token, flag) for token in listed)
+        }
+
+    def found_in(self, texts: tf.Tensor) -> tf.Tensor:
+        """Which of texts `[batch]`, in which tabs and line ends count as spaces, contain a token: bool `[batch]`."""
+        code_points = tf.strings.unicode_decode(texts, "UTF-8", errors="ignore")
+        values = tf.where(code_points.values < _SPACE, _SPACE, code_points.values)
+        parts = self(values, code_points.row_splits)
+        before = tf.concat([[0], tf.cumsum(tf.cast(parts.ids >= 0, tf.int32))], axis=0)
+        bounds = tf.gather(before, parts.row_splits)
+        return bounds[1:] > bounds[:-1]
+
+    def __call__(self, code_points: tf.Tensor, row_splits: tf.Tensor) -> Parts:
+        """Cuts the code points `[code_points]` of texts with row splits `[batch + 1]`."""
+        row_splits = tf.cast(row_splits, tf.int32)
+        rows = row_ids(row_splits, tf.size(code_points))
+        starts, ends, numbers = self._longest_from_left(code_points, tf.gather(row_splits, rows + 1))
+        rows = tf.gather(rows, starts)
+        first, last = tf.gather(row_splits, rows), tf.gather(row_splits, rows + 1)
+        if "single_word" in self._flags:
+            padded = tf.concat([[_SPACE], code_points, [_SPACE]], axis=0)
+            before = tf.where(starts > first, tf.gather(padded, starts), _SPACE)
+            after = tf.where(ends < last, tf.gather(padded, ends + 1), _SPACE)
+            in_word = _is_of_word(before) | _is_of_word(after)
+            kept = tf.where(~(in_word & tf.gather(self._flags["single_word"], numbers)))[:, 0]
+            starts, ends, numbers, first, last = (
+                tf.gather(column, kept) for column in (starts, ends, numbers, first, last)
+            )
+        if self._flags.keys() & {"lstrip", "rstrip"}:
+            is_space = tf.reduce_any(code_points[:, tf.newaxis] == [ord(space) for space in SPACES], axis=1)
+            others = tf.cast(tf.where(~is_space)[:, 0], tf.int32)
+        if "rstrip" in self._flags:
+            bounds = tf.minimum(last, tf.concat([starts[1:], last[-1:]], axis=0))
+            after = tf.gather(tf.concat([others, tf.shape(code_points)], axis=0), tf.searchsorted(others, ends))
+            ends = tf.where(tf.gather(self._flags["rstrip"], numbers), tf.minimum(after, bounds), ends)
+        if "lstrip" in self._flags:
+            bounds = tf.maximum(first, tf.concat([first[:1], ends[:-1]], axis=0))
+            before = tf.gather(tf.concat([[0], others + 1], axis=0), tf.searchsorted(others, starts))
+            starts = tf.where(tf.gather(self._flags["lstrip"], numbers), tf.maximum(before, bounds), starts)
+        splits = tf.sort(tf.concat([row_splits, starts, ends], axis=0))
+        count = tf.size(splits) - 1
+        places = tf.searchsorted(splits, starts, side="right") - 1
+        ids = tf.tensor_scatter_nd_update(tf.fill([count], -1), places[:, tf.newaxis], tf.gather(self._ids, numbers))
+        return Parts(splits, ids, tf.concat([tf.searchsorted(splits, row_splits[:-1]), [count]], axis=0))
+
+    def _longest_from_left(self, code_points: tf.Tensor, row_ends: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        """`(starts, ends, numbers)` int32 `[found]`: of the tokens that begin first the longest, and so on after it."""
+
+        def step(depth: tf.Tensor, places: tf.Tensor, states: tf.Tensor, best: tf.Tensor, ends: tf.Tensor) -> tuple:
+            inside = tf.where(places + depth < tf.gather(row_ends, places))[:, 0]
+            places, states = tf.gather(places, inside), tf.gather(states, inside)
+            keys = tf.bitwise.left_shift(tf.cast(states, tf.int64), _CODE_POINT_BITS)
+            keys += tf.cast(tf.gather(code_points, places + depth), tf.int64)
+            edges = tf.minimum(tf.searchsorted(self._keys, keys), tf.size(self._keys) - 1)
+            alive = tf.where(tf.gather(self._keys, edges) == keys)[:, 0]
+            places, states = tf.gather(places, alive), tf.gather(self._targets, tf.gather(edges, alive))
+            numbers = tf.gather(self._reached, states)
+            accepted = tf.where(numbers >= 0)
+            at = tf.gather(places, accepted)
+            best = tf.tensor_scatter_nd_update(best, at, tf.gather_nd(numbers, accepted))
+            ends = tf.tensor_scatter_nd_update(ends, at, at[:, 0] + depth + 1)
+            return depth + 1, places, states, best, ends
+
+        places = tf.range(tf.size(code_points))
+        start = (tf.constant(0), places, tf.zeros_like(places), tf.fill(tf.shape(places), -1), places)
+        *_, best, ends = tf.while_loop(
+            lambda depth, places, *_: tf.size(places) > 0,
+            step,
+            start,
+            shape_invariants=(tf.TensorShape([]), *[tf.TensorShape([None])] * 4),
+            maximum_iterations=self._longest,
+        )
+        starts = tf.cast(tf.where(best >= 0)[:, 0], tf.int32)
+        ends = tf.gather(ends, starts)
+        overlap = tf.reduce_any(ends[:-1] > starts[1:])
+        kept = tf.cond(overlap, lambda: _without_overlaps(starts, ends), lambda: tf.range(tf.size(starts)))
+        starts = tf.gather(starts, kept)
+        return starts, tf.gather(ends, kept), tf.gather(best, starts)
+
+
+def _without_overlaps(starts: tf.Tensor, ends: tf.Tensor) -> tf.Tensor:
+    """The indices of the first of the sorted spans, of the first that begins after it, and so on: int32 `[kept]`."""
+    count = tf.size(starts)
+    following = tf.concat([tf.searchsorted(starts, ends), [count]], axis=0)
+    is_kept = tf.range(count + 1) < 1
+
+    def double(length: tf.Tensor, following: tf.Tensor, is_kept: tf.Tensor) -> tuple:
+        """From those that are at most `length` steps from the first to those at twice as many."""
+        reached = tf.boolean_mask(following, is_kept)[:, tf.newaxis]
+        is_kept = tf.tensor_scatter_nd_update(is_kept, reached, tf.ones_like(reached[:, 0], tf.bool))
+        return 2 * length, tf.gather(following, following), is_kept
+
+    *_, is_kept = tf.while_loop(lambda length, *_: length <= count, double, (tf.constant(1), following, is_kept))
+    return tf.cast(tf.where(is_kept[:-1])[:, 0], tf.int32)
+
+
+def _is_of_word(code_points: tf.Tensor) -> tf.Tensor:
+    """Whether each is a letter, digit, mark or underscore."""
+    return tf.strings.regex_full_match(tf.strings.unicode_encode(code_points[:, tf.newaxis], "UTF-8"), _WORD_CHARACTER)
 
 
 class Words(NamedTuple):
@@ -110,7 +270,7 @@ def _split(characters: Characters, source_splits: tf.Tensor, added: TokenFinder 
 
 
 def _parts(characters: Characters, added: TokenFinder) -> tuple[tf.Tensor, tf.Tensor]:
-    """`(part, id)` of each character, int32 `[characters]`; see `added_tokens.Parts`."""
+    """`(part, id)` of each character, int32 `[characters]`; see `Parts`."""
     entries, _, splits = characters
     kinds = kind(entries)
     # Tokens are found in a text with a space on both sides of an ideograph.

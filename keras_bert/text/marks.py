@@ -1,11 +1,11 @@
-"""Marks the tokens that continue a word: Chinese words by jieba, all others by their pieces.
+"""Marks the tokens that continue a word, and those of phrases.
 
-Whole-word masking of Chinese masks the words of a segmenter, although every character is a token of its own.
+Chinese words are found by jieba, all others by their pieces: whole-word masking of Chinese masks the words of a
+segmenter, although every character is a token of its own. Phrases are those on a user's list, or words with given
+labels.
 
-Marks the tokens of labelled phrases: those on a user's list, or words with given labels.
-
-The marks are uint8 `[tokens]`: `BEGINS` at the first token of a phrase, `CONTINUES` at its other tokens, 0 outside of
-phrases. Phrases do not overlap.
+The marks of phrases are uint8 `[tokens]`: `BEGINS` at the first token of a phrase, `CONTINUES` at its other tokens, 0
+outside of phrases. Phrases do not overlap.
 """
 
 import logging
@@ -22,13 +22,23 @@ import numpy.typing as npt
 from keras_bert.core import imports
 from keras_bert.core.errors import UserError
 from keras_bert.core.files import StrPath, open_file
-from keras_bert.text.character_table import IDEOGRAPH_RANGES
 from keras_bert.text.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     import jieba
 
 JIEBA = "jieba"
+# Of Unicode code points; BERT's tokenizer makes each of these characters a word of its own.
+IDEOGRAPH_RANGES = (
+    (0x4E00, 0x9FFF),
+    (0x3400, 0x4DBF),
+    (0x20000, 0x2A6DF),
+    (0x2A700, 0x2B73F),
+    (0x2B740, 0x2B81F),
+    (0x2B820, 0x2CEAF),
+    (0xF900, 0xFAFF),
+    (0x2F800, 0x2FA1F),
+)
 
 
 def require_jieba() -> None:
@@ -48,11 +58,9 @@ def continuation_marks(
     It does if it is a piece with "##", or an ideograph that jieba joins to the ideograph before it.
 
     Args:
-        texts: the texts of the tokens.
         tokens: the ids of all texts, concatenated: `[tokens]`.
         lengths: the number of tokens of each text: `[texts]`.
         starts: the offset of each token in its text, in code points: `[tokens]`.
-        vocabulary: the vocabulary of the ids.
     """
     from keras_bert.text.characters import continues_word  # TensorFlow, which the other functions do without.
 

@@ -1,11 +1,8 @@
 """SentencePiece in the TensorFlow graph: exactly the ids of ALBERT's tokenization, with offsets.
 
-Source: tokenization.py of google-research/albert (`preprocess_text` and `encode_pieces`).
-
-ALBERT's normalization in the graph: one space between words, NFKD, no accents, lower case.
-
-Source: `preprocess_text` in tokenization.py of google-research/albert. It handles each character on its own, except for
-white space and the final sigma, so that a table look-up does the rest (see `character_table.py`).
+Source: tokenization.py of google-research/albert (`preprocess_text` and `encode_pieces`). Its normalization (one space
+between words, NFKD, no accents, lower case) handles each character on its own, except for white space and the final
+sigma, so that a table look-up does the rest (see `characters.py`).
 """
 
 from typing import NamedTuple
@@ -16,7 +13,6 @@ import tensorflow_text as text
 
 from keras_bert.core.files import StrPath
 from keras_bert.text import standalone_tokenizer as table
-from keras_bert.text.character_table import load_albert_table
 from keras_bert.text.characters import (
     CharacterLookUp,
     Characters,
@@ -24,6 +20,7 @@ from keras_bert.text.characters import (
     drop,
     kept,
     kind,
+    load_albert_table,
     lower_sigma,
     row_ids,
     row_offsets,
@@ -55,7 +52,6 @@ class AlbertNormalizer(tf.Module):
     """Equal to `preprocess_text` on any bytes; bytes that are not UTF-8 are skipped.
 
     Args:
-        lower_case: whether texts are lower-cased.
         quotes: whether `` and '' become ", as in transformers' tokenizer; Google's does not do it.
     """
 
@@ -141,7 +137,6 @@ class SentencePieceTokenizer(Tokenizer):
     characters is known; here, text never is.
 
     Attributes:
-        vocabulary: the vocabulary.
         lower_case: whether texts are lower-cased; must match the vocabulary.
         quotes: whether `` and '' become "; see `AlbertNormalizer`.
     """

@@ -10,12 +10,18 @@ from typing import Any
 
 import numpy as np
 
+from keras_bert.core import imports
 from keras_bert.core.errors import UserError
 from keras_bert.core.files import StrPath, join, open_file
 from keras_bert.core.program import PROGRAM
 from keras_bert.core.whole_files import atomic_write
-from keras_bert.text.tokenizer_json import GENERIC, TOKENIZER_CONFIG, read_added_tokens
-from keras_bert.text.tokenizer_settings import TokenizerSettings, no_casing_note
+from keras_bert.text.tokenizer_files import (
+    GENERIC,
+    TOKENIZER_CONFIG,
+    TokenizerSettings,
+    no_casing_note,
+    read_added_tokens,
+)
 from keras_bert.text.vocabulary import CLS, MASK, SEP, Vocabulary
 
 WORD_START = "▁"
@@ -24,6 +30,11 @@ PAD, UNK = "<pad>", "<unk>"
 _ALBERTS = ("AlbertTokenizer", "AlbertTokenizerFast")
 _QUOTES = "fold_quotes"  # Our own field: whether texts' `` and '' become ".
 _NORMAL, _UNKNOWN, _USER_DEFINED = 1, 2, 4
+
+
+def require_sentencepiece() -> None:
+    """Raises `UserError` if the package that learns models is not installed. Using a model does not need it."""
+    imports.require("sentencepiece", "Learning a SentencePiece model")
 
 
 class SentencePieceVocabulary(Vocabulary):

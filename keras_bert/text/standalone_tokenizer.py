@@ -1,6 +1,6 @@
 """BERT's exact tokenization where there is no TensorFlow: one file of plain Python, with its data beside it.
 
-It imports nothing but the standard library and needs character_table.npz, the table of `character_table.py`, in its own
+It imports nothing but the standard library and needs character_table.npz, the table of `characters.py`, in its own
 folder. An export for LiteRT contains copies of both, this one as tokenizer.py.
 """
 

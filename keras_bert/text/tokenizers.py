@@ -5,7 +5,7 @@ from typing import Any, TypeAlias
 
 import tensorflow as tf
 
-from keras_bert.text.tokenizer_settings import TokenizerSettings
+from keras_bert.text.tokenizer_files import TokenizerSettings
 from keras_bert.text.vocabulary import Vocabulary, named_class
 
 Texts: TypeAlias = "tf.Tensor | Sequence[str] | Sequence[bytes]"
@@ -18,8 +18,6 @@ class Tokenizer(tf.Module):
     are not added, and `[MASK]` in a text is text; the tokens in `vocabulary.added` are matched whole.
 
     Attributes:
-        vocabulary: the vocabulary.
-        lower_case: whether texts are lower-cased.
         resources: what a SavedModel has to hold besides the graph.
     """
 

@@ -20,16 +20,18 @@ from keras_bert.core.errors import UserError
 from keras_bert.core.files import StrPath, is_file, join, open_file, parent
 from keras_bert.core.whole_files import atomic_write, write_json
 from keras_bert.text.standalone_tokenizer import AddedToken, strips
-from keras_bert.text.tokenizer_json import (
+from keras_bert.text.tokenizer_files import (
     CONTINUATION,
     SPECIAL_TOKENS,
     TOKENIZER,
     TOKENIZER_CONFIG,
+    TokenizerSettings,
+    berts_tokenizer_config,
     read_added_tokens,
+    read_berts_settings,
     read_if_there,
     read_pieces,
 )
-from keras_bert.text.tokenizer_settings import TokenizerSettings, berts_tokenizer_config, read_berts_settings
 
 # Ideographs are words of their own, between which Chinese and Japanese have no space; so have kana.
 _IDEOGRAPH = r"[\u3001-\u30ff\u3400-\u9fff\uf900-\ufaff\uff01-\uff65]"
@@ -220,7 +222,6 @@ class Vocabulary:
         """`(the settings of the tokenizer in a Hugging Face folder, lines to show the user)`.
 
         Args:
-            folder: the folder.
             config: the content of its tokenizer_config.json; empty without the file.
             lower_case: what the user says; None for what the folder says.
 

@@ -1,18 +1,35 @@
-"""Learns a WordPiece vocabulary from text."""
+"""Learns vocabularies from text: WordPiece, new words for an existing one, and SentencePiece."""
 
+import io
+import itertools
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
-from tokenizers import Tokenizer
+import tokenizers
 from tokenizers.models import WordPiece
 from tokenizers.pre_tokenizers import CharDelimiterSplit
 from tokenizers.trainers import WordPieceTrainer
 
 from keras_bert.core.errors import UserError
 from keras_bert.core.terminal_bar import working
+from keras_bert.text import sentencepiece_vocabulary
 from keras_bert.text.basic_tokenizer import BasicTokenizer
-from keras_bert.text.sentences import utf8_batches
-from keras_bert.text.vocabulary import CONTINUATION, MAX_PIECE_BYTES, SPECIAL_TOKENS, UNK, Vocabulary, unused_token
+from keras_bert.text.sentencepiece import AlbertNormalizer
+from keras_bert.text.sentencepiece_vocabulary import SentencePieceVocabulary, require_sentencepiece
+from keras_bert.text.sentences import split_sentences, utf8_batches
+from keras_bert.text.tokenizers import Tokenizer
+from keras_bert.text.vocabulary import (
+    CLS,
+    CONTINUATION,
+    MASK,
+    MAX_PIECE_BYTES,
+    SEP,
+    SPECIAL_TOKENS,
+    UNK,
+    Vocabulary,
+    is_unused,
+    unused_token,
+)
 from keras_bert.text.wordpiece import MAX_CHARACTERS_PER_WORD
 
 
@@ -32,7 +49,7 @@ def count_words(texts: Iterable[str], lower_case: bool) -> Counter[str]:
 CHARACTER_COVERAGE = 0.9999
 # The trainer reads every word as often as it was counted; a thousand times more text teaches no other pieces.
 MOST_WORDS = 1_000_000_000
-SMALLEST_COUNT = 2  # A piece that occurs once says nothing about the language.
+SMALLEST_COUNT = 2  # A piece that occurs once says nothing about the language, nor a word about a domain.
 
 
 def learn_vocabulary(texts: Iterable[str], size: int, lower_case: bool = True, unused: int = 0) -> Vocabulary:
@@ -71,7 +88,7 @@ def learn_from_counts(counts: Mapping[str, int], size: int, unused: int = 0) -> 
             f"The vocabulary's size: needs at least {len(first_pieces)}, for special tokens, slots and the characters "
             f"of these texts. Received: {size}. Give a larger size."
         )
-    tokenizer = Tokenizer(WordPiece(unk_token=UNK))
+    tokenizer = tokenizers.Tokenizer(WordPiece(unk_token=UNK))
     tokenizer.pre_tokenizer = CharDelimiterSplit(" ")
     trainer = WordPieceTrainer(
         vocab_size=size, min_frequency=SMALLEST_COUNT, special_tokens=first_pieces, show_progress=False
@@ -117,3 +134,140 @@ def _repeat(counts: Mapping[str, int]) -> Iterator[str]:
     for word, count in counts.items():
         for start in range(0, count, 10_000):
             yield f"{word} " * min(10_000, count - start)
+
+
+def extend_vocabulary(
+    vocabulary: Vocabulary, texts: Iterable[str], lower_case: bool = True, source: str = "vocabulary"
+) -> tuple[Vocabulary, list[tuple[str, int]]]:
+    """Puts the most frequent new words of `texts` into the `[unusedN]` slots, in the order of their rows.
+
+    A word is new if it has no piece of its own: the vocabulary splits it, or maps it to [UNK]. A BERT can then continue
+    training in another domain with its own weights; the embedding row of a slot becomes that of the new word
+    (google-research/bert, "Pre-training tips").
+
+    Args:
+        texts: streamed once; memory grows with the number of different words.
+        lower_case: as for the tokenizer of the vocabulary.
+
+    Returns: (the new vocabulary, `[(word, count)]` in the order of the rows), with at most as many words as slots.
+
+    Raises:
+        UserError: the vocabulary has no slots, or the texts have no new word that occurs twice.
+    """
+    free_rows(vocabulary, source)  # Told before the texts are read.
+    return extend_from_counts(vocabulary, count_words(texts, lower_case), source)
+
+
+def extend_from_counts(
+    vocabulary: Vocabulary, counts: Mapping[str, int], source: str = "vocabulary"
+) -> tuple[Vocabulary, list[tuple[str, int]]]:
+    """`extend_vocabulary` by texts with these counts of words, as from `count_words`."""
+    slots = free_rows(vocabulary, source)
+    new = [
+        (word, count)
+        for word, count in counts.items()
+        if count >= SMALLEST_COUNT and word not in vocabulary.ids and len(word.encode("utf-8")) <= MAX_PIECE_BYTES
+    ]
+    if not new:
+        raise UserError(
+            f"The texts: need words that are new to {source} and occur twice. Received: {len(counts):,} different "
+            "words, none of them new. Give more text, or use the vocabulary unchanged."
+        )
+    added = sorted(new, key=lambda item: (-item[1], item[0]))[: len(slots)]
+    tokens = vocabulary.tokens[: vocabulary.num_pieces]
+    for row, (word, _) in zip(slots, added):
+        tokens[row] = word
+    return Vocabulary(tokens, source, vocabulary.added), added
+
+
+def free_rows(vocabulary: Vocabulary, source: str) -> list[int]:
+    """The rows of the `[unusedN]` slots. Raises `UserError` if there are none."""
+    taken = {token.id for token in vocabulary.added}
+    slots = [row for row, token in enumerate(vocabulary.tokens) if is_unused(token) and row not in taken]
+    if not slots:
+        raise UserError(
+            f"{source}: needs [unusedN] rows for the new words. Received: {len(vocabulary)} pieces, none unused. "
+            "Give Google's own vocab.txt, or learn one with --unused N."
+        )
+    return slots
+
+
+def cut_before(vocabulary: Vocabulary, tokenizer: Tokenizer) -> dict[int, list[int]]:
+    """How an older vocabulary splits the tokens that a new one has in other rows, or for the first time.
+
+    Args:
+        tokenizer: the tokenizer of the older one.
+
+    Returns: `{row in the new vocabulary: rows in the older one}`, without unchanged rows and without tokens that the
+        older vocabulary cannot represent.
+    """
+    old = tokenizer.vocabulary
+    rows = [row for row, token in enumerate(vocabulary.tokens) if row >= len(old) or token != old.tokens[row]]
+    cut = {row: [old.ids[vocabulary.tokens[row]]] for row in rows if vocabulary.tokens[row] in old.ids}
+    new = [row for row in rows if row not in cut and not vocabulary.tokens[row].startswith(CONTINUATION)]
+    if new:
+        pieces = tokenizer([vocabulary.tokens[row] for row in new]).to_list()
+        cut |= {row: ids for row, ids in zip(new, pieces) if ids and old.unk_id not in ids}
+    return cut
+
+
+# Always single pieces, so that no word is joined to a bracket or a currency.
+_SINGLE = ("(", ")", '"', "-", ".", "–", "£", "€")
+_COVERAGE = 0.99995
+_MOST_SENTENCES = 10_000_000  # More teach nothing; the trainer keeps them in memory.
+_MOST_BYTES = 4192  # The trainer skips longer lines.
+
+
+def learn_sentencepiece(texts: Iterable[str], size: int, lower_case: bool = True) -> SentencePieceVocabulary:
+    """Learns a unigram model (Kudo 2018) of at most `size` pieces from `texts`; deterministic.
+
+    Args:
+        texts: streamed once; the first `_MOST_SENTENCES` sentences are kept in memory.
+        size: the number of pieces, including special tokens and single characters.
+        lower_case: as for the tokenizer that will use the model.
+
+    Raises:
+        UserError: the texts have no words, `size` is too small for their characters, or the package is missing.
+    """
+    require_sentencepiece()
+    import sentencepiece  # An extra.
+
+    written = io.BytesIO()
+    lines = itertools.islice(_lines(texts, lower_case), _MOST_SENTENCES)
+    first = next(lines, None)
+    if first is None:
+        raise UserError("texts: needs words to learn a vocabulary from. Received: none. Give files with text in them.")
+    try:
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=itertools.chain([first], lines),
+            model_writer=written,
+            model_type="unigram",
+            vocab_size=size,
+            hard_vocab_limit=False,
+            character_coverage=_COVERAGE,
+            pad_id=0,
+            unk_id=1,
+            bos_id=-1,
+            eos_id=-1,
+            pad_piece=sentencepiece_vocabulary.PAD,
+            unk_piece=sentencepiece_vocabulary.UNK,
+            control_symbols=[CLS, SEP, MASK],
+            user_defined_symbols=list(_SINGLE),
+            required_chars=",",
+            num_threads=1,  # With several, rounding would depend on their number.
+            minloglevel=2,
+        )
+    except RuntimeError as error:
+        told = str(error).rpartition("] ")[2].strip() or str(error)
+        raise UserError(f"The vocabulary's size: {told} Received: {size}. Give another size or more text.") from None
+    return SentencePieceVocabulary(written.getvalue(), "learned vocabulary")
+
+
+def _lines(texts: Iterable[str], lower_case: bool) -> Iterator[str]:
+    """The normalized sentences of texts."""
+    normalize = AlbertNormalizer(lower_case)
+    sentences = (sentence for text in texts for sentence in split_sentences(text))
+    for batch in utf8_batches(sentences):
+        for line in normalize(batch).texts.numpy():
+            if 0 < len(line) <= _MOST_BYTES:
+                yield line.decode("utf-8")

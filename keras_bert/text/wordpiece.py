@@ -9,8 +9,7 @@ import tensorflow as tf
 import tensorflow_text as text
 
 from keras_bert.core.files import StrPath
-from keras_bert.text.added_tokens import TokenFinder
-from keras_bert.text.basic_tokenizer import BasicTokenizer, Words
+from keras_bert.text.basic_tokenizer import BasicTokenizer, TokenFinder, Words
 from keras_bert.text.characters import row_offsets
 from keras_bert.text.standalone_tokenizer import MAX_CHARACTERS_PER_WORD, StandaloneTokenizer
 from keras_bert.text.tokenizers import Texts, Tokenizer, string_batch
@@ -93,7 +92,6 @@ class WordPieceTokenizer(Tokenizer):
     vocabulary was given later (`vocabulary.added`) are matched whole, as in Hugging Face's tokenizers.
 
     Attributes:
-        vocabulary: the vocabulary.
         lower_case: whether texts are lower-cased and, by default, lose their accents; must match the vocabulary.
         strip_accents: whether accents are removed; None: only if texts are lower-cased.
         split_chinese: whether every ideograph is a word of its own.

@@ -263,7 +263,7 @@ def _set_recomputation(encoder: BertEncoder, recompute_every: int) -> None:
             f"training.recompute_every: needs at most the encoder's {blocks} blocks, or 0 to recompute none. "
             f"Received: {recompute_every}."
         )
-    if recompute_every and not getattr(encoder, "recomputes", True):
+    if recompute_every and not encoder.recomputes:
         raise UserError(f"training.recompute_every: needs 0 for recurrent layers. Received: {recompute_every}.")
     if encoder.trainable:  # A frozen encoder has no backward pass.
         encoder.recompute_every = recompute_every

@@ -16,7 +16,7 @@ from keras_bert.inference.loading import load
 from keras_bert.models.bert.encoder import BertEncoder
 from keras_bert.models.pretraining import BertForPreTraining
 from keras_bert.models.tensor_names import model_variables
-from keras_bert.text.tokenizer_settings import TokenizerSettings
+from keras_bert.text.tokenizer_files import TokenizerSettings
 
 
 @pytest.fixture(scope="module")

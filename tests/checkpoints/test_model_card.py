@@ -14,7 +14,7 @@ from keras_bert.checkpoints.model_card import ModelCard, Score, Scores
 from keras_bert.checkpoints.model_folder import open_model_folder
 from keras_bert.checkpoints.writing import convert_folder, describe_folder, write_model_folder
 from keras_bert.config.finetuning import MULTI_LABEL, REGRESSION, SINGLE_LABEL
-from keras_bert.models.elmo.config import ElmoConfig
+from keras_bert.models.elmo.kind import ElmoConfig
 from keras_bert.models.pretraining import BertForPreTraining
 from keras_bert.tasks.classification.head import ClassificationConfig, NextSentenceConfig
 from keras_bert.tasks.kind import kind_of_head, task_kinds

@@ -15,8 +15,8 @@ from keras_bert.checkpoints.writing import write_model_folder
 from keras_bert.cli import main
 from keras_bert.core.errors import UserError
 from keras_bert.export.litert import QUANTIZATIONS, LiteRTModel, write_litert
-from keras_bert.models.elmo.config import ElmoConfig
-from keras_bert.models.recurrent.config import RecurrentConfig
+from keras_bert.models.elmo.kind import ElmoConfig
+from keras_bert.models.recurrent.kind import RecurrentConfig
 from keras_bert.tasks.classification.head import ClassificationConfig
 from keras_bert.tasks.classification.network import BertForSequenceClassification
 from keras_bert.tasks.kind import kind_of_head

@@ -6,7 +6,7 @@ from hostile_texts import HOSTILE, random_hostile
 from scipy.special import softmax
 from served import ALBERT, ALBERT_VOCABULARY, HEADS
 
-from keras_bert.inputs.word_windows import begins_word
+from keras_bert.inputs.windows import begins_word
 from keras_bert.tasks.tagging.crf_decoding import best_labels
 from keras_bert.tasks.tagging.word_rows import lay_out_words
 from keras_bert.text.basic_tokenizer import BasicTokenizer

@@ -5,7 +5,7 @@ import pytest
 from tiny import random_weights, without_dropout
 
 from keras_bert.core.errors import UserError
-from keras_bert.inference.fill_mask import fill_masks
+from keras_bert.inference.language_models import fill_masks
 from keras_bert.models.pretraining import BertForPreTraining
 from keras_bert.text.vocabulary import Vocabulary
 from keras_bert.text.wordpiece import WordPieceTokenizer
@@ -55,6 +55,6 @@ def test_texts_that_cannot_be_filled_are_refused(parts, text, message):
 
 def test_a_mask_that_is_filled_with_a_mask_leaves_the_next_where_it_is(parts, monkeypatch):
     best = [[("[MASK]", 0.5)], [("##s", 0.5)], [("cat", 0.5)]]
-    monkeypatch.setattr("keras_bert.inference.fill_mask.best_pieces", lambda logits, vocabulary, top_k: best)
+    monkeypatch.setattr("keras_bert.inference.language_models.best_pieces", lambda logits, vocabulary, top_k: best)
     (filling,) = fill_masks(*parts, ["the [MASK] mat [MASK] on [MASK]."], top_k=1)
     assert filling.filled == "the [MASK] mats on cat."

@@ -7,7 +7,7 @@ from tiny import random_weights, sentencepiece_vocabulary, without_dropout
 
 from keras_bert.config.inference import SamplingConfig
 from keras_bert.core.errors import UserError
-from keras_bert.inference.generation import CachedReader, TextGenerator, chosen_token
+from keras_bert.inference.language_models import CachedReader, TextGenerator, chosen_token
 from keras_bert.models.pretraining import BertForPreTraining
 from keras_bert.text.vocabulary import SPECIAL_TOKENS, Vocabulary, joined_pieces
 from keras_bert.text.wordpiece import WordPieceTokenizer

@@ -19,8 +19,8 @@ from keras_bert.export.network import encode
 from keras_bert.inference.loading import load
 from keras_bert.layers.dropout import dropout_key
 from keras_bert.models import sizes
-from keras_bert.models.albert.config import SHARINGS, AlbertConfig
 from keras_bert.models.albert.encoder import AlbertEncoder
+from keras_bert.models.albert.kind import SHARINGS, AlbertConfig
 from keras_bert.models.bert.config import BertConfig
 from keras_bert.models.pretraining import BertForPreTraining, PretrainingObjective
 from keras_bert.tasks.classification.head import ClassificationConfig

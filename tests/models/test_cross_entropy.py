@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from keras_bert.models.cross_entropy import cross_entropy
+from keras_bert.layers.heads import cross_entropy
 
 
 def test_of_equal_logits_the_first_is_the_prediction():

@@ -18,9 +18,8 @@ from keras_bert.core.errors import UserError
 from keras_bert.export.serving_function import serving_function
 from keras_bert.models import sizes
 from keras_bert.models.bert.config import BertConfig
-from keras_bert.models.elmo.config import ElmoConfig
 from keras_bert.models.elmo.encoder import ElmoEncoder
-from keras_bert.models.elmo.kind import KIND
+from keras_bert.models.elmo.kind import KIND, ElmoConfig
 from keras_bert.models.pretraining import BertForPreTraining
 from keras_bert.tasks.classification.head import ClassificationConfig
 from keras_bert.tasks.kind import kind_of_head

@@ -7,7 +7,7 @@ from keras import ops
 from tiny import tiny_config
 
 from keras_bert.config.features import FEATURES
-from keras_bert.models.albert.config import AlbertConfig
+from keras_bert.models.albert.kind import AlbertConfig
 from keras_bert.tasks.tagging.feature_network import BertFeatureTagger, ScalarMix
 
 CONFIG = tiny_config(num_hidden_layers=5)

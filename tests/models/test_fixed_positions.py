@@ -12,7 +12,7 @@ from keras_bert.checkpoints.writing import write_model_folder
 from keras_bert.core.errors import UserError
 from keras_bert.inference.loading import load
 from keras_bert.layers.embeddings import sinusoids
-from keras_bert.models.albert.config import AlbertConfig
+from keras_bert.models.albert.kind import AlbertConfig
 from keras_bert.models.bert.config import BertConfig
 from keras_bert.models.pretraining import BertForPreTraining
 

@@ -4,7 +4,7 @@ from tiny import tiny_config
 
 from keras_bert.config.recipes import find_config
 from keras_bert.models.bert.config import BertConfig
-from keras_bert.models.flops import training_flops
+from keras_bert.models.sizes import training_flops
 
 
 def test_a_small_model_counted_product_by_product():

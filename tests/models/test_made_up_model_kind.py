@@ -21,7 +21,7 @@ from keras_bert.export.saved_model import write_version
 from keras_bert.export.serving_function import serving_function
 from keras_bert.inference.loading import load
 from keras_bert.inputs.rows import PieceSpans, padded_rows
-from keras_bert.layers.pooler import Pooler
+from keras_bert.layers.heads import Pooler
 from keras_bert.models.bert.config import BertConfig
 from keras_bert.models.bert.encoder import BertEncoder
 from keras_bert.models.bert.kind import Bert
@@ -33,7 +33,7 @@ from keras_bert.tasks.classification.network import BertForSequenceClassificatio
 from keras_bert.tasks.evaluation import FinetunedModel
 from keras_bert.tasks.finetuning.runs import FinetuningRuns
 from keras_bert.tasks.pretraining.run import pretrain
-from keras_bert.text.tokenizer_settings import TokenizerSettings
+from keras_bert.text.tokenizer_files import TokenizerSettings
 from keras_bert.text.tokenizers import Tokenizer, string_batch
 from keras_bert.text.vocabulary import RowPattern, Vocabulary, register_vocabulary, unregister_vocabulary
 from keras_bert.training.run_folder import RunFolder

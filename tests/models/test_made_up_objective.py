@@ -17,9 +17,9 @@ from keras_bert.cli.pretrain import _show
 from keras_bert.core.errors import UserError
 from keras_bert.export.serving_function import serving_function
 from keras_bert.inference.loading import load
-from keras_bert.models.flops import training_flops
 from keras_bert.models.objectives import ClassTerm
 from keras_bert.models.pretraining import BertForPreTraining
+from keras_bert.models.sizes import training_flops
 from keras_bert.models.tensor_names import dense
 from keras_bert.models.term import register_term, unregister_term
 from keras_bert.tasks.pretraining.engine import phase_flops

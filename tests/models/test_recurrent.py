@@ -16,9 +16,8 @@ from keras_bert.export.serving_function import serving_function
 from keras_bert.inference.texts import encoder_inputs
 from keras_bert.models import sizes
 from keras_bert.models.pretraining import BertForPreTraining
-from keras_bert.models.recurrent.config import RecurrentConfig
 from keras_bert.models.recurrent.encoder import RecurrentEncoder
-from keras_bert.models.recurrent.kind import KIND
+from keras_bert.models.recurrent.kind import KIND, RecurrentConfig
 from keras_bert.studies.attention import text_attention
 from keras_bert.tasks.classification.head import ClassificationConfig
 from keras_bert.tasks.kind import kind_of_head

@@ -11,7 +11,7 @@ from tiny import VOCABULARY, pretraining_batch, random_weights, without_dropout
 from keras_bert.checkpoints.model_folder import open_model_folder
 from keras_bert.checkpoints.writing import write_model_folder
 from keras_bert.cli import main
-from keras_bert.layers.pretraining_heads import MOST_PLACES, span_places
+from keras_bert.layers.heads import MOST_PLACES, span_places
 from keras_bert.models.pretraining import BertForPreTraining, PretrainingObjective
 from keras_bert.training.step import Step
 

@@ -17,10 +17,9 @@ from keras_bert.config.studies import EmbryologyPlan, TaggedText
 from keras_bert.core.errors import UserError
 from keras_bert.inference.loading import load
 from keras_bert.studies.embryology import agreement, overall, table, tag_table
-from keras_bert.studies.pictures import crossing
-from keras_bert.studies.probes import probe
+from keras_bert.studies.probes import TaggedPieces, probe
 from keras_bert.studies.snapshots import Snapshots
-from keras_bert.studies.tagged_pieces import TaggedPieces
+from keras_bert.studies.study import crossing
 from keras_bert.tasks.pretraining.run import pretrain
 from keras_bert.training.run_folder import RunFolder
 

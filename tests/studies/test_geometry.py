@@ -10,7 +10,7 @@ from keras_bert.cli import main
 from keras_bert.core.errors import UserError
 from keras_bert.inference.loading import load
 from keras_bert.inference.texts import encoder_inputs
-from keras_bert.models.elmo.config import ElmoConfig
+from keras_bert.models.elmo.kind import ElmoConfig
 from keras_bert.models.pretraining import BertForPreTraining
 from keras_bert.studies.geometry import (
     contextual_vectors,

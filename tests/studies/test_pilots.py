@@ -8,9 +8,8 @@ from keras_bert.config.pretraining import PretrainConfig
 from keras_bert.config.studies import PilotsPlan
 from keras_bert.core import settings
 from keras_bert.core.errors import UserError
-from keras_bert.studies.pictures import crossing, curves_picture
 from keras_bert.studies.pilots import described, pilots, read, table
-from keras_bert.studies.study import StudyFolder
+from keras_bert.studies.study import StudyFolder, crossing, curves_picture
 
 PHASES = [
     {"share": 0.5, "sequence_length": 16, "batch_size": 4, "max_predictions_per_seq": 3},

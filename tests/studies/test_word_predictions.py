@@ -7,7 +7,7 @@ from finetuning import VOCABULARY as PLAIN
 
 from keras_bert.core.errors import UserError
 from keras_bert.studies.embryology import WordPredictions, by_tag, sampled
-from keras_bert.studies.tagged_pieces import tagged_pieces
+from keras_bert.studies.probes import tagged_pieces
 from keras_bert.tasks.tagging.word_files import ConlluReader
 from keras_bert.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 from keras_bert.text.wordpiece import WordPieceTokenizer

@@ -10,7 +10,7 @@ from tiny import random_weights, sentencepiece_vocabulary, without_dropout
 from keras_bert.checkpoints.writing import write_model_folder
 from keras_bert.config.finetuning import MULTI_LABEL, REGRESSION
 from keras_bert.export.serving_function import ServingFunction
-from keras_bert.models.albert.config import AlbertConfig
+from keras_bert.models.albert.kind import AlbertConfig
 from keras_bert.models.bert.encoder import BertEncoder
 from keras_bert.models.pretraining import BertForPreTraining
 from keras_bert.tasks.classification.head import ClassificationConfig

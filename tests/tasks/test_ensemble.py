@@ -14,7 +14,7 @@ from tiny import sentencepiece_vocabulary
 from keras_bert.core.errors import UserError
 from keras_bert.tasks.evaluation import Ensemble, FinetunedModel
 from keras_bert.tasks.problem import mean_of_softmax
-from keras_bert.text.tokenizer_settings import TokenizerSettings
+from keras_bert.text.tokenizer_files import TokenizerSettings
 
 READING = {"task": "text", "texts": ["text"], "label": "label", "max_length": 16}
 LABELS = ("no", "maybe", "yes")

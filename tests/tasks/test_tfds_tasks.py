@@ -10,7 +10,7 @@ from tiny import VOCABULARY
 from keras_bert.config.finetuning import FinetuneConfig
 from keras_bert.config.recipes import config_names, find_config
 from keras_bert.core.errors import UserError
-from keras_bert.data.tables import tfds_table
+from keras_bert.data.tables import tfds as tfds_tables
 from keras_bert.tasks.classification.benchmarks import GLUE
 from keras_bert.tasks.classification.data import load_examples
 from keras_bert.tasks.problem import open_problem
@@ -91,8 +91,8 @@ def test_a_recipes_command_without_data_has_them_in_tfds(name, tmp_path, monkeyp
         asked.add(split)
         return []
 
-    monkeypatch.setattr(tfds_table, "open_builder", opened)
-    monkeypatch.setattr(tfds_table.TfdsTable, "examples", examples)
+    monkeypatch.setattr(tfds_tables, "open_builder", opened)
+    monkeypatch.setattr(tfds_tables.TfdsTable, "examples", examples)
     try:
         problem = open_problem(FinetuneConfig.from_file(path), WordPieceTokenizer(VOCABULARY))
         for split in problem.splits:

@@ -4,18 +4,18 @@ import unicodedata
 import numpy as np
 import pytest
 
-from keras_bert.text import character_table
+from keras_bert.text import characters
 from tools import make_character_table
 
 
 @pytest.mark.skipif(
-    unicodedata.unidata_version != character_table.recorded_unicode_version(), reason="made by another Unicode version"
+    unicodedata.unidata_version != characters.recorded_unicode_version(), reason="made by another Unicode version"
 )
-@pytest.mark.parametrize("settings", character_table.SETTINGS)
+@pytest.mark.parametrize("settings", characters.SETTINGS)
 def test_the_shipped_table_is_what_the_code_builds(settings):
     """Else someone changed the rules and forgot to write the file anew."""
     shipped, built = (
-        character_table.load_character_table(*settings),
+        characters.load_character_table(*settings),
         make_character_table.build_character_table(*settings),
     )
     for name, array in vars(built).items():
@@ -24,19 +24,19 @@ def test_the_shipped_table_is_what_the_code_builds(settings):
 
 
 def test_the_file_is_small():
-    assert os.path.getsize(character_table.FILE) < 150_000
+    assert os.path.getsize(characters.FILE) < 150_000
 
 
 def test_written_twice_the_bytes_are_the_same(tmp_path, monkeypatch):
     """A date in the archive would make every rebuild a change."""
-    small = character_table.CharacterTable(*(np.arange(3, dtype=np.int32) for _ in range(4)))
+    small = characters.CharacterTable(*(np.arange(3, dtype=np.int32) for _ in range(4)))
     monkeypatch.setattr(make_character_table, "build_character_table", lambda *settings: small)
-    monkeypatch.setattr(character_table, "FILE", str(tmp_path / "table.npz"))
+    monkeypatch.setattr(characters, "FILE", str(tmp_path / "table.npz"))
     contents = []
     for clock in (10**9, 1.5 * 10**9):
         monkeypatch.setattr("time.time", lambda clock=clock: clock)
-        make_character_table.save_character_tables(character_table.FILE)
-        with open(character_table.FILE, "rb") as stream:
+        make_character_table.save_character_tables(characters.FILE)
+        with open(characters.FILE, "rb") as stream:
             contents.append(stream.read())
     assert contents[0] == contents[1]
-    np.testing.assert_array_equal(character_table.load_character_table(True).pages, small.pages)
+    np.testing.assert_array_equal(characters.load_character_table(True).pages, small.pages)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from keras_bert.core.errors import UserError
-from keras_bert.data.corpus.annotated_text import AnnotatedText
+from keras_bert.data.corpus.formats import AnnotatedText
 from keras_bert.data.shards.document_tokenizer import DocumentTokenizer
 from keras_bert.text.marks import PhraseMatcher, read_phrases
 from keras_bert.text.vocabulary import SPECIAL_TOKENS, Vocabulary

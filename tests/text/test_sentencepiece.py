@@ -17,10 +17,10 @@ from keras_bert.core.errors import UserError
 from keras_bert.data.batches.masking import DynamicMasking
 from keras_bert.text.characters import continues_word
 from keras_bert.text.sentencepiece import SentencePieceTokenizer
-from keras_bert.text.sentencepiece_learning import learn_sentencepiece
 from keras_bert.text.sentencepiece_vocabulary import SentencePieceVocabulary
 from keras_bert.text.tokenizers import make_tokenizer
 from keras_bert.text.vocabulary import SPECIAL_TOKENS, Vocabulary
+from keras_bert.text.vocabulary_learning import learn_sentencepiece
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 

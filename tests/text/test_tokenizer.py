@@ -7,7 +7,7 @@ from hostile_texts import HOSTILE, random_hostile
 from original_tokenization import encode
 
 from keras_bert.core.errors import UserError
-from keras_bert.text.character_table import recorded_unicode_version
+from keras_bert.text.characters import recorded_unicode_version
 from keras_bert.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 from keras_bert.text.wordpiece import WordPieceTokenizer
 

@@ -2,8 +2,7 @@ import pytest
 
 from keras_bert.core.errors import UserError
 from keras_bert.text.vocabulary import SPECIAL_TOKENS, Vocabulary
-from keras_bert.text.vocabulary_extension import cut_before, extend_vocabulary
-from keras_bert.text.vocabulary_learning import learn_vocabulary
+from keras_bert.text.vocabulary_learning import cut_before, extend_vocabulary, learn_vocabulary
 from keras_bert.text.wordpiece import WordPieceTokenizer
 
 # As in Google's files: the slots stand before and between the special tokens.

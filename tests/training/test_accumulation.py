@@ -13,7 +13,7 @@ from keras_bert.config.training import TrainingConfig
 from keras_bert.core.errors import UserError
 from keras_bert.core.settings import from_mapping
 from keras_bert.models.bert.config import BertConfig
-from keras_bert.models.recurrent.config import RecurrentConfig
+from keras_bert.models.recurrent.kind import RecurrentConfig
 from keras_bert.training import accumulation
 from keras_bert.training.accumulation import BatchShape, choose_accumulation, step_memory
 from keras_bert.training.run_folder import RunFolder

@@ -14,7 +14,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import numpy as np
 import tensorflow as tf
@@ -78,12 +78,12 @@ class FeatureRoom:
         """A block with exclusive access to this folder. A message says if it has to wait."""
         return locks.taken(files.join(self.path, locks.NAME))
 
-    def folder(self, name: str, made_of: Mapping[str, Any]) -> str:
+    def folder(self, name: str, made_of: Mapping[str, object]) -> str:
         """The path of the feature file with this name and origin."""
         digest = hashlib.sha256(json.dumps([_FORMAT, made_of], sort_keys=True).encode()).hexdigest()
         return files.join(self.path, f"{name}-{digest[:12]}")
 
-    def open(self, name: str, made_of: Mapping[str, Any], shape: Sequence[int]) -> FeatureFile | None:
+    def open(self, name: str, made_of: Mapping[str, object], shape: Sequence[int]) -> FeatureFile | None:
         """Opens a feature file; None if it does not exist or is damaged.
 
         Args:
@@ -119,7 +119,7 @@ class FeatureRoom:
 
     @contextlib.contextmanager
     def writing(
-        self, name: str, made_of: Mapping[str, Any], shape: Sequence[int]
+        self, name: str, made_of: Mapping[str, object], shape: Sequence[int]
     ) -> Iterator[Callable[[int, np.ndarray], None]]:
         """A block that writes a file through a function (first token, states [tokens, layers, hidden]).
 
@@ -182,7 +182,7 @@ class _Unusable(Exception):
     """What is wrong with a feature file, in one sentence."""
 
 
-def _recorded_digest(folder: str, made_of: Mapping[str, Any]) -> str | None:
+def _recorded_digest(folder: str, made_of: Mapping[str, object]) -> str | None:
     """The SHA-256 in made_of.json. Raises `_Unusable` if the features were made from something else."""
     path = files.join(folder, _MADE_OF)
     try:

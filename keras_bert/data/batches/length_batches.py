@@ -47,7 +47,6 @@ def choose_shapes(rows: TokenRows, most: int = 8) -> tuple[list[int], list[int]]
     """(widths, group sizes), both ascending: the static shapes with the least padding.
 
     Args:
-        rows: the rows to batch.
         most: the most pairs of a width and a group size; each is compiled once.
     """
     lengths, sizes = rows.lengths, rows.group_sizes
@@ -73,10 +72,6 @@ class LengthBatches:
     epoch is incomplete; rows of weight 0 complete it.
 
     Args:
-        rows: the rows to batch.
-        batch_size: examples per batch.
-        seed: seed of the order.
-        pad_id: the id of [PAD].
         widths: sequence lengths, as from `choose_widths`; a single one pads every row to it.
         shuffle: False keeps the order of the rows within a width, for evaluation.
         group_sizes: for examples with several rows, how many rows an example may be padded to; see `choose_shapes`.
@@ -247,9 +242,6 @@ def every_row_once(
     """The batches of `LengthBatches` with every row once, unshuffled.
 
     Args:
-        rows: the rows to batch.
-        batch_size: examples per batch.
-        pad_id: the id of [PAD].
         widths: see `choose_widths`; None chooses up to `FEW_SHAPES` shapes.
     """
     widths, group_sizes = choose_shapes(rows, FEW_SHAPES) if widths is None else (widths, None)

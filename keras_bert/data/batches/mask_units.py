@@ -157,7 +157,7 @@ def choose_spans(
         return tf.where(_is_between(span, starts[index], end), tf.minimum(span, index), span)
 
     def visit_some(index: tf.Tensor, span: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        # Whether all budgets are spent is asked every few spans only. Nothing changes if the last is visited again.
+        # Completion is checked every few spans; extra visits are no-ops.
         for ahead in range(_SPANS_AT_ONCE):
             span = visit(tf.minimum(index + ahead, max_predictions - 1), span)
         return index + _SPANS_AT_ONCE, span

@@ -1,12 +1,8 @@
 """Dynamic masking for the masked LM, in the graph and stateless (paper, section 3.1, task 1).
 
-After `create_masked_lm_predictions` in Google's create_pretraining_data.py. Everything random comes from a counter hash
-of (seed, epoch, example, position).
-
-Random bits as a hash of (seed, epoch, example, counter), in the graph.
-
-A draw then does not depend on batches, threads or where a run was resumed. `tf.random.stateless_*` cannot do that,
-because it takes one seed for a whole tensor.
+After `create_masked_lm_predictions` in Google's create_pretraining_data.py. All random bits are a hash of (seed, epoch,
+example, counter), so that a draw does not depend on batches, threads or where a run was resumed; the functions
+`tf.random.stateless_*` take one seed for a whole tensor.
 """
 
 from collections.abc import Callable, Sequence
@@ -86,8 +82,6 @@ class DynamicMasking:
     Args:
         masking: what to mask; `refresh` is not used here, because the caller passes the epoch.
         max_predictions_per_seq: the static width of the predictions.
-        vocabulary: the vocabulary of the ids.
-        seed: seed of all masks.
         token_counts: int [vocab], how often each token occurs in the text; needed for `random_from: unigram`.
     """
 
@@ -145,7 +139,8 @@ class DynamicMasking:
         for special_id in self._special_ids:
             candidate &= input_word_ids != special_id
         # The original does not predict [CLS] and [SEP] but counts them in the length. A table rounds just like Python.
-        budgets = [self._budget(length) for length in range(sequence_length + 1)]
+        wanted = [max(1, int(round(length * self._masking.share))) for length in range(sequence_length + 1)]
+        budgets = [min(self._max_predictions, count) for count in wanted]
         budget = tf.gather(tf.constant(budgets, tf.int32), lengths)
         if continuation is None and self._masking.unit != "token":
             continuation = continues_word(self._vocabulary, input_word_ids)
@@ -160,9 +155,6 @@ class DynamicMasking:
             "masked_lm_ids": original_ids,
             "masked_lm_weights": tf.cast(is_prediction, tf.float32),
         }
-
-    def _budget(self, length: int) -> int:
-        return min(self._max_predictions, max(1, int(round(length * self._masking.share))))
 
     def _choose(
         self,

@@ -3,11 +3,9 @@
 A plan is an int32 array [examples, 2 * spans + 1]: start and end of each span, half-open, and the label of the pair.
 An example is [CLS] and its spans, each followed by [SEP]; an empty span has no [SEP].
 
-Segment pairs for next sentence and for sentence order prediction, planned as spans of a shard's tokens.
-
-After `create_instances_from_document` and `truncate_seq_pair` in Google's create_pretraining_data.py (paper,
-appendix A.2). A plan is an int32 array [examples, 5] of rows (a_start, a_end, b_start, b_end, label) with half-open
-token spans. A span truncated at its ends is still a span, so no tokens are copied before training.
+Segment pairs, of two spans, are planned after `create_instances_from_document` and `truncate_seq_pair` in Google's
+create_pretraining_data.py (paper, appendix A.2). A span truncated at its ends is still a span, so no tokens are copied
+before training.
 """
 
 import hashlib
@@ -203,8 +201,6 @@ class Plans:
 
     Args:
         folder: where the files are kept.
-        shards: the shards to plan for.
-        sequence_length: length of the rows.
         objective: whether to plan pairs or packed rows, and how.
         seed: at least 0.
     """
@@ -229,7 +225,8 @@ class Plans:
         for shard in range(len(shards.names)):
             plan = self._prepare(shard, 0, None)
             self.counts.append(len(plan))
-            self.spans_used = max(self.spans_used, int(_spans_used(plan).max(initial=1)))
+            spans = np.count_nonzero(plan[:, 1:-1:2] > plan[:, :-1:2], axis=1)
+            self.spans_used = max(self.spans_used, int(spans.max(initial=1)))
             filled += int(_places(plan).sum())
             labels += int(plan[:, -1].sum())
         examples = max(sum(self.counts), 1)
@@ -314,11 +311,6 @@ class Plans:
             and np.all((labels == 0) | (labels == 1))
         )
         return plan if is_plan else None
-
-
-def _spans_used(plan: np.ndarray) -> np.ndarray:
-    """How many spans each example has: int64 [examples]."""
-    return np.count_nonzero(plan[:, 1:-1:2] > plan[:, :-1:2], axis=1)
 
 
 def _places(plan: np.ndarray) -> np.ndarray:

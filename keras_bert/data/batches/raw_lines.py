@@ -12,6 +12,7 @@ from keras_bert.core.errors import UserError
 from keras_bert.core.files import expand
 from keras_bert.data.corpus.formats import PLAIN, format_of
 from keras_bert.data.corpus.text_lines import BINARY, GZIP, Unreadable, beginning, compression, read_chunks
+from keras_bert.data.tables.tables import open_tfds_text
 from keras_bert.text.characters import row_ids
 
 # A simpler rule than that of `text.sentences`, which is Python: sentences mark where a row or a segment may end.
@@ -51,7 +52,6 @@ class RawLines:
 
     Attributes:
         names: as given, separated by commas, for messages.
-        validation_share: as given.
         sources: how many files there are; 1 for a TFDS corpus.
 
     Raises:
@@ -214,7 +214,4 @@ def _open_corpus(names: Sequence[str]) -> tf.data.Dataset:
             f"data.files: needs either files or a single TFDS corpus if data.source is text. "
             f"Received: {', '.join(names)}. Give one of them."
         )
-    # Takes seconds to import.
-    from keras_bert.data.tfds import TfdsText
-
-    return TfdsText(names[0]).dataset()
+    return open_tfds_text(names[0]).dataset()

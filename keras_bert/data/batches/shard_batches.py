@@ -10,8 +10,8 @@ import tensorflow as tf
 
 from keras_bert.config.objectives import MaskingConfig, ObjectiveConfig, PhaseConfig
 from keras_bert.core.errors import UserError
-from keras_bert.data.batches.assembly import PREDICTIONS, assemble_rows
 from keras_bert.data.batches.masking import DynamicMasking
+from keras_bert.data.batches.packing import PREDICTIONS, assemble_rows
 from keras_bert.data.batches.plans import Plans
 from keras_bert.data.corpus.held_out import TRAIN, VALIDATION
 from keras_bert.data.shards.shard_files import ShardSet
@@ -49,11 +49,8 @@ class ShardBatches:
         next_share: share of pairs with label 0, "B follows A", in epoch 0; None without pairs.
 
     Args:
-        shards: the shards to read.
-        vocabulary: the vocabulary of the shards.
         phase: its sequence length, batch size and predictions are used.
         objective: pairs or packed rows, masked or next tokens.
-        masking: what to mask.
         seed: at least 0.
         plans_folder: folder for the plan files (see `Plans`); missing ones of epoch 0 are created at once.
         shards_per_group: the most shards in a group, unless a group would then have fewer examples than a batch.

@@ -7,9 +7,8 @@ import tensorflow as tf
 
 from keras_bert.config.objectives import MaskingConfig, ObjectiveConfig, PhaseConfig
 from keras_bert.core.errors import UserError
-from keras_bert.data.batches.assembly import PREDICTIONS, assemble_rows
 from keras_bert.data.batches.masking import DynamicMasking, example_keys, non_negative, random_bits
-from keras_bert.data.batches.packing import most_documents
+from keras_bert.data.batches.packing import PREDICTIONS, assemble_rows, most_documents
 from keras_bert.data.batches.plans import SPECIAL_TOKENS_OF_A_PAIR
 from keras_bert.data.batches.raw_lines import RawLines, split_lines
 from keras_bert.data.batches.text_plans import pack_sentences, pair_sentences
@@ -50,11 +49,8 @@ class TextBatches:
             them; None without pairs.
 
     Args:
-        lines: the text.
-        tokenizer: the tokenizer.
         phase: its sequence length, batch size and predictions are used.
         objective: pairs or packed rows, masked or next tokens.
-        masking: what to mask.
         seed: at least 0.
         validation: whether to read the held-out documents or the others.
 

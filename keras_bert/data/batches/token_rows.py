@@ -81,11 +81,7 @@ def _extra(part: TokenRows, name: str) -> np.ndarray:
 
 
 class GrowingArray:
-    """Numbers of one type in a single growing block of memory, without Python objects or parts to join at the end.
-
-    Args:
-        dtype: type of the numbers.
-    """
+    """Numbers of one type in a single growing block of memory, without Python objects or parts to join at the end."""
 
     def __init__(self, dtype: DTypeLike):
         self._dtype = np.dtype(dtype)

@@ -65,7 +65,7 @@ class CorpusReport:
         self.first_broken = {**other.first_broken, **self.first_broken}
 
     def counts(self) -> dict[str, Any]:
-        """What was left out, for `meta.json`: JSON values, without what is empty or 0."""
+        """Nonzero counts of what was dropped, for `meta.json`."""
         values = {
             "cuts": self.cuts,
             "dropped": self.dropped,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Iterator
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from keras_bert.config.corpus import SKIP, CorpusConfig
 from keras_bert.config.pretraining import TFDS_PREFIX
@@ -13,10 +13,10 @@ from keras_bert.core import files, settings
 from keras_bert.core.errors import UserError
 from keras_bert.core.terminal_bar import Bar, terminal_bar
 from keras_bert.data.corpus import formats
-from keras_bert.data.corpus.annotated_text import conllu_documents
 from keras_bert.data.corpus.corpus_report import LONGEST_DOCUMENT, CorpusReport
 from keras_bert.data.corpus.filters import DocumentFilters
-from keras_bert.data.corpus.plain_text import plain_documents
+from keras_bert.data.corpus.formats import conllu_documents, plain_documents
+from keras_bert.data.corpus.pages import article, mediawiki_documents, warc_documents, wiki_documents
 from keras_bert.data.corpus.repeated_spans import RepeatedSpans, remove_repeated_spans
 from keras_bert.data.corpus.text_lines import (
     BINARY,
@@ -28,15 +28,10 @@ from keras_bert.data.corpus.text_lines import (
     stripped_document,
     until_damage,
 )
-from keras_bert.data.corpus.web_archives import warc_documents
-from keras_bert.data.corpus.wikipedia import article, mediawiki_documents, wiki_documents
 from keras_bert.data.tables.hub_data import local_file
 from keras_bert.data.tables.rows import BrokenRow, Reading
-from keras_bert.data.tables.tables import file_rows, table_files
+from keras_bert.data.tables.tables import file_rows, open_tfds_text, table_files
 from keras_bert.text.sentences import divide_text
-
-if TYPE_CHECKING:
-    from keras_bert.data.tfds import TfdsText
 
 # Formats whose lines are worth keeping before damage, even if the document has no end.
 _LINES = {formats.PLAIN, formats.WIKI_EXTRACTOR, formats.CONLLU}
@@ -47,7 +42,6 @@ class Corpus:
 
     Attributes:
         paths: the files and `tfds:` entries in reading order.
-        config: how they are read and filtered.
         report: on the latest reading, complete once that has ended.
     """
 
@@ -86,7 +80,7 @@ class Corpus:
     def check(self) -> None:
         """Raises `UserError` if a file begins with what is not text, or a table has no column `config.text`."""
         for entry in filter(is_tfds, self.paths):
-            _tfds_text(entry, self.config)
+            open_tfds_text(entry, text=self.config.text)
         files.ask(self._check, [path for path in self.paths if not is_tfds(path)])
 
     def _check(self, path: str) -> None:
@@ -172,7 +166,6 @@ def read_documents(
     Args:
         paths: files, local or remote (`keras_bert.core.files.expand` makes them from patterns), and `tfds:` entries.
         report: filled in while reading.
-        config: how to read and filter.
         filters: those of `config`, if they exist already.
 
     Yields:
@@ -321,22 +314,16 @@ def _line_documents(
 
 
 def _tfds_documents(entry: str, config: CorpusConfig) -> Iterator[tuple[str | None, str | None]]:
-    source = _tfds_text(entry, config)
+    source = open_tfds_text(entry, text=config.text)
     documents = map(decoded_document, source.dataset().as_numpy_iterator())
     if not source.has_headings:
         return documents
     return ((text, problem) if problem else article((text or "").split("\n")) for text, problem in documents)
 
 
-def _tfds_text(entry: str, config: CorpusConfig | None = None) -> TfdsText:
-    from keras_bert.data.tfds import TfdsText  # Imports TensorFlow.
-
-    return TfdsText(entry, text=(config or CorpusConfig()).text)
-
-
 def _fingerprint(path: str) -> tuple[Any, ...]:
     if is_tfds(path):
-        text = _tfds_text(path)
+        text = open_tfds_text(path)
         return text.name, text.size
     local = local_file(path)
     return str(path), files.size(local), files.mark(local)

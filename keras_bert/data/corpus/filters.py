@@ -20,9 +20,6 @@ class BadWords:
 
     As for C4, what precedes and follows must not be a letter, digit or underscore, except in Chinese, Japanese and
     Thai, which do not separate words.
-
-    Args:
-        phrases: the words and phrases.
     """
 
     def __init__(self, phrases: Iterable[str]):
@@ -111,9 +108,6 @@ class DocumentFilters:
 
     The order is that of C4's code in TensorFlow Datasets (`text/c4_utils.py`): `lorem_ipsum` and `curly_braces` look at
     lines that are long enough and end as they should.
-
-    Args:
-        config: which filters are on.
 
     Attributes:
         bad_words: those of `config.bad_words`, None without.

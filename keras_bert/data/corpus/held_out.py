@@ -98,7 +98,6 @@ def split_documents(
     Memory is at most 32 bytes per document.
 
     Args:
-        documents: the texts.
         share: share of validation, between 0 and 1.
         dropped: counts the duplicates.
 

@@ -35,7 +35,6 @@ def without_spans(text: str, sentences: Sequence[str], starts: Iterable[int], le
     """Removes the spans of `length` sentences that begin with the sentences numbered `starts`; they may overlap.
 
     Args:
-        text: a document.
         sentences: `split_sentences(text)`.
         starts: indices into `sentences`.
         length: of the spans, in sentences.

@@ -149,22 +149,14 @@ def _decoded(chunks: Iterable[bytes], encoding: str) -> Iterator[tuple[str, str]
         try:
             text = decoder.decode(good, final=not chunk)
         except UnicodeDecodeError as error:
-            problem = Unreadable(_not_utf8(error), _line_of(error, complete))
+            reason = f"not UTF-8 ({error.reason}: byte {error.object[error.start]:#04x})"
+            problem = Unreadable(reason, complete + len((error.object[: error.start] + b".").splitlines()))
             text = error.object[: error.start].decode("utf-8")
         translated = line_ends.decode(text, final=not chunk)
         yield text, translated
         if problem:
             raise problem
         complete += translated.count("\n")
-
-
-def _line_of(error: UnicodeDecodeError, complete: int) -> int:
-    """The number of the line with the byte that cannot be decoded, after `complete` lines."""
-    return complete + len((error.object[: error.start] + b".").splitlines())
-
-
-def _not_utf8(error: UnicodeDecodeError) -> str:
-    return f"not UTF-8 ({error.reason}: byte {error.object[error.start]:#04x})"
 
 
 def read_chunks(path: str | os.PathLike[str]) -> Iterator[bytes]:
@@ -250,7 +242,7 @@ def stripped_document(text: str) -> tuple[str, str | None]:
 
 
 def until_damage(lines: Iterable[str], damage: list[Unreadable]) -> Iterator[str]:
-    """Iterates over the lines; what a reader of whole files would raise is appended to `damage` instead."""
+    """Iterates over the lines; the error that ends them is appended to `damage`, not raised."""
     try:
         yield from lines
     except Unreadable as problem:

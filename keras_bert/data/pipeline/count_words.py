@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING
 
 from keras_bert.config.corpus import CorpusConfig
 from keras_bert.core.files import remove_folder
@@ -31,7 +31,10 @@ from keras_bert.data.pipeline.pieces import (
 )
 from keras_bert.data.pipeline.repeated import Hashes, find_all_repeated, find_repeated_spans, read_clean_blocks
 from keras_bert.data.pipeline.runners import Runner, spread, stage
-from keras_bert.data.shards.tokenizer_processes import start_tensorflow
+from keras_bert.data.shards.document_tokenizer import start_tensorflow
+
+if TYPE_CHECKING:
+    from apache_beam import Pipeline
 
 _log = logging.getLogger(__name__)
 
@@ -52,11 +55,9 @@ def count_words(
 
     Args:
         corpus: the text; its `report` is filled in. Workers read its files by the same paths.
-        lower_case: as for the tokenizer.
         validation_share: share of documents held out, between 0 and 1.
         folder: a folder for the work, which workers write by the same path. After a failure it is left, and counts of
             files that were finished are kept if the corpus is still the same; otherwise it is removed.
-        runner: runs the pipeline.
 
     Raises:
         UserError: no file held a document; a worker could not read or write a file, which the message names; or another
@@ -91,7 +92,7 @@ def count_words(
     return counts
 
 
-def _build(pipeline: Any, work: "_CountWork", pieces: list[Piece]) -> None:
+def _build(pipeline: "Pipeline", work: "_CountWork", pieces: list[Piece]) -> None:
     import apache_beam as beam
 
     counted = spread(pipeline, pieces) | stage("Count", work.count)

@@ -33,8 +33,8 @@ _DAMAGED = (zipfile.BadZipFile, zlib.error, ValueError, KeyError, EOFError)
 class PartFiles:
     """The folder of parts below the folder that is being prepared.
 
-    A part is a block of documents. All files are written under names of their own and renamed, so that it does no harm
-    if a runner has the same work done twice.
+    A part is a block of documents. All files are written under other names and renamed, so that a runner may repeat
+    work.
     """
 
     def __init__(self, folder: str):

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 from keras_bert.config.corpus import CorpusConfig
@@ -19,6 +20,7 @@ from keras_bert.data.corpus.held_out import text_hash
 from keras_bert.data.pipeline.parts import PartFiles, PartName
 from keras_bert.data.pipeline.runners import Runner
 from keras_bert.data.tables.hub_data import local_file
+from keras_bert.data.tables.tables import open_tfds_text
 
 # Enough for the work on a block to outweigh reading and writing it, and little enough to be held in memory.
 BLOCK_CHARACTERS = 1 << 24
@@ -64,12 +66,12 @@ def divide(corpus: Corpus, *settings: Any, compares_all: bool = False) -> list[P
     """The pieces of a corpus, once checked, in its order. TFDS data sets must have been prepared.
 
     Args:
-        corpus: the text.
         settings: JSON values that what is made of a file depends on, besides those of the corpus.
         compares_all: whether what is made of a file depends on all files, as with `repeated_spans`.
     """
     corpus.check()
-    paths = [path for entry in corpus.paths for path in _stored_files(entry)]
+    stored = (open_tfds_text(entry).stored_files() if is_tfds(entry) else [entry] for entry in corpus.paths)
+    paths = list(chain.from_iterable(stored))
     sizes = files.ask(lambda path: 0 if is_tfds(path) else files.size(local_file(path)) or 0, paths)
     shared: list[Any] = [*settings, corpus.settings()]
     if compares_all or corpus.config.filters.repeated_spans:
@@ -94,17 +96,7 @@ def prepare_tfds(corpus: Corpus, runner: Runner) -> None:
         UserError: TFDS cannot prepare one.
     """
     for entry in filter(is_tfds, corpus.paths):
-        from keras_bert.data.tfds import TfdsText  # Imports TensorFlow.
-
-        TfdsText(entry, runner)
-
-
-def _stored_files(entry: str) -> list[str]:
-    if not is_tfds(entry):
-        return [entry]
-    from keras_bert.data.tfds import TfdsText  # Imports TensorFlow.
-
-    return TfdsText(entry).stored_files()
+        open_tfds_text(entry, runner)
 
 
 def read_blocks(piece: Piece, report: CorpusReport, config: CorpusConfig) -> Iterator[tuple[int, list[str]]]:

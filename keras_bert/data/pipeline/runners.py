@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from keras_bert.core.errors import UserError
 from keras_bert.core.imports import import_extra
 from keras_bert.core.runtime import stderr_kept_back
-from keras_bert.data.shards.tokenizer_processes import all_cores
+from keras_bert.data.shards.document_tokenizer import all_cores
 
 if TYPE_CHECKING:
     from apache_beam import Pipeline
@@ -165,10 +165,8 @@ def stage(label: str, function: Callable[..., Any], *inputs: Any) -> Any:
     """A step of a pipeline, in which workers call a function with each element.
 
     Args:
-        label: names the step.
         function: (element, *inputs) -> an iterable of results, or None. A failure of a disk or a store becomes a
             `UserError` with the path.
-        inputs: side inputs.
     """
     import apache_beam as beam
 

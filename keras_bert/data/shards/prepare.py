@@ -13,11 +13,16 @@ from keras_bert.core.errors import UserError
 from keras_bert.core.files import join
 from keras_bert.core.terminal_bar import terminal_bar
 from keras_bert.data.corpus.held_out import SIDES, TRAIN, VALIDATION, split_documents
-from keras_bert.data.shards.document_tokenizer import BATCH_CHARACTERS, DocumentTokenizer
+from keras_bert.data.shards.document_tokenizer import (
+    BATCH_CHARACTERS,
+    DocumentTokenizer,
+    Tag,
+    all_cores,
+    map_in_processes,
+)
 from keras_bert.data.shards.prepared_folder import UnfinishedWork, prepared_folder
 from keras_bert.data.shards.shard_files import ShardWriter
-from keras_bert.data.shards.shard_format import TokenizedDocuments, check_shard_size, new_meta, token_dtype
-from keras_bert.data.shards.tokenizer_processes import Tag, all_cores, map_in_processes
+from keras_bert.data.shards.shard_format import Meta, TokenizedDocuments, check_shard_size, new_meta, token_dtype
 
 _log = logging.getLogger(__name__)
 
@@ -81,12 +86,12 @@ class ShardSettings:
         """Bytes per token in a shard."""
         return token_dtype(len(self.tokenizer.vocabulary)).itemsize
 
-    def new_meta(self) -> dict[str, Any]:
+    def new_meta(self) -> Meta:
         """The `meta.json` of a side without shards."""
         tokenizer = self.tokenizer
         return new_meta(tokenizer.vocabulary, tokenizer.lower_case, tokenizer.word_marks, tokenizer.phrase_record())
 
-    def finish_meta(self, meta: dict[str, Any], text: Text) -> None:
+    def finish_meta(self, meta: Meta, text: Text) -> None:
         """Adds what is the same on both sides, once the whole text has been read."""
         meta["validation_share"] = self.validation_share
         if record := text.record():
@@ -114,7 +119,7 @@ class PrepareReport:
 
     @classmethod
     def of(
-        cls, metas: Mapping[str, Mapping[str, Any]], duplicates: Mapping[str, int], left_out: Mapping[str, int]
+        cls, metas: Mapping[str, Meta], duplicates: Mapping[str, int], left_out: Mapping[str, int]
     ) -> "PrepareReport":
         """The report on finished shards.
 
@@ -172,8 +177,6 @@ def prepare(
     to train; validation is then empty.
 
     Args:
-        text: the documents.
-        settings: how they are tokenized, split and cut.
         folder: a folder that does not exist or is empty.
         workers: processes that tokenize; 0 for one per core. A short text is tokenized in this process.
         remedy: what to do if a worker dies, as the caller's user can do it.
@@ -196,7 +199,8 @@ def prepare(
         if work.shards():
             _log.info(f"Resuming in {work.folder}: {work.shards():,} shards are finished.")
         # Counts what is written or still held by the writers; `work` counts finished shards only.
-        counts = {side: _side_counts(work.sides[side]) for side in SIDES}
+        names = ("documents", "empty_sentences", "empty_documents")
+        counts = {side: Counter({name: work.sides[side].get(name, 0) for name in names}) for side in SIDES}
         duplicates: Counter[str] = Counter()
         with ExitStack() as stack:
             writers = {side: stack.enter_context(_writer(settings, work, side)) for side in SIDES}
@@ -254,10 +258,6 @@ def _batches(documents: Iterable[tuple[str, bool]], finished: dict[str, int]) ->
             yield side, batches[side]
             batches[side], characters[side] = [], 0
     yield from ((side, batch) for side, batch in batches.items() if batch)
-
-
-def _side_counts(progress: dict[str, Any]) -> Counter[str]:
-    return Counter({key: progress.get(key, 0) for key in ("documents", "empty_sentences", "empty_documents")})
 
 
 def _add(counts: Counter[str], tokenized: TokenizedDocuments) -> None:

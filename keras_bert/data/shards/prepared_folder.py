@@ -39,11 +39,9 @@ class UnfinishedWork:
     """The finished shards of both sides, read from the record in a folder if there is one.
 
     Args:
-        folder: where the work is done.
         settings: JSON values that the bytes of the result depend on.
 
     Attributes:
-        folder: where the work is done.
         sides: `{side: progress}`. A progress has the shard writer's `meta`, how many of the side's `documents` these
             shards contain, and the `empty_sentences` and `empty_documents` among them. It is empty without shards.
 

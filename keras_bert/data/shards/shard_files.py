@@ -12,6 +12,7 @@ from keras_bert.core.whole_files import write_json
 from keras_bert.data.shards.shard_format import (
     KINDS,
     OFFSET_DTYPE,
+    Meta,
     ShardCuts,
     TokenizedDocuments,
     add_shard,
@@ -36,7 +37,6 @@ class ShardWriter:
 
     Args:
         folder: created if needed.
-        vocabulary: that of the ids.
         lower_case: the tokenizer's setting, recorded in `meta.json`.
         shard_megabytes: size at which a shard is closed.
         word_marks: the origin of the documents' `continuations` (`"jieba"`), recorded in `meta.json`; None if they have
@@ -46,7 +46,6 @@ class ShardWriter:
         finished: the `meta` of a writer that was interrupted; its shards are kept and new ones added.
 
     Attributes:
-        folder: the shard folder.
         meta: the content of `meta.json` so far, which counts only finished shards.
 
     Raises:
@@ -54,7 +53,7 @@ class ShardWriter:
     """
 
     folder: str
-    meta: dict[str, Any]
+    meta: Meta
 
     def __init__(
         self,
@@ -64,7 +63,7 @@ class ShardWriter:
         shard_megabytes: float = 16.0,
         word_marks: str | None = None,
         phrase_marks: dict[str, Any] | None = None,
-        finished: dict[str, Any] | None = None,
+        finished: Meta | None = None,
     ):
         self._cuts = ShardCuts(shard_megabytes)
         if exists(join(folder, "meta.json")):
@@ -132,10 +131,10 @@ class ShardSet:
     """
 
     folder: str
-    meta: dict[str, Any]
+    meta: Meta
     names: list[str]
 
-    def __init__(self, folder: str, meta: dict[str, Any]):
+    def __init__(self, folder: str, meta: Meta):
         self.folder = folder
         self.meta = meta
         self._shards = {shard["name"]: shard for shard in meta["shards"]}
@@ -146,7 +145,6 @@ class ShardSet:
         """Opens a folder that `ShardWriter` finished.
 
         Args:
-            folder: the shard folder.
             vocabulary: must be that of the shards.
             verify: whether to check all checksums now; `read` and `token_counts` check those of what they read anyway.
 

@@ -15,7 +15,7 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -26,6 +26,7 @@ from keras_bert.core.whole_files import atomic_write
 from keras_bert.text.vocabulary import Vocabulary
 
 FORMAT = 1
+Meta: TypeAlias = dict[str, Any]  # The content of `meta.json`.
 KINDS = ("tokens", "sentences", "documents")
 CONTINUATIONS, PHRASES = "continuations", "phrases"
 LARGEST_SHARD_MEGABYTES = 2048  # int32 offsets can address 2**31 tokens of two bytes.
@@ -44,7 +45,7 @@ def shard_name(number: int) -> str:
     return f"{number:05d}"
 
 
-def kinds(meta: Mapping[str, Any]) -> tuple[str, ...]:
+def kinds(meta: Meta) -> tuple[str, ...]:
     """The kinds of files of each shard in a folder with this `meta.json`."""
     marks = {"word_marks": CONTINUATIONS, "phrase_marks": PHRASES}
     return (*KINDS, *(kind for key, kind in marks.items() if meta.get(key)))
@@ -68,7 +69,7 @@ def _read_bytes(path: str) -> bytes:
         raise UserError(f"{path}: cannot be read ({error.strerror or error}). {_REMEDY}.") from None
 
 
-def read_meta(path: str) -> dict[str, Any]:
+def read_meta(path: str) -> Meta:
     """The content of a `meta.json`. Raises `UserError` if it is missing, incomplete or has another format."""
     try:
         meta = json.loads(_read_bytes(path))
@@ -92,7 +93,7 @@ def read_meta(path: str) -> dict[str, Any]:
     return meta
 
 
-def check_vocabulary(path: str, meta: Mapping[str, Any], vocabulary: Vocabulary) -> None:
+def check_vocabulary(path: str, meta: Meta, vocabulary: Vocabulary) -> None:
     """Raises `UserError` unless the shards were made with `vocabulary`."""
     if meta["vocabulary"] != vocabulary.fingerprint:
         raise UserError(
@@ -112,7 +113,7 @@ class TokenizedDocuments:
         document_lengths: int32 `[documents]`, the sentences of each document; 0 if it has no tokens.
         empty_sentences: int32 `[documents]`, how many sentences without tokens were dropped from each document.
         continuations: uint8 `[tokens]`, 1 for a token that continues the word of the token before it; or None.
-        phrases: uint8 `[tokens]`, the marks of `text.phrases`; or None.
+        phrases: uint8 `[tokens]`, the marks of `text.marks`; or None.
     """
 
     tokens: np.ndarray
@@ -157,7 +158,7 @@ def offsets(lengths: ArrayLike) -> np.ndarray:
 
 def new_meta(
     vocabulary: Vocabulary, lower_case: bool, word_marks: str | None, phrase_marks: dict[str, Any] | None
-) -> dict[str, Any]:
+) -> Meta:
     """The `meta.json` of a folder without shards; for the arguments see `ShardWriter`."""
     return {
         "format": FORMAT,
@@ -175,7 +176,7 @@ def new_meta(
     }
 
 
-def add_shard(meta: dict[str, Any], shard: dict[str, Any], counts: Mapping[str, int]) -> None:
+def add_shard(meta: Meta, shard: dict[str, Any], counts: Mapping[str, int]) -> None:
     """Adds what `write_shard` returns to a `meta.json`; the shards in order."""
     meta["shards"].append(shard)
     for name, count in counts.items():
@@ -199,7 +200,6 @@ def shard_bytes(token_counts: np.ndarray, document_lengths: np.ndarray, token_by
     Args:
         token_counts: int64 [documents].
         document_lengths: int32 [documents], in sentences.
-        token_bytes: bytes per token.
     """
     return token_counts * token_bytes + OFFSET_DTYPE.itemsize * (document_lengths + 1) * (token_counts > 0)
 
@@ -239,18 +239,16 @@ def write_shard(
     folder: str,
     name: str,
     parts: Sequence[TokenizedDocuments],
-    meta: dict[str, Any],
+    meta: Meta,
     unknown_id: int,
     work_folder: str | None = None,
 ) -> tuple[dict[str, Any], dict[str, int]]:
     """Writes the files of one shard, each complete or not at all.
 
     Args:
-        folder: the shard folder.
         name: from `shard_name`.
         parts: its documents; those without tokens are left out.
         meta: the folder's `meta.json`.
-        unknown_id: the id of [UNK].
         work_folder: for temporary files with names of their own, where several processes may write the same shard.
 
     Returns: (the shard's entry in `meta.json`, what it adds to the folder's `unknown_tokens` and `phrase_tokens`)

@@ -24,9 +24,7 @@ def arrow_rows(path: str, local: str, format: str, reading: Reading) -> Iterator
 
     Args:
         path: the file's name, for messages.
-        local: the file.
         format: `PARQUET` or `ARROW`.
-        reading: what is read.
 
     Raises:
         Unreadable: the file is damaged.

@@ -76,7 +76,11 @@ def delimited_rows(path: str, lines: Iterable[str], format: str, reading: Readin
     Raises:
         UserError: there is no such column; or a row has too few or too many cells, and is not skipped.
     """
-    rows = _raw_rows(lines) if format == RAW_TSV else _quoted_rows(path, lines, format, reading)
+    rows: Iterator[tuple[int, list[str]]]
+    if format == RAW_TSV:
+        rows = ((number, line.split("\t")) for number, line in enumerate(lines, 1) if line)
+    else:
+        rows = _quoted_rows(path, lines, format, reading)
     within, columns = f"{path} line", reading.header
     places: list[int | None] | None = None
     for line, cells in rows:
@@ -109,10 +113,6 @@ def _numbered(where: str, cells: list[str], reading: Reading) -> list[int | None
             )
     numbers = [int(name) if name.isdecimal() else len(cells) for name in (*reading.wanted, *reading.optional)]
     return [number if number < len(cells) else None for number in numbers]
-
-
-def _raw_rows(lines: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
-    return ((number, line.split("\t")) for number, line in enumerate(lines, 1) if line)
 
 
 def _quoted_rows(path: str, lines: Iterable[str], format: str, reading: Reading) -> Iterator[tuple[int, list[str]]]:

@@ -85,9 +85,6 @@ class HubData(HubRepository):
     Args:
         asked, repository, revision: as for every repository.
         endings: of the names of files that can be read.
-
-    Attributes:
-        commit: the commit.
     """
 
     repository_type, noun = "dataset", "data set"

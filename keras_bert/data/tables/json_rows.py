@@ -158,7 +158,6 @@ def json_line_rows(path: str, chunks: Iterable[bytes], reading: Reading) -> Iter
     Args:
         path: the file's name, for messages.
         chunks: its content, decompressed, in blocks of any size.
-        reading: what is read.
 
     Raises:
         UserError: a line is broken and not skipped, or there is none.

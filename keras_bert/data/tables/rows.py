@@ -1,4 +1,4 @@
-"""What every table gives, whatever its format: rows, and one way to say what is wrong with them."""
+"""Rows of tables of every format, and the errors of reading them."""
 
 import difflib
 from collections.abc import Callable, Sequence
@@ -31,7 +31,7 @@ class Row(NamedTuple):
 
 
 class BrokenRow(UserError):
-    """A row that is not as the others, which its reader may leave out."""
+    """An invalid row, which the reader may skip."""
 
 
 @dataclass(frozen=True)

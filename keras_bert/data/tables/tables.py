@@ -35,7 +35,8 @@ from keras_bert.data.tables.json_rows import JSON, LINES, is_json, json_format, 
 from keras_bert.data.tables.rows import Reading, Row
 
 if TYPE_CHECKING:
-    from keras_bert.data.tables.tfds_table import TfdsTable
+    from keras_bert.data.pipeline.runners import Runner
+    from keras_bert.data.tables.tfds import TfdsTable, TfdsText
 
 # What a file may hold, by the ending of its name.
 _OF_ENDING = {
@@ -62,8 +63,7 @@ def table_format(path: str, start: bytes) -> str | None:
     """The format of a table, of `TABLE_FORMATS`; None for a file that is no table by its name nor by its content.
 
     Args:
-        path: the file's name.
-        start: its first kilobytes, decompressed, without white space in front.
+        start: the file's first kilobytes, decompressed, without white space in front.
     """
     if found := next((format for magic, format in _MAGIC.items() if start.startswith(magic)), None):
         return found
@@ -80,7 +80,6 @@ def known_format(path: str, format: str | None) -> str | None:
     """The format of a file used together with others of `format`: the same, unless its name tells another.
 
     Args:
-        path: the file.
         format: of `TABLE_FORMATS`; None if the files themselves tell theirs.
     """
     known = () if is_data_set(path) else _OF_ENDING.get(plain_ending(path), TABLE_FORMATS)
@@ -193,10 +192,6 @@ class Table:
 
     Args:
         name: what messages call them.
-        paths: the files.
-
-    Attributes:
-        name, paths: as given.
     """
 
     name: str
@@ -218,19 +213,24 @@ class Table:
 def open_table(source: str) -> Table | TfdsTable:
     """The table of a source; see `read_table`."""
     if source.startswith(TFDS_PREFIX):
-        from keras_bert.data.tables.tfds_table import open_tfds_table  # Imports TensorFlow.
+        from keras_bert.data.tables.tfds import open_tfds_table  # Imports TensorFlow.
 
         return open_tfds_table(source)
     return Table(source, [source]) if source == "-" else Table(*table_files(source))
+
+
+def open_tfds_text(entry: str, runner: Runner | None = None, text: str = "text") -> TfdsText:
+    """The texts of `tfds:NAME[/CONFIG][:SPLIT]`; see `TfdsText`."""
+    from keras_bert.data.tables.tfds import TfdsText  # Imports TensorFlow.
+
+    return TfdsText(entry, runner, text)
 
 
 def file_rows(path: str, chunks: Iterator[bytes], reading: Reading) -> Iterator[Row]:
     """Iterates over the rows of one file.
 
     Args:
-        path: its name.
         chunks: its content, decompressed.
-        reading: what is read.
 
     Raises:
         Unreadable: the file is missing, damaged or not UTF-8; after the rows before the damage.

@@ -6,9 +6,8 @@ import keras
 
 from keras_bert.layers.embeddings import BertEmbeddings
 from keras_bert.layers.encoder_block import EncoderBlock
-from keras_bert.layers.initializers import truncated_normal
-from keras_bert.layers.tensors import Tensor
-from keras_bert.models.albert.config import AlbertConfig
+from keras_bert.layers.tensors import Tensor, truncated_normal
+from keras_bert.models.albert.kind import AlbertConfig
 from keras_bert.models.bert.config import SINUSOIDAL
 from keras_bert.models.bert.encoder import BertEncoder
 
@@ -43,9 +42,6 @@ class AlbertEmbeddings(BertEmbeddings):
         input_type_ids_shape: tuple[int | None, ...] | None = None,
     ) -> tuple[int | None, ...]:
         return (*input_word_ids_shape, self.output_size)
-
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "output_size": self.output_size}
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")

@@ -2,7 +2,7 @@
 
 import dataclasses
 import functools
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import keras
 from keras import ops
@@ -10,8 +10,7 @@ from keras import ops
 from keras_bert.layers.dropout import recomputed
 from keras_bert.layers.embeddings import BertEmbeddings
 from keras_bert.layers.encoder_block import EncoderBlock
-from keras_bert.layers.pooler import Pooler
-from keras_bert.layers.pretraining_heads import gather_positions
+from keras_bert.layers.heads import Pooler, gather_positions
 from keras_bert.layers.tensors import Batch, Tensor
 from keras_bert.models.bert.config import SINUSOIDAL, BertConfig
 from keras_bert.models.kind import config_from_mapping
@@ -26,12 +25,13 @@ _Encoder = TypeVar("_Encoder", bound="ConfiguredEncoder")
 class ConfiguredEncoder(keras.Model):
     """An encoder that Keras saves as its config, and whether it has a pooler.
 
-    Attributes:
-        config: the architecture, of any kind of model.
-        pooler: the pooler, or None.
+    Class attributes:
+        recomputes: whether `recompute_every` may be set.
     """
 
-    config: Any
+    recomputes: ClassVar[bool] = True
+
+    config: BertConfig
     pooler: Pooler | None
 
     def get_config(self) -> dict[str, Any]:
@@ -54,7 +54,6 @@ class BertEncoder(ConfiguredEncoder):
     Encoders of other kinds of models extend it by what they make otherwise.
 
     Args:
-        config: the architecture.
         with_pooler: whether to add the pooler; models that use only the tokens' vectors do without.
 
     Attributes:
@@ -134,7 +133,7 @@ class BertEncoder(ConfiguredEncoder):
         """The layer from the last hidden states to one vector."""
         return Pooler(self.config.hidden_size, self.config.initializer_range, dtype=self.dtype_policy, name="pooler")
 
-    def build(self, input_shape: Any = None) -> None:
+    def build(self, input_shape: tuple[int | None, ...] | None = None) -> None:
         # Every shape follows from the config, so the weights exist from the start.
         if self.built:
             return

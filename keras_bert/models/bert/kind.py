@@ -1,10 +1,11 @@
 """BERT itself (Devlin et al. 2018)."""
 
 from collections.abc import Callable, Collection
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from keras_bert.models.bert.config import BertConfig
 from keras_bert.models.kind import GoogleFiles, ModelKind
+from keras_bert.models.sizes import Part, training_flops
 from keras_bert.models.tensor_names import (
     ENCODER,
     MASKED_LM_HEAD,
@@ -18,6 +19,9 @@ from keras_bert.models.tensor_names import (
     layer_norm,
     output_layer,
 )
+
+if TYPE_CHECKING:
+    from keras_bert.models.bert.encoder import BertEncoder
 
 
 def _in_block(
@@ -71,7 +75,7 @@ class Bert(ModelKind):
         "auto_map": (),
     }
 
-    def make_encoder(self, config: BertConfig, with_pooler: bool = True, **keras_options: Any) -> Any:
+    def make_encoder(self, config: BertConfig, with_pooler: bool = True, **keras_options: Any) -> "BertEncoder":
         from keras_bert.models.bert.encoder import BertEncoder
 
         return BertEncoder(config, with_pooler=with_pooler, **keras_options)
@@ -83,24 +87,53 @@ class Bert(ModelKind):
         found[MASKED_LM_HEAD] += decoder(config, head)
         return found
 
-    def encoder_table(self, config: BertConfig) -> list[Any]:
-        from keras_bert.models.sizes import bert_encoder_parts
+    def encoder_table(self, config: BertConfig) -> list[Part]:
+        V, H, L = config.vocab_size, config.hidden_size, config.num_hidden_layers
+        F, P, T = config.intermediate_size, config.max_position_embeddings, config.type_vocab_size
+        return [
+            Part("word embeddings", f"V·H = {V:,}·{H}", V * H),
+            Part("position embeddings", f"{P}·H", P * H),
+            Part("segment embeddings", f"{T}·H", T * H),
+            Part("embedding LayerNorm", "2·H", 2 * H),
+            Part("attention kernels", f"{L} layers · 4·H²", L * 4 * H * H),
+            Part("attention biases", f"{L} layers · 4·H", L * 4 * H),
+            Part("attention LayerNorm", f"{L} layers · 2·H", L * 2 * H),
+            Part("feed-forward kernels", f"{L} layers · 2·H·{F:,}", L * 2 * H * F),
+            Part("feed-forward biases", f"{L} layers · (H + {F:,})", L * (H + F)),
+            Part("feed-forward LayerNorm", f"{L} layers · 2·H", L * 2 * H),
+            Part("pooler", "H² + H", H * H + H),
+        ]
 
-        return bert_encoder_parts(config)
-
-    def heads_table(self, config: BertConfig) -> list[Any]:
-        from keras_bert.models.sizes import bert_head_parts
-
-        return bert_head_parts(config)
+    def heads_table(self, config: BertConfig) -> list[Part]:
+        V, H = config.vocab_size, config.hidden_size
+        return [
+            Part("masked LM transform", "H² + H", H * H + H),
+            Part("masked LM LayerNorm", "2·H", 2 * H),
+            Part("masked LM output bias", "V", V),
+            *([] if config.tie_word_embeddings else [Part("masked LM decoder", "V·H", V * H)]),
+        ]
 
     def quoted_counts(self, config: BertConfig, exact: int) -> list[tuple[str, int, str]]:
-        from keras_bert.models.sizes import quoted_for_bert
-
-        return quoted_for_bert(config, exact)
+        # Tutorials count kernels, embeddings and LayerNorm. The estimate takes 30,000 words, and only the kernels of
+        # each layer, with F = 4·H.
+        left_out = {"attention biases", "feed-forward biases", "pooler"}
+        weights = sum(part.count for part in self.encoder_table(config) if part.name not in left_out)
+        rough = 30_000 * config.hidden_size + 12 * config.num_hidden_layers * config.hidden_size**2
+        return [
+            (
+                "weights-only formula of tutorials",
+                weights,
+                f"{exact - weights:,} fewer than the encoder: omits dense biases and the pooler.",
+            ),
+            (
+                "rough estimate 30k·H + 12·L·H²",
+                rough,
+                f"{abs(exact - rough):,} {'fewer' if rough < exact else 'more'}: assumes 30,000 words instead of "
+                f"{config.vocab_size:,}; omits positions, segments, LayerNorm, biases and pooler.",
+            ),
+        ]
 
     def training_flops(self, config: BertConfig, sequence_length: int, predictions_per_sequence: int) -> int:
-        from keras_bert.models.flops import training_flops
-
         return training_flops(config, sequence_length, predictions_per_sequence)
 
     def class_in_transformers(self, parts: Collection[str], config: BertConfig) -> str:

@@ -7,15 +7,14 @@ from keras import ops
 
 from keras_bert.layers.dropout import Dropout
 from keras_bert.layers.embeddings import in_range
-from keras_bert.layers.initializers import truncated_normal
-from keras_bert.layers.pooler import Pooler
-from keras_bert.layers.tensors import Batch, Tensor
+from keras_bert.layers.heads import Pooler
+from keras_bert.layers.tensors import Batch, PlainLayer, Tensor, truncated_normal
 from keras_bert.models.bert.encoder import ConfiguredEncoder, last_state
-from keras_bert.models.elmo.config import ElmoConfig
+from keras_bert.models.elmo.kind import ElmoConfig
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
-class ElmoEmbeddings(keras.layers.Layer):
+class ElmoEmbeddings(PlainLayer):
     """Word embeddings, then dropout: int32 [batch, seq] -> [batch, seq, width].
 
     An id out of range is refused in eager mode; in a graph it makes the vector of its token NaN.
@@ -46,18 +45,9 @@ class ElmoEmbeddings(keras.layers.Layer):
         words = words + ops.where(is_known, 0.0, float("nan"))[..., None]
         return self.dropout(ops.cast(words, self.compute_dtype), training=training)
 
-    def get_config(self) -> dict[str, Any]:
-        return {
-            **super().get_config(),
-            "vocab_size": self.vocab_size,
-            "width": self.width,
-            "initializer_range": self.initializer_range,
-            "dropout_rate": self.dropout_rate,
-        }
-
 
 @keras.saving.register_keras_serializable(package="keras_bert")
-class ElmoBlock(keras.layers.Layer):
+class ElmoBlock(PlainLayer):
     """A layer of both language models, which know nothing of each other.
 
     Args:
@@ -93,14 +83,6 @@ class ElmoBlock(keras.layers.Layer):
         output = self.dropout(output, training=training)
         return states + output if self.is_residual else output
 
-    def get_config(self) -> dict[str, Any]:
-        return {
-            **super().get_config(),
-            "width": self.width,
-            "is_residual": self.is_residual,
-            "dropout_rate": self.dropout_rate,
-        }
-
 
 @keras.saving.register_keras_serializable(package="keras_bert")
 class ElmoEncoder(ConfiguredEncoder):
@@ -111,7 +93,6 @@ class ElmoEncoder(ConfiguredEncoder):
     half those from its own on.
 
     Args:
-        config: the architecture.
         with_pooler: whether to add the pooler, which reads what each direction has after its last token.
 
     Attributes:
@@ -137,7 +118,7 @@ class ElmoEncoder(ConfiguredEncoder):
             self.pooler = Pooler(config.hidden_size, config.initializer_range, dtype=policy, name="pooler")
         self.build()
 
-    def build(self, input_shape: Any = None) -> None:
+    def build(self, input_shape: tuple[int | None, ...] | None = None) -> None:
         if self.built:
             return
         self.embeddings.build((None, None))

@@ -7,15 +7,15 @@ from keras import ops
 
 from keras_bert.layers.bilstm import bidirectional, build_lstms, run_lstms
 from keras_bert.layers.encoder_block import EncoderBlock
-from keras_bert.layers.tensors import Batch, Tensor
+from keras_bert.layers.tensors import Batch, PlainLayer, Tensor
 from keras_bert.models.bert.encoder import BertEncoder
-from keras_bert.models.recurrent.config import RecurrentConfig
+from keras_bert.models.recurrent.kind import RecurrentConfig
 
 _LAYERS = {"gru": keras.layers.GRU, "lstm": keras.layers.LSTM}
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
-class Recurrence(keras.layers.Layer):
+class Recurrence(PlainLayer):
     """One bidirectional layer with `hidden_size` / 2 units in each direction.
 
     Args:
@@ -37,9 +37,6 @@ class Recurrence(keras.layers.Layer):
 
     def call(self, hidden: Tensor, is_token: Tensor, training: bool = False) -> tuple[Tensor, None]:
         return run_lstms([self.both], hidden, is_token, training), None
-
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "hidden_size": self.hidden_size, "block": self.block}
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")

@@ -1,11 +1,52 @@
 """A BERT of GRUs or LSTMs: what attention is compared with."""
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
+from keras_bert.core.settings import OneOf, Positive, require
+from keras_bert.models.bert.config import BIDIRECTIONAL, BertConfig
 from keras_bert.models.bert.kind import Bert
-from keras_bert.models.recurrent.config import RecurrentConfig
+from keras_bert.models.sizes import Part, training_flops
 from keras_bert.models.tensor_names import ENCODER, TensorName, bidirectional, for_layers
+
+if TYPE_CHECKING:
+    from keras_bert.models.recurrent.encoder import RecurrentEncoder
+
+GRU, LSTM = BLOCKS = ("gru", "lstm")
+
+
+@dataclass
+class RecurrentConfig(BertConfig):
+    """A BERT in which each block has a bidirectional GRU or LSTM in place of self-attention.
+
+    Each direction has `hidden_size` / 2 units. All else is BERT's. `num_attention_heads` and
+    `attention_probs_dropout_prob` are not used.
+
+    Attributes:
+        model_type: the kind of model.
+        block: what a block has in place of self-attention.
+    """
+
+    num_attention_heads: Positive[int] = 1
+    model_type: Annotated[str, OneOf(lambda: ("recurrent",), "recurrent for gru and lstm blocks")] = "recurrent"
+    block: Annotated[str, OneOf(lambda: BLOCKS, "gru or lstm; leave it out for attention")] = GRU
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(self.hidden_size % 2 == 0, "hidden_size", "an even number, half for each direction", self.hidden_size)
+        require(self.attention == BIDIRECTIONAL, "attention", f"no value if block is {self.block}", self.attention)
+
+    @property
+    def recurrence_parameters(self) -> tuple[int, int]:
+        """The parameters of a block's recurrence: those of the kernels, and the biases.
+
+        With W = H / 2 units a direction, a gate has kernels [H, W] and [W, W]. An LSTM has four gates; a GRU three, and
+        each of them a bias on the input and one on the state.
+        """
+        gates, biases = (4, 1) if self.block == LSTM else (3, 2)
+        width = self.hidden_size // 2
+        return 2 * gates * width * (self.hidden_size + width), 2 * gates * biases * width
 
 
 class Recurrent(Bert):
@@ -22,7 +63,7 @@ class Recurrent(Bert):
     def is_of(self, fields: Mapping[str, Any]) -> bool:
         return super().is_of(fields) or ("model_type" not in fields and "block" in fields)
 
-    def make_encoder(self, config: Any, with_pooler: bool = True, **keras_options: Any) -> Any:
+    def make_encoder(self, config: Any, with_pooler: bool = True, **keras_options: Any) -> "RecurrentEncoder":
         from keras_bert.models.recurrent.encoder import RecurrentEncoder
 
         return RecurrentEncoder(config, with_pooler=with_pooler, **keras_options)
@@ -33,9 +74,7 @@ class Recurrent(Bert):
         recurrence = bidirectional("encoder.blocks.{i}.attention.both", "recurrence.{i}")
         return {**of_bert, ENCODER: [*kept, *for_layers(recurrence, config.num_blocks)]}
 
-    def encoder_table(self, config: Any) -> list[Any]:
-        from keras_bert.models.sizes import Part, bert_encoder_parts
-
+    def encoder_table(self, config: Any) -> list[Part]:
         kernels, biases = config.recurrence_parameters
         layers, name = config.num_hidden_layers, config.block.upper()
         recurrences = {
@@ -43,14 +82,12 @@ class Recurrent(Bert):
             "attention biases": Part(f"{name} biases", f"{layers} layers · {biases:,}", layers * biases),
             "attention LayerNorm": Part(f"{name} LayerNorm", f"{layers} layers · 2·H", layers * 2 * config.hidden_size),
         }
-        return [recurrences.get(part.name, part) for part in bert_encoder_parts(config)]
+        return [recurrences.get(part.name, part) for part in super().encoder_table(config)]
 
     def quoted_counts(self, config: Any, exact: int) -> list[tuple[str, int, str]]:
         return []
 
     def training_flops(self, config: Any, sequence_length: int, predictions_per_sequence: int) -> int:
-        from keras_bert.models.flops import training_flops
-
         kernels, _ = config.recurrence_parameters
         recurrence = 2 * sequence_length * kernels
         return training_flops(config, sequence_length, predictions_per_sequence, recurrence)

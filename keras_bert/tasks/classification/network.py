@@ -8,10 +8,9 @@ import numpy as np
 from keras import ops
 
 from keras_bert.config.finetuning import MULTI_LABEL, PROBLEM_TYPES, REGRESSION, SINGLE_LABEL
-from keras_bert.layers.pretraining_heads import NextSentenceHead
+from keras_bert.layers.heads import NextSentenceHead, cross_entropy
 from keras_bert.layers.tensors import Batch, Sums, Tensor
 from keras_bert.models.bert.config import BertConfig
-from keras_bert.models.cross_entropy import cross_entropy
 from keras_bert.models.encoder_with_heads import EncoderWithHeads
 
 

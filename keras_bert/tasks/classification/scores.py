@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike
 
 from keras_bert.config.finetuning import MULTI_LABEL, REGRESSION, SINGLE_LABEL
 from keras_bert.core.errors import UserError
-from keras_bert.inference.finite_outputs import require_numbers
+from keras_bert.inference.texts import require_numbers
 from keras_bert.tasks.classification.head import ClassificationConfig
 from keras_bert.tasks.classification.questions import Question
 from keras_bert.tasks.question_answering.scores import squad_v1_scores

@@ -18,7 +18,7 @@ from keras_bert.core.errors import UserError
 from keras_bert.core.files import join, make_folder
 from keras_bert.data.batches.token_rows import TokenRows
 from keras_bert.export.serving_function import ServingFunction
-from keras_bert.inference.finite_outputs import require_numbers
+from keras_bert.inference.texts import require_numbers
 from keras_bert.tasks import superglue
 from keras_bert.tasks.answer_files import FOLDER, text_output
 from keras_bert.tasks.classification.network import ClassificationObjective

@@ -25,7 +25,7 @@ from keras_bert.tasks.pretraining.data import (
     shards_folder,
 )
 from keras_bert.tasks.pretraining.run_text import corpus_of, remove_other_data
-from keras_bert.text.tokenizer_settings import TokenizerSettings
+from keras_bert.text.tokenizer_files import TokenizerSettings
 from keras_bert.text.tokenizers import Tokenizer, make_tokenizer
 
 _log = logging.getLogger(__name__)

@@ -21,11 +21,10 @@ from keras_bert.data.shards.shard_files import ShardSet
 from keras_bert.tasks.pretraining.prepared_shards import check_settings, given_folder, vocabulary_of_shards
 from keras_bert.tasks.pretraining.run_text import PreparedText, corpus_of, remove_other_data
 from keras_bert.text.marks import JIEBA, ideograph_share, is_ideograph, read_phrases, require_jieba
-from keras_bert.text.sentencepiece_learning import learn_sentencepiece
-from keras_bert.text.tokenizer_settings import TokenizerSettings
+from keras_bert.text.tokenizer_files import TokenizerSettings
 from keras_bert.text.tokenizers import Tokenizer, make_tokenizer
 from keras_bert.text.vocabulary import Vocabulary, find_vocabulary
-from keras_bert.text.vocabulary_learning import learn_vocabulary
+from keras_bert.text.vocabulary_learning import learn_sentencepiece, learn_vocabulary
 
 _log = logging.getLogger(__name__)
 

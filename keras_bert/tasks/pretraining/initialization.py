@@ -20,7 +20,7 @@ from keras_bert.models.initial_weights import apply_initialization, set_new_word
 from keras_bert.models.pretraining import BertForPreTraining
 from keras_bert.tasks.pretraining.batch_sources import BatchSources, unigram_nats
 from keras_bert.text.vocabulary import Vocabulary
-from keras_bert.text.vocabulary_extension import cut_before
+from keras_bert.text.vocabulary_learning import cut_before
 
 _log = logging.getLogger(__name__)
 

@@ -15,8 +15,15 @@ from keras_bert.core.errors import UserError
 from keras_bert.core.stores import as_os_errors
 from keras_bert.data.batches.shard_batches import ShardBatches
 from keras_bert.data.batches.text_batches import TextBatches
-from keras_bert.inference.fill_mask import Filling, best_pieces, fill_masks, masked_ids
-from keras_bert.inference.generation import Continuation, TextGenerator, first_ids
+from keras_bert.inference.language_models import (
+    Continuation,
+    Filling,
+    TextGenerator,
+    best_pieces,
+    fill_masks,
+    first_ids,
+    masked_ids,
+)
 from keras_bert.models.bert.config import BOTH, MASKED, NEXT, BertConfig
 from keras_bert.models.pretraining import BertForPreTraining
 from keras_bert.tasks.pretraining.engine import phase_flops

@@ -12,7 +12,7 @@ import numpy as np
 import tensorflow as tf
 from scipy.special import softmax
 
-from keras_bert.inference.finite_outputs import require_numbers
+from keras_bert.inference.texts import require_numbers
 from keras_bert.inputs.windows import window_of_most_context
 from keras_bert.tasks.question_answering.data import AnsweredQuestions
 from keras_bert.tasks.question_answering.windows import PassageWindows, Pieces, QuestionWindows

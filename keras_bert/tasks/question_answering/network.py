@@ -5,9 +5,9 @@ from typing import Any
 import keras
 from keras import ops
 
+from keras_bert.layers.heads import cross_entropy
 from keras_bert.layers.tensors import Batch, Sums, Tensor
 from keras_bert.models.bert.config import BertConfig
-from keras_bert.models.cross_entropy import cross_entropy
 from keras_bert.models.encoder_with_heads import EncoderWithHeads
 
 

@@ -6,7 +6,7 @@ import tensorflow as tf
 
 from keras_bert.export.network import Network
 from keras_bert.export.signature import Signature, TextInputs
-from keras_bert.inputs.word_windows import given_words
+from keras_bert.inputs.windows import given_words
 from keras_bert.tasks.tagging.serving import TokenLogits, tagging_signatures, word_labeller
 
 # The code points for which Python's str.isspace is true.

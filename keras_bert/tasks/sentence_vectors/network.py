@@ -6,9 +6,9 @@ import keras
 import numpy as np
 from keras import ops
 
+from keras_bert.layers.heads import cross_entropy
 from keras_bert.layers.tensors import Batch, Sums, Tensor
 from keras_bert.models.bert.config import BertConfig
-from keras_bert.models.cross_entropy import cross_entropy
 from keras_bert.models.encoder_with_heads import EncoderWithHeads
 
 INITIAL_SCALE, LARGEST_SCALE = 20.0, 100.0  # Reimers and Gurevych's library; Radford et al. 2021, section 2.5.

@@ -5,9 +5,8 @@ from typing import Any
 import keras
 from keras import ops
 
-from keras_bert.layers.classification_head import ClassificationHead
-from keras_bert.layers.initializers import truncated_normal
-from keras_bert.layers.tensors import Batch, Tensor
+from keras_bert.layers.heads import ClassificationHead
+from keras_bert.layers.tensors import Batch, Tensor, truncated_normal
 from keras_bert.models.bert.config import BertConfig
 from keras_bert.models.encoder_with_heads import EncoderWithHeads
 

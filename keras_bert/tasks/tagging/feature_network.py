@@ -7,7 +7,7 @@ from keras import ops
 
 from keras_bert.config.features import WEIGHTED, feature_layers
 from keras_bert.layers.bilstm import build_lstms, make_lstms, run_lstms
-from keras_bert.layers.classification_head import ClassificationHead
+from keras_bert.layers.heads import ClassificationHead
 from keras_bert.layers.tensors import Batch, Tensor
 from keras_bert.models.bert.config import BertConfig
 from keras_bert.models.encoder_with_heads import EncoderWithHeads

@@ -7,9 +7,9 @@ from keras import ops
 from numpy.typing import ArrayLike
 
 from keras_bert.layers.crf import CrfTaggingHead, log_likelihood
+from keras_bert.layers.heads import cross_entropy
 from keras_bert.layers.tensors import Batch, Sums, Tensor
 from keras_bert.models.bert.config import BertConfig
-from keras_bert.models.cross_entropy import cross_entropy
 from keras_bert.models.encoder_with_heads import EncoderWithHeads
 
 

@@ -17,7 +17,7 @@ from keras_bert.config.finetuning import BIO, FinetuneConfig, TaskDataConfig
 from keras_bert.core.errors import UserError
 from keras_bert.data.batches.token_rows import TokenRows
 from keras_bert.export.serving_function import ServingFunction
-from keras_bert.inference.finite_outputs import require_numbers
+from keras_bert.inference.texts import require_numbers
 from keras_bert.layers.crf import FORBIDDEN
 from keras_bert.tasks.answer_files import text_output
 from keras_bert.tasks.problem import Problem, training_failed

@@ -7,7 +7,7 @@ import tensorflow as tf
 from keras_bert.export.network import Network
 from keras_bert.export.signature import Signature, TextInputs, token_signature
 from keras_bert.inputs.rows import padded_rows
-from keras_bert.inputs.word_windows import TextWords, begins_word, given_words, split_texts, word_windows
+from keras_bert.inputs.windows import TextWords, begins_word, given_words, split_texts, word_windows
 from keras_bert.tasks.tagging.crf_decoding import decode, decode_ragged
 
 WORDS = "words"

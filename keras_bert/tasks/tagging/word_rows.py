@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from keras_bert.data.batches.token_rows import TokenRows
 from keras_bert.inputs.rows import flat_rows
-from keras_bert.inputs.word_windows import Words, with_unknown, word_windows
+from keras_bert.inputs.windows import Words, with_unknown, word_windows
 from keras_bert.tasks.windows import blocks
 from keras_bert.text.tokenizers import Tokenizer
 
@@ -54,7 +54,7 @@ class WordRows:
 
 
 def lay_out_words(words: Sequence[str], starts: ArrayLike, tokenizer: Tokenizer, max_length: int) -> WordRows:
-    """Lays out sentences as rows [CLS] pieces [SEP], long ones in windows; see `inputs.word_windows.word_windows`.
+    """Lays out sentences as rows [CLS] pieces [SEP], long ones in windows; see `inputs.windows.word_windows`.
 
     Args:
         words: all words.

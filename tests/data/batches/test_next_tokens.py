@@ -4,7 +4,7 @@ import numpy as np
 import tensorflow as tf
 from tiny import VOCABULARY
 
-from keras_bert.data.batches.assembly import next_and_previous_tokens
+from keras_bert.data.batches.packing import next_and_previous_tokens
 
 CLS, SEP = VOCABULARY.cls_id, VOCABULARY.sep_id
 

@@ -4,9 +4,9 @@ import pickle
 
 import pytest
 
-from keras_bert.data.corpus.annotated_text import conllu_documents
 from keras_bert.data.corpus.corpus_report import CorpusReport
 from keras_bert.data.corpus.documents import read_documents
+from keras_bert.data.corpus.formats import conllu_documents
 from keras_bert.data.corpus.text_lines import Unreadable
 
 PAGE = """\

@@ -13,8 +13,8 @@ from keras_bert.config.pretraining import PretrainConfig
 from keras_bert.core.errors import UserError
 from keras_bert.core.files import mark
 from keras_bert.core.time_limits import any_answers
-from keras_bert.data import tfds as tfds_builder
 from keras_bert.data.corpus.documents import Corpus
+from keras_bert.data.tables import tfds as tfds_builder
 from tools import fetch_text
 
 TEXTS = [f"Text number {n}.\n\nIt is short." for n in range(30)]

@@ -6,7 +6,7 @@ from corpus import documents
 
 from keras_bert.cli import main
 from keras_bert.data.corpus.documents import Corpus
-from keras_bert.data.tfds import TfdsText
+from keras_bert.data.tables.tfds import TfdsText
 from keras_bert.text.vocabulary_learning import learn_vocabulary
 
 tfds = pytest.importorskip("tensorflow_datasets")

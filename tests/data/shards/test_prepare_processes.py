@@ -17,8 +17,8 @@ from test_prepare import make_documents, prepare
 
 from keras_bert.cli import main
 from keras_bert.core.errors import UserError
+from keras_bert.data.shards.document_tokenizer import map_in_processes
 from keras_bert.data.shards.prepared_folder import is_prepared
-from keras_bert.data.shards.tokenizer_processes import map_in_processes
 
 ROOT = Path(__file__).parents[3]
 

@@ -15,8 +15,8 @@ from keras_bert.cli import main
 from keras_bert.config.pretraining import PretrainConfig
 from keras_bert.core.errors import UserError
 from keras_bert.inference.loading import load
-from keras_bert.models.flops import training_flops
 from keras_bert.models.pretraining import BertForPreTraining, PretrainingObjective
+from keras_bert.models.sizes import training_flops
 from keras_bert.tasks.pretraining.engine import phase_flops
 from keras_bert.tasks.pretraining.run import pretrain
 from keras_bert.training.run_folder import RunFolder

@@ -1,27 +1,86 @@
-"""Extracts running text from WikiExtractor's files, without titles, headings, lists, tables and left-over markup.
-
-Articles in MediaWiki's XML dumps (`*-pages-articles.xml.bz2`), read page by page.
-
-Of each page the newest text in the dump is taken. Redirects, pages outside the main namespace and pages that are not
-wikitext are left out.
-"""
+"""Running text of pages in large files: web archives, WikiExtractor's files and MediaWiki's dumps."""
 
 from __future__ import annotations
 
 import html
+import io
 import re
 from collections.abc import Iterable, Iterator
 from itertools import chain
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from xml.etree import ElementTree
 
+from keras_bert.core.errors import UserError
 from keras_bert.core.imports import import_extra
-from keras_bert.data.corpus.text_lines import Unreadable
-from keras_bert.data.corpus.web_archives import ChunkStream
+from keras_bert.data.corpus.text_lines import Unreadable, decoded_document
 
 if TYPE_CHECKING:
     from mwparserfromhell.nodes import Node, Tag, Wikilink
     from mwparserfromhell.wikicode import Wikicode
+
+
+class ChunkStream(io.RawIOBase):
+    """Reads the blocks of an iterator one after the other.
+
+    What the iterator raises comes out of `read`, after all that it gave before; an `io.BufferedReader` would drop some.
+    """
+
+    def __init__(self, chunks: Iterator[bytes]):
+        self._chunks = chunks
+        self._rest = memoryview(b"")
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while not self._rest:
+            chunk = next(self._chunks, None)
+            if chunk is None:
+                return 0
+            self._rest = memoryview(chunk)
+        count = min(len(buffer), len(self._rest))
+        buffer[:count] = self._rest[:count]
+        self._rest = self._rest[count:]
+        return count
+
+
+_TEXT_OF_A_PAGE = "conversion"  # The records of plain text in WARC (ISO 28500), as in Common Crawl's WET files.
+
+
+def warc_documents(chunks: Iterator[bytes], path: str) -> Iterator[tuple[str | None, str | None]]:
+    """Iterates over `(document, None)` or `(None, why it was left out)`, one for each page whose text is there.
+
+    Records of other kinds, such as the pages themselves, are passed over.
+
+    Args:
+        chunks: the file's content, decompressed, in blocks of any size.
+        path: the file's path, for messages.
+
+    Raises:
+        Unreadable: the archive is broken.
+        UserError: it holds no text of pages, or warcio is not installed.
+    """
+    archives = import_extra("warcio.archiveiterator", "A web archive")
+    exceptions = import_extra("warcio.exceptions", "A web archive")
+    has_text = False
+    records = archives.ArchiveIterator(ChunkStream(chunks))
+    try:
+        for record in records:
+            if record.rec_type != _TEXT_OF_A_PAGE:
+                continue
+            has_text = True
+            content = record.content_stream().read()
+            if len(content) < (record.length or 0):
+                raise Unreadable("ends within a page")
+            yield decoded_document(content)
+    except exceptions.ArchiveLoadFailed as error:
+        raise Unreadable(f"a broken archive ({' '.join(str(error).split())[:100]})") from None
+    if not has_text:
+        raise UserError(
+            f"{path}: needs the text of web pages (records of the type {_TEXT_OF_A_PAGE!r}). Received: an archive "
+            "without any. Give the WET file that belongs to it, or extract the text of its pages first."
+        )
+
 
 # In UTF-8 bytes, so that one number suits scripts with many and with few characters. Headings end in "." too.
 _SHORTEST_PARAGRAPH = 60

@@ -1,4 +1,4 @@
-"""Opens data sets of TensorFlow Datasets: prepared on disk, prepared in TFDS's public bucket, or prepared here."""
+"""Data sets of TensorFlow Datasets: opened, prepared where they have to be, and read as texts or as tables."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ import difflib
 import logging
 import re
 import urllib.parse
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate, pairwise
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from keras_bert.core import files
 from keras_bert.core.errors import MissingData, UserError, reason
@@ -17,10 +19,11 @@ from keras_bert.core.imports import import_extra, require
 from keras_bert.core.terminal_bar import Bar
 from keras_bert.core.time_limits import PROBE_SECONDS, any_answers
 from keras_bert.data.pipeline.runners import Runner
+from keras_bert.data.tables.rows import Reading, Row
 
 if TYPE_CHECKING:
     import tensorflow as tf
-
+    from tensorflow_datasets.core import DatasetBuilder
 
 tfds = import_extra("tensorflow_datasets", "Data of TensorFlow Datasets")
 tfds.core.utils.tqdm_utils.tqdm_lib = SimpleNamespace(tqdm=Bar)  # Its own bars would fill a log.
@@ -36,12 +39,12 @@ _DEFAULT_SPLIT = "train"
 _MOST_PROBED = 3  # Servers, one after the other.
 
 _log = logging.getLogger("keras_bert")
-# They warn of every attempt and of every folder that is not there yet; what comes of it is reported here.
+# They warn of every attempt and of folders that do not exist yet; the outcome is reported here.
 for _noisy in ("absl", "urllib3"):
     logging.getLogger(_noisy).setLevel(logging.ERROR)
 
 
-def open_entry(entry: str, runner: Runner | None = None) -> tuple[Any, str, int]:
+def open_entry(entry: str, runner: Runner | None = None) -> tuple[DatasetBuilder, str, int]:
     """(the builder, the split, the number of its examples) of `tfds:NAME[/CONFIG][:SPLIT]`.
 
     Args:
@@ -65,7 +68,9 @@ def open_entry(entry: str, runner: Runner | None = None) -> tuple[Any, str, int]
         raise UserError(f"{entry}: needs a split of {', '.join(builder.info.splits)} ({reason(error)}).") from None
 
 
-def open_builder(name: str, data_dir: str | None = None, download: bool = True, runner: Runner | None = None) -> Any:
+def open_builder(
+    name: str, data_dir: str | None = None, download: bool = True, runner: Runner | None = None
+) -> DatasetBuilder:
     """The `tfds.core.DatasetBuilder` of a data set that is prepared, or is prepared by this call.
 
     A data set that is made with Apache Beam, such as Wikipedia, takes hours to prepare. TFDS's own copy of it is read
@@ -112,7 +117,7 @@ def open_builder(name: str, data_dir: str | None = None, download: bool = True, 
     return builder
 
 
-def _in_bucket(name: str) -> Any:
+def _in_bucket(name: str) -> DatasetBuilder | None:
     """The builder of TFDS's prepared copy; None if there is none, or no network."""
     if not any_answers([_BUCKET_SERVER]):
         return None
@@ -123,7 +128,7 @@ def _in_bucket(name: str) -> Any:
         return None
 
 
-def _require_network(name: str, builder: Any) -> None:
+def _require_network(name: str, builder: DatasetBuilder) -> None:
     """Raises `MissingData` if none of the servers that a data set comes from, as far as TFDS lists them, answers."""
     servers = sorted({"{0.scheme}://{0.netloc}".format(urllib.parse.urlsplit(url)) for url in builder.url_infos or ()})
     if servers and not any_answers(servers[:_MOST_PROBED]):
@@ -134,7 +139,7 @@ def _require_network(name: str, builder: Any) -> None:
         )
 
 
-def _prepare_by_beam(name: str, builder: Any, runner: Runner | None) -> None:
+def _prepare_by_beam(name: str, builder: DatasetBuilder, runner: Runner | None) -> None:
     packages = _PACKAGES.get(builder.name, ("apache_beam",))
     for package in packages:
         require(package, f"Preparing {name}", "tfds-wikipedia" if len(packages) > 1 else None)
@@ -223,3 +228,155 @@ class TfdsText:
             shuffle_files=False,
         )
         return dataset.map(lambda example: example[self._feature])
+
+
+_BATCH = 1024
+
+
+class TfdsTable:
+    """A prepared data set, whose splits can be read.
+
+    Args:
+        split: the split of `rows`.
+
+    Attributes:
+        name: its full name with its version and, if there is one, the split.
+    """
+
+    name: str
+
+    def __init__(self, builder: DatasetBuilder, split: str | None = None):
+        self._builder, self._split = builder, split
+        self.name = builder.info.full_name + (f":{split}" if split else "")
+
+    def label_names(self, feature: str) -> tuple[str, ...] | None:
+        """The names of a label's classes in TFDS's order, or None if the feature is not a class label."""
+        features = self._builder.info.features
+        label = features[feature] if feature in features else None
+        return tuple(label.names) if isinstance(label, tfds.features.ClassLabel) else None
+
+    def rows(self, reading: Reading) -> Iterator[Row]:
+        """Iterates over the rows of the split, as of every table. Raises `UserError` as `examples`."""
+        assert self._split is not None
+        features = self._builder.info.features
+        there = [name for name in (*reading.wanted, *reading.optional) if name.partition("/")[0] in features]
+        for name in reading.wanted:
+            if name not in there:
+                raise reading.missing(self.name, list(features), name)
+        places = {name: place for place, name in enumerate(there)}
+        for row in self.examples(self._split, there):
+            yield row._replace(
+                cells=tuple(
+                    row.cells[places[name]] if name in places else None for name in (*reading.wanted, *reading.optional)
+                )
+            )
+
+    def examples(self, split: str, wanted: Sequence[str], index: str | None = None) -> Iterable[Row]:
+        """Every example of a split, sorted by the feature `index`, or in stored order if None.
+
+        TFDS stores examples shuffled; sorted by GLUE's `idx`, they are in the order of GLUE's own files.
+
+        Args:
+            split: its name in TFDS.
+            wanted: names of features; `answers/text` is the list of the `text`s in the sequence `answers`, or the
+                feature `text` of `answers` if that is no sequence. Strings are decoded; sequences become lists; class
+                labels become names, or None if the data set hides them (-1).
+            index: the feature to sort by.
+
+        Returns:
+            Rows whose `line` is the value of `index`, or the index in stored order.
+
+        Raises:
+            UserError: there is no such split or feature, or a text is not UTF-8.
+        """
+        info = self._builder.info
+        for needed, what, there in (
+            (re.split(r"[\[+]", split)[0], "split", info.splits),
+            *((name.partition("/")[0], "feature", info.features) for name in wanted),
+        ):
+            if needed not in there:
+                raise UserError(f"{self.name}: needs a {what} {needed!r}. Received: {', '.join(there) or 'none'}.")
+        if index is None or index not in info.features:
+            return self._rows(split, wanted, ())
+        return sorted(self._rows(split, wanted, (index,)), key=lambda row: row.line)
+
+    def _rows(self, split: str, wanted: Sequence[str], index: Sequence[str]) -> Iterator[Row]:
+        names = (*wanted, *index)
+        dataset = self._builder.as_dataset(
+            split=split,
+            decoders=tfds.decode.PartialDecoding({name.partition("/")[0]: True for name in names}),
+            read_config=tfds.ReadConfig(interleave_cycle_length=1, try_autocache=False),
+            shuffle_files=False,
+        )
+        within, count = f"{self.name}{'' if self._split else f' {split}'} example", 0
+        # ragged_batch() returns sequences, which batch() rejects, as ragged; single values are as from batch().
+        for batch in dataset.ragged_batch(_BATCH).as_numpy_iterator():
+            columns = [self._plain(split, name, _column(batch, name)) for name in wanted]
+            size = len(_column(batch, names[0]))
+            numbers = _column(batch, *index).tolist() if index else range(count, count + size)
+            count += size
+            yield from (Row(number, cells, within) for number, cells in zip(numbers, zip(*columns)))
+
+    def _plain(self, split: str, name: str, values: np.ndarray) -> list[Any]:
+        feature = self._builder.info.features[name.partition("/")[0]]
+        feature = getattr(feature, "feature", feature)  # Of a sequence, that of its items.
+        if isinstance(feature, tfds.features.ClassLabel):
+            return _named(values.tolist(), feature.names)
+        if values.dtype != object:
+            return values.tolist()
+        try:
+            return [_decoded(value) for value in values]
+        except UnicodeDecodeError as error:
+            raise UserError(
+                f"{self.name} {split}: needs UTF-8 text in {name!r}. Received: {error.object[:40]!r}."
+            ) from None
+
+
+def open_tfds_table(entry: str) -> TfdsTable:
+    """The table of `tfds:NAME[/CONFIG][:SPLIT]`. Raises `UserError`; see `open_entry`."""
+    builder, split, _ = open_entry(entry)
+    return TfdsTable(builder, split)
+
+
+def open_task_table(name: str, data_dir: str | None, download: bool, own_files: Sequence[str]) -> TfdsTable:
+    """The data set of a task.
+
+    Args:
+        name: `DATASET/CONFIG`.
+        data_dir, download: see `open_builder`.
+        own_files: the names of files to propose instead.
+
+    Raises:
+        MissingData: there is no such data set; or it is not prepared, and may not be downloaded or that fails.
+    """
+    try:
+        return TfdsTable(open_builder(name, data_dir, download))
+    except MissingData as error:
+        files = f"--data-dir with its files ({', '.join(own_files)})" if own_files else "files"
+        raise MissingData(f"{error} Give {files} instead.") from None
+
+
+def _named(values: list[Any], names: Sequence[str]) -> list[Any]:
+    """Names of classes in place of their numbers, in lists too."""
+    return [
+        _named(value, names) if isinstance(value, list) else names[value] if value >= 0 else None for value in values
+    ]
+
+
+def _column(batch: dict[str, Any], name: str) -> np.ndarray:
+    """The values of one feature, as an array; its items are lists if the feature is in a sequence."""
+    feature, _, inner = name.partition("/")
+    rows = batch[feature][inner] if inner else batch[feature]
+    if rows.ndim == 1 and not isinstance(rows[0], np.ndarray):
+        return rows
+    # A sequence for each row; two-dimensional if all have the same length.
+    column = np.empty(len(rows), object)
+    for place, row in enumerate(rows):
+        column[place] = row.tolist()
+    return column
+
+
+def _decoded(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_decoded(item) if isinstance(item, bytes) else item for item in value]
+    return value.decode("utf-8")

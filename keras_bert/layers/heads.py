@@ -1,17 +1,90 @@
-"""The masked LM head (paper, section 3.1, task 1; run_pretraining.py, `get_masked_lm_output`)."""
+"""The layers on top of the encoder: the pooler, the heads of pretraining and of tasks, and the loss of classes."""
 
 from typing import Any, NamedTuple
 
 import keras
 from keras import ops
 
+from keras_bert.layers.dropout import Dropout
 from keras_bert.layers.encoder_block import activation
-from keras_bert.layers.initializers import truncated_normal
-from keras_bert.layers.tensors import Tensor
+from keras_bert.layers.tensors import PlainLayer, Tensor, truncated_normal
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
-class MaskedLMHead(keras.layers.Layer):
+class Pooler(PlainLayer):
+    """Dense and tanh over the first of some states: [batch, seq, hidden] -> [batch, hidden]."""
+
+    def __init__(self, hidden_size: int, initializer_range: float = 0.02, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.hidden_size = hidden_size
+        self.initializer_range = initializer_range
+        self.dense = keras.layers.Dense(
+            hidden_size,
+            activation="tanh",
+            kernel_initializer=truncated_normal(initializer_range),
+            dtype=self.dtype_policy,
+            name="dense",
+        )
+
+    def build(self, input_shape: tuple[int | None, ...]) -> None:
+        self.dense.build((None, self.hidden_size))
+
+    def call(self, sequence_output: Tensor) -> Tensor:
+        return self.dense(sequence_output[:, 0])
+
+
+@keras.saving.register_keras_serializable(package="keras_bert")
+class ClassificationHead(PlainLayer):
+    """Dropout, then dense: [..., hidden] -> [..., labels] float32 logits, for a sequence or for each token."""
+
+    def __init__(
+        self,
+        num_labels: int,
+        hidden_size: int,
+        dropout_prob: float = 0.1,
+        initializer_range: float = 0.02,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.num_labels = num_labels
+        self.hidden_size = hidden_size
+        self.dropout_prob = dropout_prob
+        self.initializer_range = initializer_range
+        self.dropout = Dropout(dropout_prob, dtype=self.dtype_policy, name="dropout")
+        self.dense = keras.layers.Dense(
+            num_labels, kernel_initializer=truncated_normal(initializer_range), dtype=self.dtype_policy, name="dense"
+        )
+
+    def build(self, input_shape: tuple[int | None, ...]) -> None:
+        self.dense.build((None, self.hidden_size))
+
+    def call(self, states: Tensor, training: bool = False) -> Tensor:
+        return ops.cast(self.dense(self.dropout(states, training=training)), "float32")
+
+
+def cross_entropy(logits: Tensor, labels: Tensor) -> dict[str, Tensor]:
+    """Computes `loss` (nats) and `accuracy` (0 or 1) for each label, both [...] float32.
+
+    Args:
+        logits: [..., classes].
+        labels: [...] int32.
+    """
+    picked = ops.take_along_axis(logits, labels[..., None], axis=-1)[..., 0]
+    return {
+        "loss": ops.logsumexp(logits, axis=-1) - picked,
+        "accuracy": ops.cast(ops.equal(_first_largest(logits), labels), "float32"),
+    }
+
+
+def _first_largest(logits: Tensor) -> Tensor:
+    """Same as `ops.argmax`, [..., classes] -> [...] int32, as two plain reductions, which XLA vectorizes on a CPU."""
+    classes = logits.shape[-1]
+    is_largest = ops.equal(logits, ops.max(logits, axis=-1, keepdims=True))
+    return ops.min(ops.where(is_largest, ops.arange(classes, dtype="int32"), classes), axis=-1)
+
+
+@keras.saving.register_keras_serializable(package="keras_bert")
+class MaskedLMHead(PlainLayer):
     """Dense, gelu, LayerNorm, then a decoder tied to the word embeddings, with its own bias.
 
     `embedding_size` is the width of the word embeddings where it is not `hidden_size` (ALBERT). If not `tied`, it has a
@@ -76,18 +149,6 @@ class MaskedLMHead(keras.layers.Layer):
         logits = ops.matmul(transformed, ops.transpose(table))
         return ops.cast(logits, "float32") + self.bias
 
-    def get_config(self) -> dict[str, Any]:
-        return {
-            **super().get_config(),
-            "vocab_size": self.vocab_size,
-            "hidden_size": self.hidden_size,
-            "hidden_act": self.hidden_act,
-            "initializer_range": self.initializer_range,
-            "layer_norm_eps": self.layer_norm_eps,
-            "embedding_size": self.embedding_size,
-            "tied": self.tied,
-        }
-
 
 def gather_positions(sequence: Tensor, positions: Tensor) -> Tensor:
     """Gathers [batch, seq, hidden] at [batch, predictions]: [batch, predictions, hidden]."""
@@ -98,7 +159,7 @@ def gather_positions(sequence: Tensor, positions: Tensor) -> Tensor:
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
-class NextSentenceHead(keras.layers.Layer):
+class NextSentenceHead(PlainLayer):
     """Pooled output [batch, hidden] -> logits [batch, 2] float32; class 0: "B follows A", 1: "B is random"."""
 
     def __init__(self, hidden_size: int, initializer_range: float = 0.02, **kwargs: Any) -> None:
@@ -114,13 +175,6 @@ class NextSentenceHead(keras.layers.Layer):
 
     def call(self, pooled_output: Tensor) -> Tensor:
         return ops.cast(self.classifier(pooled_output), "float32")
-
-    def get_config(self) -> dict[str, Any]:
-        return {
-            **super().get_config(),
-            "hidden_size": self.hidden_size,
-            "initializer_range": self.initializer_range,
-        }
 
 
 MOST_PLACES, PLACE_SIZE = 20, 200  # As in SpanBERT's code: max_pair_targets and the size of the position embeddings.
@@ -156,7 +210,7 @@ def span_places(positions: Tensor) -> SpanPlaces:
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
-class SpanBoundaryHead(keras.layers.Layer):
+class SpanBoundaryHead(PlainLayer):
     """Predicts each token of a span from the two tokens next to the span and its place in it.
 
     [left; right; position embedding] through two times dense, gelu and LayerNorm, then a decoder tied to the word
@@ -227,14 +281,3 @@ class SpanBoundaryHead(keras.layers.Layer):
             hidden = norm(self.activation(dense(hidden)))
         table = ops.cast(word_embeddings, self.compute_dtype)
         return ops.cast(ops.matmul(hidden, ops.transpose(table)), "float32") + self.bias
-
-    def get_config(self) -> dict[str, Any]:
-        return {
-            **super().get_config(),
-            "vocab_size": self.vocab_size,
-            "hidden_size": self.hidden_size,
-            "hidden_act": self.hidden_act,
-            "initializer_range": self.initializer_range,
-            "layer_norm_eps": self.layer_norm_eps,
-            "embedding_size": self.embedding_size,
-        }

@@ -1,0 +1,45 @@
+"""Every layer is made again from its config."""
+
+import json
+
+import keras
+import pytest
+
+from keras_bert.layers.bilstm import BiLstm
+from keras_bert.layers.crf import CrfTaggingHead
+from keras_bert.layers.dropout import Dropout
+from keras_bert.layers.embeddings import BertEmbeddings
+from keras_bert.layers.encoder_block import EncoderBlock, SelfAttention
+from keras_bert.layers.heads import ClassificationHead, MaskedLMHead, NextSentenceHead, Pooler, SpanBoundaryHead
+from keras_bert.models.albert.encoder import AlbertEmbeddings
+from keras_bert.models.elmo.encoder import ElmoBlock, ElmoEmbeddings
+from keras_bert.models.recurrent.encoder import Recurrence
+
+LAYERS = {
+    AlbertEmbeddings: {"vocab_size": 10, "hidden_size": 4, "output_size": 8, "dropout_rate": 0.2, "sinusoidal": True},
+    BertEmbeddings: {"vocab_size": 10, "hidden_size": 4, "type_vocab_size": 3},
+    BiLstm: {"hidden_size": 8, "lstm_size": 4},
+    ClassificationHead: {"num_labels": 3, "hidden_size": 8, "dropout_prob": 0.4},
+    CrfTaggingHead: {"num_labels": 1, "hidden_size": 8, "forbidden": [[False, True], [True, False]]},
+    Dropout: {"rate": 0.3},
+    ElmoBlock: {"width": 4, "is_residual": True},
+    ElmoEmbeddings: {"vocab_size": 10, "width": 4, "dropout_rate": 0.3},
+    EncoderBlock: {"hidden_size": 8, "num_attention_heads": 2, "intermediate_size": 16, "hidden_act": "relu"},
+    MaskedLMHead: {"vocab_size": 10, "hidden_size": 8, "embedding_size": 4, "tied": False},
+    NextSentenceHead: {"hidden_size": 8, "initializer_range": 0.1},
+    Pooler: {"hidden_size": 8, "initializer_range": 0.1},
+    Recurrence: {"hidden_size": 8, "block": "lstm"},
+    SelfAttention: {"hidden_size": 8, "num_attention_heads": 2, "dropout_rate": 0.3},
+    SpanBoundaryHead: {"vocab_size": 10, "hidden_size": 8, "hidden_act": "relu"},
+}
+
+
+@pytest.mark.parametrize("kind", LAYERS)
+def test_a_config_makes_the_same_layer(kind):
+    """Otherwise a model saved by Keras opens with other sizes than it was trained with."""
+    layer = kind(**LAYERS[kind], name="layer", dtype=keras.DTypePolicy("mixed_bfloat16"))
+    config = layer.get_config()
+    assert {key: config[key] for key in LAYERS[kind]} == LAYERS[kind]
+    again = kind.from_config(json.loads(json.dumps(config)))
+    assert again.get_config() == config
+    assert again.dtype_policy == layer.dtype_policy and again.name == "layer"
