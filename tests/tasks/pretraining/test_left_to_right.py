@@ -166,7 +166,7 @@ def test_flops_count_a_prediction_at_every_position(corpus):
         ({**CAUSAL_FIRST, "objective.pair": "sop"}, "objective.pair: needs none if next tokens are predicted"),
         ({"objective.tokens": "all"}, "objective.tokens: needs one of masked, next"),
         ({"model.attention": "left"}, "model.attention: needs one of bidirectional, causal"),
-        ({"phases.0.tokens": "masked"}, "phases.0.tokens: needs next, or none for objective.tokens"),
+        ({"phases.0.tokens": "masked"}, "phases.0.tokens: needs next. Received: 'masked'"),
     ],
 )
 def test_settings_that_do_not_fit_together_are_refused(settings, message):
