@@ -58,8 +58,10 @@ class Step:
         accumulation: how many slices of a replica's batch are computed one after the other.
         loss_scale: for a model that computes in float16.
         gradient_parts: parts of the model whose gradients' norms `train` returns; see `gradient_norms`.
+        any_shape: whether `predict` is traced again only for the second shape of a batch, and then for all others.
 
     Attributes:
+        predict: function (batch) -> (the model's outputs, each replica holding its part; what `evaluate` returns).
         update: what `train` does, to be called inside another `tf.function`; see `StepLoop`.
     """
 
@@ -75,6 +77,7 @@ class Step:
         accumulation: int = 1,
         loss_scale: LossScale | None = None,
         gradient_parts: Mapping[str, Sequence[int]] | None = None,
+        any_shape: bool = False,
     ):
         self.strategy = strategy
         self.model = model
@@ -98,6 +101,7 @@ class Step:
         # TensorFlow optimizes a graph as a whole. If the step were inlined into its caller, it would add its sums in
         # a different order when run alone than in a loop.
         whole = {} if on_tpu else {"_noinline": True}
+        self.predict = tf.function(self._predict, autograph=False, reduce_retracing=any_shape)
         self.update = tf.function(self._update, autograph=False, experimental_attributes=whole)
 
     @tf.function(autograph=False)
@@ -118,9 +122,7 @@ class Step:
         """`{"sums", "counts"}` of one batch, without dropout and without an update."""
         return self._first_replica(self.strategy.run(self._evaluate_replica, (batch,)))
 
-    @tf.function(autograph=False)
-    def predict(self, batch: Batch) -> tuple[dict[str, tf.Tensor], dict[str, Any]]:
-        """(the model's outputs for one batch, each replica holding its part; what `evaluate` returns)."""
+    def _predict(self, batch: Batch) -> tuple[dict[str, tf.Tensor], dict[str, Any]]:
         outputs, results = self.strategy.run(self._predict_replica, (batch,))
         return outputs, self._first_replica(results)
 
