@@ -63,9 +63,8 @@ class Evaluator:
 
     @functools.cached_property
     def _step(self) -> Step:
-        if self._unlabelled:
-            return Step(self._strategy, self._model, _NoObjective(), any_shape=True)
-        return Step(self._strategy, self._model, self._problem.objective)
+        objective = _NoObjective() if self._unlabelled else self._problem.objective
+        return Step(self._strategy, self._model, objective)
 
     def __call__(self, split: str) -> dict[str, float]:
         """The objective's figures and the scores on a split with labels."""
@@ -95,7 +94,8 @@ class Evaluator:
             followed = _followed(distributed, count, progress)
         else:
             followed = terminal_bar("Evaluating", "batches", count, distributed, leave=False)
-        outputs, figures = all_outputs(self._step, followed, self._problem.by_token)
+        spec = {name: _any_rows(of) for name, of in batches.element_spec.items()} if self._unlabelled else None
+        outputs, figures = all_outputs(self._step, followed, self._problem.by_token, spec)
         return {**outputs, **self._problem.shared_outputs(self._model)}, figures
 
 
@@ -109,6 +109,10 @@ class _NoObjective:
 
     def sums(self, outputs: dict[str, tf.Tensor], batch: Batch) -> Sums:
         return {}
+
+
+def _any_rows(spec: tf.TensorSpec) -> tf.TensorSpec:
+    return tf.TensorSpec([None, *spec.shape[1:]], spec.dtype)
 
 
 def _followed(batches: Iterable[_T], count: int, progress: Callable[[float], object]) -> Iterator[_T]:

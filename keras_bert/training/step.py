@@ -58,10 +58,8 @@ class Step:
         accumulation: how many slices of a replica's batch are computed one after the other.
         loss_scale: for a model that computes in float16.
         gradient_parts: parts of the model whose gradients' norms `train` returns; see `gradient_norms`.
-        any_shape: whether `predict` is traced again only for the second shape of a batch, and then for all others.
 
     Attributes:
-        predict: function (batch) -> (the model's outputs, each replica holding its part; what `evaluate` returns).
         update: what `train` does, to be called inside another `tf.function`; see `StepLoop`.
     """
 
@@ -77,7 +75,6 @@ class Step:
         accumulation: int = 1,
         loss_scale: LossScale | None = None,
         gradient_parts: Mapping[str, Sequence[int]] | None = None,
-        any_shape: bool = False,
     ):
         self.strategy = strategy
         self.model = model
@@ -101,7 +98,6 @@ class Step:
         # TensorFlow optimizes a graph as a whole. If the step were inlined into its caller, it would add its sums in
         # a different order when run alone than in a loop.
         whole = {} if on_tpu else {"_noinline": True}
-        self.predict = tf.function(self._predict, autograph=False, reduce_retracing=any_shape)
         self.update = tf.function(self._update, autograph=False, experimental_attributes=whole)
 
     @tf.function(autograph=False)
@@ -122,7 +118,9 @@ class Step:
         """`{"sums", "counts"}` of one batch, without dropout and without an update."""
         return self._first_replica(self.strategy.run(self._evaluate_replica, (batch,)))
 
-    def _predict(self, batch: Batch) -> tuple[dict[str, tf.Tensor], dict[str, Any]]:
+    @tf.function(autograph=False)
+    def predict(self, batch: Batch) -> tuple[dict[str, tf.Tensor], dict[str, Any]]:
+        """(the model's outputs for one batch, each replica holding its part; what `evaluate` returns)."""
         outputs, results = self.strategy.run(self._predict_replica, (batch,))
         return outputs, self._first_replica(results)
 
@@ -261,7 +259,10 @@ def _all_reduce(context: tf.distribute.ReplicaContext, values: Any) -> Any:
 
 
 def all_outputs(
-    step: Step, batches: Iterable[Batch], by_token: Collection[str] = ()
+    step: Step,
+    batches: Iterable[Batch],
+    by_token: Collection[str] = (),
+    spec: Mapping[str, tf.TensorSpec] | None = None,
 ) -> tuple[dict[str, np.ndarray | list[np.ndarray]], dict[str, float]]:
     """Computes the outputs and the objective's figures over all batches.
 
@@ -269,15 +270,17 @@ def all_outputs(
         step: computes the outputs.
         batches: global batches with `row_numbers` [batch] (see `length_batches.LengthBatches`), each row once.
         by_token: names of the outputs [batch, seq, …]; these are cut to each row's length.
+        spec: of all batches, for which the model is traced once; None traces it for each shape.
 
     Returns: ({name: outputs [rows, …]}, {name: figure}). Outputs whose shape differs between rows are a list with one
         array per row.
     """
+    predict = step.predict.get_concrete_function(spec) if spec else step.predict
     sums = MetricSums(step.objective.terms)
     numbers: list[np.ndarray] = []
     found: dict[str, list[np.ndarray | list[np.ndarray]]] = {}
     for batch in batches:
-        outputs, results = step.predict(batch)
+        outputs, results = predict(batch)
         sums.add(results)
         row_numbers = _gathered(step.strategy, batch["row_numbers"])
         is_real = row_numbers >= 0
