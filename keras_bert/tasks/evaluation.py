@@ -16,7 +16,7 @@ from keras_bert.core.errors import UserError
 from keras_bert.core.files import exists, join
 from keras_bert.core.program import PROGRAM
 from keras_bert.core.terminal_bar import terminal_bar
-from keras_bert.data.batches.length_batches import FEW_SHAPES, every_row_once
+from keras_bert.data.batches.length_batches import every_row_once
 from keras_bert.data.batches.token_rows import TokenRows
 from keras_bert.data.corpus.text_lines import plain_ending
 from keras_bert.data.tables.tables import known_format, source_files
@@ -84,17 +84,19 @@ class Evaluator:
         Args:
             progress: called after each batch with the share of the batches that is done; None shows a bar of them.
         """
-        size, most = self._batch_size, FEW_SHAPES
         if self._unlabelled:
-            size, most = min(size, len(rows)), _MANY_SHAPES
-        batches = every_row_once(rows, size, self._pad_id, most=most)
+            batches = every_row_once(rows, min(self._batch_size, len(rows)), self._pad_id, most=_MANY_SHAPES)
+        else:
+            batches = every_row_once(rows, self._batch_size, self._pad_id)
         count, distributed = int(batches.cardinality()), distribute(self._strategy, batches)
         followed: Iterable[Batch]
         if progress:
             followed = _followed(distributed, count, progress)
         else:
             followed = terminal_bar("Evaluating", "batches", count, distributed, leave=False)
-        spec = {name: _any_rows(of) for name, of in batches.element_spec.items()} if self._unlabelled else None
+        spec = None
+        if self._unlabelled and count > 1:  # For a single batch, its own shape is traced faster.
+            spec = {name: tf.TensorSpec([None, *of.shape[1:]], of.dtype) for name, of in batches.element_spec.items()}
         outputs, figures = all_outputs(self._step, followed, self._problem.by_token, spec)
         return {**outputs, **self._problem.shared_outputs(self._model)}, figures
 
@@ -109,10 +111,6 @@ class _NoObjective:
 
     def sums(self, outputs: dict[str, tf.Tensor], batch: Batch) -> Sums:
         return {}
-
-
-def _any_rows(spec: tf.TensorSpec) -> tf.TensorSpec:
-    return tf.TensorSpec([None, *spec.shape[1:]], spec.dtype)
 
 
 def _followed(batches: Iterable[_T], count: int, progress: Callable[[float], object]) -> Iterator[_T]:
