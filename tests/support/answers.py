@@ -47,6 +47,8 @@ def assert_same_answers(problem, one, other):
 def _joined(problem, parts):
     if isinstance(problem, QuestionAnsweringProblem):
         return {name: answer for part in parts for name, answer in part.items()}
+    if isinstance(parts[0], np.ndarray):
+        return np.concatenate(parts)
     return [answer for part in parts for answer in part]
 
 
