@@ -2,7 +2,7 @@
 
     python tools/measure_half.py --model runs/sst2 [--data-dir glue]
 
-All examples go through the function that `run.py export` writes.
+The matrices are rounded as `run.py export` stores them; the computation is in float32, as in the export.
 """
 
 import argparse
@@ -15,9 +15,9 @@ from keras_bert.core.runtime import import_tensorflow  # noqa: E402
 
 import_tensorflow()
 
-import keras_bert  # noqa: E402
+import tensorflow as tf  # noqa: E402
+
 from keras_bert.export.network import DTYPES  # noqa: E402
-from keras_bert.export.serving_function import serving_function  # noqa: E402
 from keras_bert.tasks.evaluation import FinetunedModel  # noqa: E402
 
 
@@ -27,12 +27,14 @@ def main():
     parser.add_argument("--data-dir", help="in place of the folder that it was trained on")
     arguments = parser.parse_args()
     data = {"folder": arguments.data_dir} if arguments.data_dir else {}
-    problem = FinetunedModel(arguments.model, data).problem
-    split, exact = problem.dev_splits[0], {}
+    finetuned = FinetunedModel(arguments.model, data)
+    matrices = [variable for variable in finetuned.model.variables if len(variable.shape) > 1]
+    split, weights, exact = finetuned.problem.dev_splits[0], [matrix.numpy() for matrix in matrices], {}
     for dtype in DTYPES:
-        # Each opens the model anew: the function holds its weights in its dtype.
-        function = serving_function(keras_bert.load(arguments.model), dtype)
-        found = problem.evaluate(split, problem.served_answers(split, function))
+        for matrix, values in zip(matrices, weights, strict=True):
+            matrix.assign(tf.cast(tf.cast(values, dtype), tf.float32))
+        answers, _ = finetuned.evaluate.answers(split)
+        found = finetuned.problem.evaluate(split, answers)
         exact = exact or found
         changes = ", ".join(f"{name} {value:.4f} ({value - exact[name]:+.4f})" for name, value in found.items())
         print(f"{dtype}: {changes}", flush=True)

@@ -209,7 +209,7 @@ def _one(
     recipe: FinetuneConfig, output: str, seeds: list[int], sweep: bool, picture: str | None, started_at: float
 ) -> None:
     from keras_bert.tasks.finetuning.pictures import results_groups, write_picture
-    from keras_bert.tasks.finetuning.results import published_scores, results_lines, sweep_lines
+    from keras_bert.tasks.finetuning.results import results_lines, sweep_lines
     from keras_bert.tasks.finetuning.runs import FinetuningRuns
 
     _log.info(f"{recipe.task} from {recipe.init} → {output}")
@@ -225,7 +225,7 @@ def _one(
     results = runs.seeds(output, seeds) if seeds else runs.one(output)
     if results is None:
         return
-    published = published_scores(runs.problem.task)
+    published = runs.problem.task.published
     for line in results_lines(results, published):
         click.echo(line)
     if picture:

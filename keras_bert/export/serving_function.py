@@ -1,7 +1,7 @@
-"""The function from raw strings to answers: `export` writes it, TensorFlow Serving runs it, `predict` calls it."""
+"""The function from raw strings to answers: `export` writes it, TensorFlow Serving runs it."""
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import keras
@@ -38,14 +38,12 @@ class ServingFunction:
         warm_up: `Signature.warm_up` of each signature.
         columns: the names of the inputs of `serving_default`.
         text_inputs: converts the inputs to those of the encoder.
-        after_batch: called after each batch of `answers_by_length` with the share of its rows that is done, 0 to 1.
     """
 
     signatures: dict[str, tf.types.experimental.ConcreteFunction]
     inputs: dict[str, tuple[tf.TensorSpec, ...]]
     columns: tuple[str, ...]
     text_inputs: TextInputs
-    after_batch: Callable[[float], object] | None = None
 
     def __init__(self, signatures: Mapping[str, Signature], text_inputs: TextInputs, network: Network) -> None:
         self.signatures = {name: signature.traced() for name, signature in signatures.items()}
@@ -88,8 +86,6 @@ class ServingFunction:
             numbers.extend(np.concatenate(floats, axis=1))
             for place, index in enumerate(batch):
                 found[index] = {name: values[place] for name, values in outputs.items()}
-            if self.after_batch:
-                self.after_batch(len(found) / len(order))
         require_numbers(numbers)
         return [found[index] for index in range(len(order))]
 

@@ -2,7 +2,7 @@
 
 import dataclasses
 import functools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from typing import Any, TypeVar
 
 import keras
@@ -20,17 +20,19 @@ from keras_bert.data.batches.length_batches import every_row_once
 from keras_bert.data.batches.token_rows import TokenRows
 from keras_bert.data.corpus.text_lines import plain_ending
 from keras_bert.data.tables.tables import known_format, source_files
-from keras_bert.export.serving_function import ServingFunction, serving_function
 from keras_bert.inference.loading import load_folder
 from keras_bert.tasks.answer_files import FILE, FOLDER, STANDARD_STREAM, check_output, require_unread
 from keras_bert.tasks.kind import kind_of_head
 from keras_bert.tasks.problem import Answers, Problem, open_problem, require_read
 from keras_bert.tasks.task import INPUT
 from keras_bert.text.tokenizers import Tokenizer
-from keras_bert.training.step import Step, all_outputs
+from keras_bert.training.step import Batch, Step, Sums, all_outputs
 from keras_bert.training.strategy import distribute, make_strategy
 
+_T = TypeVar("_T")
 _Settings = TypeVar("_Settings", InputConfig, TaskDataConfig)
+
+_MANY_SHAPES = 32  # With which there is hardly any padding.
 
 
 class Evaluator:
@@ -40,19 +42,29 @@ class Evaluator:
         pad_id: the id of [PAD].
         strategy: the strategy in whose scope the model was made.
         batch_size: rows per batch.
+        unlabelled: whether rows come without labels, in many parts. Then there are no figures, and the model is traced
+            for batches of any shape, not for the few shapes of each split that have the least padding.
     """
 
     def __init__(
-        self, problem: Problem, model: keras.Model, pad_id: int, strategy: tf.distribute.Strategy, batch_size: int
+        self,
+        problem: Problem,
+        model: keras.Model,
+        pad_id: int,
+        strategy: tf.distribute.Strategy,
+        batch_size: int,
+        unlabelled: bool = False,
     ):
         self._problem, self._model = problem, model
         self._pad_id = pad_id
         self._strategy = strategy
         self._batch_size = batch_size
+        self._unlabelled = unlabelled
 
     @functools.cached_property
     def _step(self) -> Step:
-        return Step(self._strategy, self._model, self._problem.objective)
+        objective = _NoObjective() if self._unlabelled else self._problem.objective
+        return Step(self._strategy, self._model, objective)
 
     def __call__(self, split: str) -> dict[str, float]:
         """The objective's figures and the scores on a split with labels."""
@@ -64,13 +76,48 @@ class Evaluator:
         outputs, figures = self.outputs(self._problem.rows(split))
         return self._problem.answers(split, outputs), figures
 
-    def outputs(self, rows: TokenRows) -> tuple[dict[str, Any], dict[str, float]]:
-        """(the model's outputs for some rows, as `Problem.answers` takes them; the objective's figures)."""
-        batches = every_row_once(rows, self._batch_size, self._pad_id)
-        distributed = distribute(self._strategy, batches)
-        bar = terminal_bar("Evaluating", "batches", int(batches.cardinality()), distributed, leave=False)
-        outputs, figures = all_outputs(self._step, bar, self._problem.by_token)
+    def outputs(
+        self, rows: TokenRows, progress: Callable[[float], object] | None = None
+    ) -> tuple[dict[str, Any], dict[str, float]]:
+        """(the model's outputs for some rows, as `Problem.answers_of` takes them; the objective's figures).
+
+        Args:
+            progress: called after each batch with the share of the batches that is done; None shows a bar of them.
+        """
+        if self._unlabelled:
+            batches = every_row_once(rows, min(self._batch_size, len(rows)), self._pad_id, most=_MANY_SHAPES)
+        else:
+            batches = every_row_once(rows, self._batch_size, self._pad_id)
+        count, distributed = int(batches.cardinality()), distribute(self._strategy, batches)
+        followed: Iterable[Batch]
+        if progress:
+            followed = _followed(distributed, count, progress)
+        else:
+            followed = terminal_bar("Evaluating", "batches", count, distributed, leave=False)
+        spec = None
+        if self._unlabelled and count > 1:  # For a single batch, its own shape is traced faster.
+            spec = {name: tf.TensorSpec([None, *of.shape[1:]], of.dtype) for name, of in batches.element_spec.items()}
+        outputs, figures = all_outputs(self._step, followed, self._problem.by_token, spec)
         return {**outputs, **self._problem.shared_outputs(self._model)}, figures
+
+
+class _NoObjective:
+    """Measures nothing; see `Objective`."""
+
+    terms: tuple[str, ...] = ()
+
+    def counts(self, batch: Batch) -> dict[str, tf.Tensor]:
+        return {}
+
+    def sums(self, outputs: dict[str, tf.Tensor], batch: Batch) -> Sums:
+        return {}
+
+
+def _followed(batches: Iterable[_T], count: int, progress: Callable[[float], object]) -> Iterator[_T]:
+    """The batches; after each of them `progress` is called with the share of `count` that is done."""
+    for number, batch in enumerate(batches, 1):
+        yield batch
+        progress(number / count)
 
 
 class FinetunedModel:
@@ -108,8 +155,7 @@ class FinetunedModel:
         outputs: Iterable[str | None] = (),
     ):
         folder = model if isinstance(model, ModelFolder) else open_model_folder(model)
-        is_described = "task" in folder.task
-        self.folder = folder = folder if is_described else _as_own_task(folder, task)
+        self.folder = folder = folder if "task" in folder.task else _as_own_task(folder, task)
         self.config = finetune_config(folder.name, folder, data or {}, task, asked)
         own = self.config.data
         require_unread(outputs, [folder.path, *([asked] if asked else [own.folder, own.train, own.dev, own.test])])
@@ -118,22 +164,25 @@ class FinetunedModel:
             loaded = load_folder(folder)
         self.model, self.tokenizer = loaded.model, loaded.tokenizer
         self.problem = open_problem(self.config, self.tokenizer, loaded.head, folder.task, asked)
-        if not is_described:  # So that it is served as the problem reads: pairs, for example.
-            folder = _with_task(folder, self.problem.task_record())
         self._asked = asked
-        self._loaded = dataclasses.replace(loaded, folder=folder)
-        self.evaluate = Evaluator(self.problem, self.model, self.tokenizer.vocabulary.pad_id, strategy, batch_size)
+        evaluator = functools.partial(
+            Evaluator, self.problem, self.model, self.tokenizer.vocabulary.pad_id, strategy, batch_size
+        )
+        self.evaluate, self._of_windows = evaluator(), evaluator(unlabelled=True)
+
+    def answers_to(self, window: Sized, progress: Callable[[float], object] | None = None) -> Answers:
+        """The answers to the examples of one of `Problem.windows`; `progress` as for `Evaluator.outputs`."""
+        if not len(window):  # Of a file of words, some thousand empty lines.
+            return []
+        layout = self.problem.lay_out([window])
+        outputs, _ = self._of_windows.outputs(layout.rows, progress)
+        return self.problem.answers_of(layout, outputs)
 
     def split_files(self, split: str) -> list[str]:
         """The user's own files that a split is read from; none for those of a benchmark."""
         own = self.config.data
         source = {INPUT: self._asked, "train": own.train, "dev": own.dev, "test": own.test}.get(split)
         return source_files(source) if source else []
-
-    @functools.cached_property
-    def serving_function(self) -> ServingFunction:
-        """The model's signatures, as in its export."""
-        return serving_function(self._loaded, n_best=self.problem.n_best)
 
 
 def splits_like(problem: Problem, name: str) -> list[str]:
@@ -294,8 +343,8 @@ def _difference(one: Mapping[str, Any], other: Mapping[str, Any]) -> str | None:
 def predict(model: FinetunedModel, splits: Iterable[str], output: str) -> tuple[list[str], int]:
     """Writes the answers to some splits, in the format of the kind of task.
 
-    They are computed by the same function as in the exported model, with at most some thousand examples in memory.
-    Files appear when they are complete; stdout is written as the answers are computed.
+    At most some thousand examples are in memory. Files appear when they are complete; stdout is written as the answers
+    are computed.
 
     Args:
         output: a file, "-" for stdout, or a folder if the answers have file names of their own. Several splits each
@@ -314,8 +363,7 @@ def predict(model: FinetunedModel, splits: Iterable[str], output: str) -> tuple[
             terminal_bar("Answered", "examples", leave=False, read=model.split_files(split)) as bar,
         ):
             for window in problem.windows(split):
-                model.serving_function.after_batch = functools.partial(bar.partly, n=len(window))
-                write(window, problem.window_answers(window, model.serving_function))
+                write(window, model.answers_to(window, functools.partial(bar.partly, n=len(window))))
                 done += len(window)
                 bar.update(len(window))
     return list(dict.fromkeys(places.values())), done

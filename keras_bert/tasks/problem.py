@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import abc
 import contextlib
+import dataclasses
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence, Sized
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     import keras
 
     from keras_bert.data.batches.token_rows import TokenRows
-    from keras_bert.export.serving_function import ServingFunction
     from keras_bert.models.bert.config import BertConfig
     from keras_bert.training.step import Objective
 
@@ -50,11 +50,29 @@ def mean_rows(mean: Callable[[Sequence[np.ndarray]], np.ndarray], models: Sequen
 
 _T = TypeVar("_T")
 
-Answers = Any  # A model's answers to the examples of a split; the type depends on the kind of task.
+Answers = Any  # A model's answers to some examples; the type depends on the kind of task.
+
+
+@dataclasses.dataclass(kw_only=True)
+class Layout:
+    """Examples as rows; the kinds of tasks add what their answers need.
+
+    Attributes:
+        rows: the rows, with whatever the objective needs.
+        origin: the file or data set, for messages.
+        warnings: what was truncated or looks odd, one line each.
+    """
+
+    rows: TokenRows
+    origin: str
+    warnings: Sequence[str] = ()
 
 
 class Problem(NamedSplits, abc.ABC):
     """A task's examples, prepared for one tokenizer, with the model, loss and scores that go with them.
+
+    There is one way from examples to answers, in training, `evaluate` and `predict`: `windows` reads examples,
+    `lay_out` makes rows of them, the model computes its outputs, and `answers_of` makes answers of those.
 
     Args:
         task: the task as data: its name, its splits and how it is scored.
@@ -77,7 +95,6 @@ class Problem(NamedSplits, abc.ABC):
         takes_restored_spaces: whether `restore_spaces` may be set, before anything is read.
         long: the values of `input.long` that the kind takes.
         takes_noise: whether the kind knows how to add noise to its texts.
-        n_best: how many answers to an example `predict` asks the exported model for.
     """
 
     by_token: ClassVar[tuple[str, ...]] = ()
@@ -86,7 +103,6 @@ class Problem(NamedSplits, abc.ABC):
     long: ClassVar[tuple[str, ...]] = LONG
     takes_noise: ClassVar[bool] = False
     takes_restored_spaces: ClassVar[bool] = False
-    n_best: ClassVar[int] = 1
 
     task: Any
     head: Any
@@ -187,28 +203,55 @@ class Problem(NamedSplits, abc.ABC):
         return kind_of_head(self.head).make_model(bert_config, self.head, dtype=dtype)
 
     @abc.abstractmethod
-    def origin(self, split: str) -> str:
-        """The file or data set that a split is read from."""
-
-    @abc.abstractmethod
-    def rows(self, split: str) -> TokenRows:
-        """The tokenized rows of a split, with whatever `objective` needs. Read once."""
-
-    @abc.abstractmethod
-    def answers(self, split: str, outputs: dict[str, Any]) -> Answers:
-        """The model's answer to each example.
+    def windows(self, split: str, labelled: bool = False) -> Iterator[Sized]:
+        """The examples of a split, some thousand at a time.
 
         Args:
-            split: its name.
-            outputs: the model's outputs for `rows(split)`, in order: arrays [rows, …], or, for the names in `by_token`,
-                a list of arrays [tokens of the row, …]; and its `shared_outputs`.
+            labelled: whether labels are read, for `objective` and `evaluate`. If they cannot be read piece by piece,
+                the split is a single window.
+        """
+
+    @abc.abstractmethod
+    def lay_out(self, windows: Iterable[Any]) -> Any:
+        """The `Layout` of the examples of some windows, without their texts."""
+
+    @abc.abstractmethod
+    def answers_of(self, layout: Any, outputs: dict[str, Any]) -> Answers:
+        """The model's answer to each example of a layout.
+
+        Args:
+            layout: from `lay_out`.
+            outputs: the model's outputs for its rows, in order: arrays [rows, …], or, for the names in `by_token`, a
+                list of arrays [tokens of the row, …]; and its `shared_outputs`.
 
         Raises:
             UserError: an output is not a finite number.
         """
 
+    def layout(self, split: str) -> Any:
+        """The `Layout` of a split with its labels, read once."""
+
+        def read() -> Any:
+            found = self.lay_out(self.windows(split, labelled=True))
+            self.notes += found.warnings
+            return found
+
+        return self._once(split, read)
+
+    def origin(self, split: str) -> str:
+        """The file or data set that a split is read from."""
+        return self.layout(split).origin
+
+    def rows(self, split: str) -> TokenRows:
+        """The rows of a split, with whatever `objective` needs. Hidden labels are 0, or -1 for tokens."""
+        return self.layout(split).rows
+
+    def answers(self, split: str, outputs: dict[str, Any]) -> Answers:
+        """As `answers_of`, for the rows of a split."""
+        return self.answers_of(self.layout(split), outputs)
+
     def shared_outputs(self, model: keras.Model) -> dict[str, Any]:
-        """What `answers` needs of the model beside its outputs for each row; by default nothing."""
+        """What `answers_of` needs of the model beside its outputs for each row; by default nothing."""
         return {}
 
     def averaged(self, split: str, outputs: Sequence[dict[str, Any]]) -> dict[str, Any]:
@@ -241,18 +284,6 @@ class Problem(NamedSplits, abc.ABC):
     def confusion(self, split: str, answers: Answers) -> np.ndarray | None:
         """Confusion matrix [labels, labels] of int, rows the true labels; None if the answers are not classes."""
         return None
-
-    @abc.abstractmethod
-    def windows(self, split: str) -> Iterator[Sized]:
-        """The examples of a split, unlabelled, a few thousand at a time."""
-
-    @abc.abstractmethod
-    def window_answers(self, window: Any, function: ServingFunction) -> Answers:
-        """The exported model's answers to the examples of a window."""
-
-    def served_answers(self, split: str, function: ServingFunction) -> Answers:
-        """As `answers`, computed by the exported model; by default the answers of all windows in one list."""
-        return [answer for window in self.windows(split) for answer in self.window_answers(window, function)]
 
     @abc.abstractmethod
     def writing(self, split: str, output: str) -> contextlib.AbstractContextManager[Callable[[Any, Answers], Any]]:

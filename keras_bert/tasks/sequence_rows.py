@@ -30,7 +30,11 @@ class SequenceRows:
         self._examples, self._count = GrowingArray(np.int32), 0
 
     def add(self, texts: Sequence[Sequence[str]]) -> None:
-        """Adds the rows of several thousand examples: one or two lists of texts, of equal length."""
+        """Adds the rows of examples: one or two lists of texts, of equal length."""
+        for begin in range(0, len(texts[0]), _TEXTS_AT_ONCE):
+            self._add([column[begin : begin + _TEXTS_AT_ONCE] for column in texts])
+
+    def _add(self, texts: Sequence[Sequence[str]]) -> None:
         input_config = self._input_config
         with tf.device("CPU"):
             columns = [PieceSpans.of(self._tokenizer(column)) for column in texts]
@@ -63,6 +67,5 @@ def sequence_rows(
 ) -> tuple[TokenRows, np.ndarray]:
     """`(rows, examples)` of one or two lists of texts; see `SequenceRows`."""
     found = SequenceRows(tokenizer, input_config)
-    for begin in range(0, len(texts[0]), _TEXTS_AT_ONCE):
-        found.add([column[begin : begin + _TEXTS_AT_ONCE] for column in texts])
+    found.add(texts)
     return found.rows(), found.examples()

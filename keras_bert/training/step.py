@@ -259,7 +259,10 @@ def _all_reduce(context: tf.distribute.ReplicaContext, values: Any) -> Any:
 
 
 def all_outputs(
-    step: Step, batches: Iterable[Batch], by_token: Collection[str] = ()
+    step: Step,
+    batches: Iterable[Batch],
+    by_token: Collection[str] = (),
+    spec: Mapping[str, tf.TensorSpec] | None = None,
 ) -> tuple[dict[str, np.ndarray | list[np.ndarray]], dict[str, float]]:
     """Computes the outputs and the objective's figures over all batches.
 
@@ -267,15 +270,17 @@ def all_outputs(
         step: computes the outputs.
         batches: global batches with `row_numbers` [batch] (see `length_batches.LengthBatches`), each row once.
         by_token: names of the outputs [batch, seq, …]; these are cut to each row's length.
+        spec: of all batches, for which the model is traced once; None traces it for each shape.
 
     Returns: ({name: outputs [rows, …]}, {name: figure}). Outputs whose shape differs between rows are a list with one
         array per row.
     """
+    predict = step.predict.get_concrete_function(spec) if spec else step.predict
     sums = MetricSums(step.objective.terms)
     numbers: list[np.ndarray] = []
     found: dict[str, list[np.ndarray | list[np.ndarray]]] = {}
     for batch in batches:
-        outputs, results = step.predict(batch)
+        outputs, results = predict(batch)
         sums.add(results)
         row_numbers = _gathered(step.strategy, batch["row_numbers"])
         is_real = row_numbers >= 0

@@ -6,14 +6,17 @@ import re
 
 import numpy as np
 import pytest
+from answers import exported_answers
 from click.testing import CliRunner
 from finetuning import WORDS, reviews, spoil, write_sst2, write_tiny_bert
 from served import ReloadedExport
 from squad_file import paragraph, write_squad
 from tiny import random_weights, without_dropout
 
+import keras_bert
 from keras_bert.checkpoints.writing import write_model_folder
 from keras_bert.cli import main
+from keras_bert.export.serving_function import serving_function
 from keras_bert.models.pretraining import BertForPreTraining
 from keras_bert.tasks.evaluation import FinetunedModel
 from keras_bert.text.vocabulary import SPECIAL_TOKENS, Vocabulary
@@ -112,8 +115,8 @@ def test_a_kind_of_task(kind, bert, tmp_path):
     give("predict", "--model", run, "--input", dev, "--output", output)
     give("export", "--model", run, "--output", tmp_path / "served", "--n-best", "20")
     model = FinetunedModel(str(run))
-    problem, reloaded = model.problem, ReloadedExport(tmp_path / "served" / "1", model.serving_function)
-    exported = problem.served_answers("dev", reloaded)
+    problem, function = model.problem, serving_function(keras_bert.load(str(run)), n_best=20)
+    exported = exported_answers(problem, "dev", ReloadedExport(tmp_path / "served" / "1", function))
     [window] = problem.windows("dev")
     for answers, path in ((model.evaluate.answers("dev")[0], by_loop), (exported, by_export)):
         with problem.writing("dev", str(path)) as write:
@@ -204,8 +207,7 @@ def test_words_are_found_and_lost_blanks_restored(tmp_path):
     found = output.read_text(encoding="utf-8")
     assert found.replace(" ", "") == texts.replace(" ", "")
     give("export", "--model", spaces, "--output", tmp_path / "served")
-    model = FinetunedModel(str(spaces))
-    reloaded = ReloadedExport(tmp_path / "served" / "1", model.serving_function)
+    reloaded = ReloadedExport(tmp_path / "served" / "1", serving_function(keras_bert.load(str(spaces))))
     served = [row["segmented"].decode() for row in reloaded.answers_by_length(lost.read_text().splitlines())]
     assert served == found.splitlines()
 

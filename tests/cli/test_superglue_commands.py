@@ -4,12 +4,15 @@ import json
 
 import numpy as np
 import pytest
+from answers import exported_answers
 from click.testing import CliRunner
 from finetuning import WORDS, write_tiny_bert
 from served import ReloadedExport
 from superglue_folder import hidden, write_lines
 
+import keras_bert
 from keras_bert.cli import main
+from keras_bert.export.serving_function import serving_function
 from keras_bert.tasks.evaluation import FinetunedModel
 
 SMALL = ["--set", "input.max_length=32", "--set", "optimizer.learning_rate=1e-2", "--set", "training.batch_size=8"]
@@ -103,6 +106,7 @@ def test_a_task_is_learned_evaluated_submitted_and_exported(task, tmp_path):
 
     give("export", "--model", run, "--output", tmp_path / "served")
     model = FinetunedModel(str(run), {"folder": str(data)})
-    exported = model.problem.served_answers("dev", ReloadedExport(tmp_path / "served" / "1", model.serving_function))
+    reloaded = ReloadedExport(tmp_path / "served" / "1", serving_function(keras_bert.load(str(run))))
+    exported = exported_answers(model.problem, "dev", reloaded)
     np.testing.assert_allclose(exported, model.evaluate.answers("dev")[0], atol=1e-4)
     assert model.problem.evaluate("dev", exported)[metric] == pytest.approx(best, abs=1e-6)

@@ -69,7 +69,7 @@ def test_tags(head, tmp_path):
     config.data.label = "1"
     problem = open_problem(config, tokenizer)
     lengths = problem.rows("dev").lengths
-    places = problem._layout("dev").places
+    places = problem.layout("dev").words.places
     outputs = []
     for _ in range(2):
         logits = [RANDOM.normal(0, 3, (length, 3)) for length in lengths]
@@ -92,7 +92,7 @@ def test_spans_over_all_windows_of_a_question(tmp_path):
     write_squad(path, paragraph(CAFE * 3, ("who", "who", "José"), ("when", "in", "1921")))
     config, tokenizer = problem_of("qa", path, path.read_text(encoding="utf-8"))
     problem = open_problem(config, tokenizer)
-    lengths, firsts = problem.rows("dev").lengths, problem._split("dev")[1].first_rows
+    lengths, firsts = problem.rows("dev").lengths, problem.layout("dev").windows.first_rows
     assert len(lengths) > 4
     outputs = [{name: [RANDOM.normal(0, 3, n) for n in lengths] for name in problem.by_token} for _ in range(2)]
     averaged = problem.averaged("dev", outputs)

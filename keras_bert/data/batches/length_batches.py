@@ -237,14 +237,15 @@ class LengthBatches:
 
 
 def every_row_once(
-    rows: TokenRows, batch_size: int, pad_id: int, widths: Sequence[int] | None = None
+    rows: TokenRows, batch_size: int, pad_id: int, widths: Sequence[int] | None = None, most: int = FEW_SHAPES
 ) -> tf.data.Dataset:
     """The batches of `LengthBatches` with every row once, unshuffled.
 
     Args:
-        widths: see `choose_widths`; None chooses up to `FEW_SHAPES` shapes.
+        widths: see `choose_widths`; None chooses shapes.
+        most: the most shapes to choose.
     """
-    widths, group_sizes = choose_shapes(rows, FEW_SHAPES) if widths is None else (widths, None)
+    widths, group_sizes = choose_shapes(rows, most) if widths is None else (widths, None)
     return LengthBatches(rows, batch_size, 0, pad_id, widths, shuffle=False, group_sizes=group_sizes).all_batches()
 
 

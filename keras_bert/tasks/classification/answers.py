@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy.special
 from numpy.typing import ArrayLike
 
 from keras_bert.config.finetuning import MULTI_LABEL, REGRESSION, SINGLE_LABEL
@@ -16,11 +17,10 @@ from keras_bert.core.files import join, make_folder
 from keras_bert.data.tables.tables import read_texts
 from keras_bert.tasks import superglue
 from keras_bert.tasks.answer_files import STANDARD_STREAM, text_output
-from keras_bert.tasks.classification.data import ExampleRow, ExampleRows
+from keras_bert.tasks.classification.data import ExampleRow
 from keras_bert.tasks.classification.head import ClassificationConfig
 from keras_bert.tasks.classification.scores import predictions
 from keras_bert.tasks.labels import BadCell, check_text
-from keras_bert.tasks.sources import Source
 from keras_bert.tasks.task import INPUT, Task
 from keras_bert.tasks.windows import windows
 
@@ -72,51 +72,41 @@ def submission_lines(
     return (f"{index}\t{word}\n" for index, word in zip(indices, words, strict=True))
 
 
-Served = Sequence[Mapping[str, np.ndarray]]  # The outputs of a `ServingFunction`, by name, for each text.
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class TextWindow:
     """Some of a split's examples.
 
     Attributes:
         texts: one or two lists of n texts.
         indices: n numbers, which identify the examples in a submission.
+        labels: of the examples, as from `LabelReader.array`; None if they are hidden or not read.
+        origin: the file or data set, for messages.
     """
 
     texts: list[list[str]]
     indices: list[int]
+    labels: np.ndarray | None
+    origin: str
 
     def __len__(self) -> int:
         return len(self.indices)
 
 
-def text_windows(task: Task, split: str, source: Source, notes: list[str]) -> Iterator[TextWindow]:
-    """Yields the examples of a split, without labels.
-
-    Args:
-        task: a task whose labels are known.
-        split: one of its splits; `INPUT` may be plain text too, see `read_texts`.
-        source: see `load_examples`.
-        notes: collects what the user should know, one line each.
-
-    Raises:
-        UserError: the examples cannot be read to their end, or there are none.
-    """
-    rows: Iterable[ExampleRow]
-    if split == INPUT:
-        rows = _input_rows(task)
-    else:
-        rows = ExampleRows(task, split, source, labels=False)
+def text_windows(
+    rows: Iterable[ExampleRow], origin: str, label_array: Callable[[Sequence[Any]], np.ndarray] = np.asarray
+) -> Iterator[TextWindow]:
+    """Groups examples into windows; `label_array` makes an array of their labels."""
     for window in windows(rows, lambda row: sum(map(len, row.texts))):
         columns = [list(column) for column in zip(*(row.texts for row in window))]
-        yield TextWindow(columns, [row.number for row in window])
-    if isinstance(rows, ExampleRows):
-        notes += rows.warnings()
+        labels = None if window[0].label is None else label_array([row.label for row in window])
+        yield TextWindow(columns, [row.number for row in window], labels, origin)
 
 
-def _input_rows(task: Task) -> Iterator[ExampleRow]:
-    """The texts of a file to answer, without labels. Raises `UserError`, naming the line, or if it is empty."""
+def input_rows(task: Task) -> Iterator[ExampleRow]:
+    """The texts of the split `INPUT`, a table or plain text (see `read_texts`), without labels.
+
+    Raises `UserError`, naming the line, or if it is empty.
+    """
     split = task.splits[INPUT]
     [source] = split.files
     index = -1
@@ -130,7 +120,7 @@ def _input_rows(task: Task) -> Iterator[ExampleRow]:
         raise UserError(f"{'stdin' if source == STANDARD_STREAM else source}: needs at least one text. Received: none.")
 
 
-def plain_answers(head: ClassificationConfig, task: Task, served: Served) -> Iterator[dict[str, Any]]:
+def plain_answers(head: ClassificationConfig, task: Task, logits: np.ndarray) -> Iterator[dict[str, Any]]:
     """Yields the model's answer to each text, ready for JSON.
 
     `label` with its `probability` and the `probabilities` of all labels; multi-label: `labels` and `probabilities`;
@@ -138,33 +128,29 @@ def plain_answers(head: ClassificationConfig, task: Task, served: Served) -> Ite
 
     Args:
         task: the task, which knows the range of scores.
-        served: the exported model's outputs.
+        logits: [examples, labels].
     """
-    lowest, highest = task.score_range or (-math.inf, math.inf)
-    for row in served:
-        if head.problem_type == REGRESSION:
-            yield {"score": min(max(float(row["score"]), lowest), highest)}
-            continue
-        probabilities = dict(zip(head.labels, row["probabilities"].tolist()))
-        if head.problem_type == MULTI_LABEL:
+    if head.problem_type == REGRESSION:
+        lowest, highest = task.score_range or (-math.inf, math.inf)
+        yield from ({"score": min(max(score, lowest), highest)} for score in logits[:, 0].tolist())
+        return
+    is_multi = head.problem_type == MULTI_LABEL
+    values = scipy.special.expit(logits) if is_multi else scipy.special.softmax(logits, axis=1)
+    for row in values.tolist():
+        probabilities = dict(zip(head.labels, row))
+        if is_multi:
             labels = [label for label, probability in probabilities.items() if probability > 0.5]
             yield {"labels": labels, "probabilities": probabilities}
         else:
-            label = row["label"].decode("utf-8")  # type: ignore[attr-defined]  # A scalar of bytes.
+            label = max(probabilities, key=probabilities.__getitem__)
             yield {"label": label, "probability": probabilities[label], "probabilities": probabilities}
-
-
-def served_logits(head: ClassificationConfig, served: Served) -> np.ndarray:
-    """float64 [examples, labels], from the exported model's outputs."""
-    output = "score" if head.problem_type == REGRESSION else "logits"
-    return np.asarray([row[output] for row in served], "float64").reshape(len(served), head.num_labels)
 
 
 @contextlib.contextmanager
 def writing_answers(
     head: ClassificationConfig, task: Task, split: str, output: str
-) -> Iterator[Callable[[TextWindow, Served], None]]:
-    """Function (window, the exported model's outputs) that writes the answers to a split, window by window.
+) -> Iterator[Callable[[TextWindow, np.ndarray], None]]:
+    """Function (window, logits [examples, labels]) that writes the answers to a split, window by window.
 
     If the benchmark accepts a submission for the split, that is written, into the folder `output`. Otherwise `output`
     is a file, or "-" for stdout, with one JSON object per text: the texts by column, and `plain_answers`, in which a
@@ -172,12 +158,12 @@ def writing_answers(
     """
     if task.splits[split].submission:
         with writing_submission(task, split, output) as submit:
-            yield lambda window, served: submit(window.indices, predictions(head, served_logits(head, served)))
+            yield lambda window, logits: submit(window.indices, predictions(head, logits))
         return
     with text_output(output) as write:
-        yield lambda window, served: write(
+        yield lambda window, logits: write(
             json.dumps(_with_texts(dict(zip(task.texts, texts)), answer), ensure_ascii=False) + "\n"
-            for texts, answer in zip(zip(*window.texts), plain_answers(head, task, served), strict=True)
+            for texts, answer in zip(zip(*window.texts), plain_answers(head, task, logits), strict=True)
         )
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import abc
 import contextlib
 import dataclasses
 import functools
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -16,15 +15,14 @@ from keras_bert.config.finetuning import (
     REGRESSION,
     SINGLE_LABEL,
     FinetuneConfig,
-    InputConfig,
     TaskDataConfig,
 )
 from keras_bert.core.errors import UserError
-from keras_bert.data.batches.token_rows import GrowingArray, TokenRows
-from keras_bert.export.serving_function import ServingFunction
+from keras_bert.data.batches.token_rows import GrowingArray
+from keras_bert.inference.texts import require_numbers
 from keras_bert.tasks.answer_files import FOLDER
-from keras_bert.tasks.classification.answers import Served, TextWindow, served_logits, text_windows, writing_answers
-from keras_bert.tasks.classification.data import ExampleRow, ExampleRows, with_labels
+from keras_bert.tasks.classification.answers import TextWindow, input_rows, text_windows, writing_answers
+from keras_bert.tasks.classification.data import ExampleRows, with_labels
 from keras_bert.tasks.classification.head import ClassificationConfig
 from keras_bert.tasks.classification.network import ClassificationObjective
 from keras_bert.tasks.classification.scores import (
@@ -35,82 +33,33 @@ from keras_bert.tasks.classification.scores import (
     scores,
 )
 from keras_bert.tasks.labels import label_finder
-from keras_bert.tasks.problem import Problem, mean_of_sigmoids, training_failed
+from keras_bert.tasks.problem import Layout, Problem, mean_of_sigmoids, training_failed
 from keras_bert.tasks.sequence_rows import SequenceRows
 from keras_bert.tasks.sources import Source
-from keras_bert.tasks.task import MOST_CONFUSED, Task
-from keras_bert.tasks.windows import windows
+from keras_bert.tasks.task import INPUT, MOST_CONFUSED, Task
 from keras_bert.text.tokenizers import Tokenizer
 from keras_bert.training.step import Objective
 
-_CHARACTERS_AT_ONCE = 1 << 22
 
+@dataclasses.dataclass(kw_only=True)
+class TextLayout(Layout):
+    """Examples of a task on texts, of which only the tokens are kept.
 
-class ReadSplit(NamedTuple):
-    """A split, of whose texts only the tokens are kept.
+    Their rows have `labels` and, if examples have several rows, `example_weights`.
 
     Attributes:
-        rows: the rows, with their `labels` and, if examples have several rows, `example_weights`.
         examples: int32 [rows], the number of each row's example.
         labels: of each example, as from `LabelReader.array`; None if they are hidden.
-        origin: the file or data set, for messages.
-        warnings: what was skipped or looks odd, one line each.
     """
 
-    rows: TokenRows
     examples: np.ndarray
     labels: np.ndarray | None
-    origin: str
-    warnings: list[str]
-
-
-def read_split(
-    task: Task,
-    split: str,
-    source: Source,
-    tokenizer: Tokenizer,
-    input_config: InputConfig,
-    noise: Callable[[str], str] | None = None,
-    restore_spaces: Callable[[Sequence[str]], list[str]] | None = None,
-    rows: SequenceRows | None = None,
-    keep: Callable[[ExampleRow], bool] | None = None,
-) -> ReadSplit:
-    """Reads one split.
-
-    Args:
-        noise, restore_spaces: applied to the texts, in this order.
-        rows: what collects the rows; by default a `SequenceRows`.
-        keep: tells which examples are kept; by default all.
-
-    Raises:
-        UserError: as `load_examples`, or no example is kept.
-    """
-    read, rows = ExampleRows(task, split, source), rows or SequenceRows(tokenizer, input_config)
-    dtype = np.int32 if task.kind == SINGLE_LABEL else np.float32
-    labels = GrowingArray(dtype)
-    for block in windows(
-        filter(keep, read) if keep else read, lambda row: sum(map(len, row.texts)), _CHARACTERS_AT_ONCE
-    ):
-        columns = list(zip(*(row.texts for row in block)))
-        texts = [[noise(text) for text in column] if noise else list(column) for column in columns]
-        rows.add([restore_spaces(column) for column in texts] if restore_spaces else texts)
-        if block[0].label is not None:
-            labels.extend(read.reader.array([row.label for row in block]).ravel())
-    found, examples = rows.rows(), rows.examples()
-    if not len(examples):
-        raise UserError(f"{read.origin}: needs a positive pair or more. Received: none. Lower data.positive.")
-    shape = (-1, len(task.labels or ())) if task.kind == MULTI_LABEL else (-1,)
-    by_example = labels.array().reshape(shape)
-    hidden = not len(by_example)
-    found.extra["labels"] = np.zeros((len(found), *shape[1:]), dtype) if hidden else by_example
-    if len(found) > examples[-1] + 1:  # Some examples have several rows.
-        found.extra["labels"] = found.extra["labels"] if hidden else by_example[examples]
-        found.extra["example_weights"] = (1.0 / np.bincount(examples)).astype(np.float32)[examples]
-    return ReadSplit(found, examples, None if hidden else by_example, read.origin, list(read.warnings()))
 
 
 class TextRowsProblem(Problem):
     """A task whose rows are made of texts and whose answers are float64 [examples, labels], the logits.
+
+    Its windows have `texts`, one or two columns; `labels`, an array or None; and their `origin`.
 
     Attributes:
         task: the task with its labels.
@@ -147,10 +96,6 @@ class TextRowsProblem(Problem):
         labels = self.task.labels or (str(self.task.label),)
         return ClassificationConfig(labels, self.task.kind, bilstm_size=self._config.head.bilstm_size)
 
-    @abc.abstractmethod
-    def _read_split(self, split: str) -> ReadSplit:
-        """Reads a split."""
-
     @property
     def splits(self) -> tuple[str, ...]:
         return tuple(self.task.splits)
@@ -178,23 +123,41 @@ class TextRowsProblem(Problem):
     def objective(self) -> Objective:
         return ClassificationObjective(self.head.problem_type, self._class_weights())
 
-    def origin(self, split: str) -> str:
-        return self._read(split).origin
+    def lay_out(self, windows: Iterable[Any]) -> TextLayout:
+        """The rows of examples; if one has several, each of them counts as that share of it."""
+        rows, origin = self._new_rows(), ""
+        labels = GrowingArray(np.int32 if self.task.kind == SINGLE_LABEL else np.float32)
+        for window in windows:
+            rows.add(list(map(self._as_read, window.texts)))
+            if window.labels is not None:
+                labels.extend(window.labels.ravel())
+            origin = window.origin
+        found, examples = rows.rows(), rows.examples()
+        shape = (-1, len(self.task.labels or ())) if self.task.kind == MULTI_LABEL else (-1,)
+        by_example = labels.array().reshape(shape)
+        is_hidden = not len(by_example)
+        found.extra["labels"] = np.zeros((len(found), *shape[1:]), by_example.dtype) if is_hidden else by_example
+        if len(found) > examples[-1] + 1:  # Some examples have several rows.
+            found.extra["labels"] = found.extra["labels"] if is_hidden else by_example[examples]
+            found.extra["example_weights"] = (1.0 / np.bincount(examples)).astype(np.float32)[examples]
+        return TextLayout(rows=found, origin=origin, examples=examples, labels=None if is_hidden else by_example)
 
-    def rows(self, split: str) -> TokenRows:
-        """The rows of a split, with `labels` in their `extra`.
+    def _new_rows(self) -> SequenceRows:
+        return SequenceRows(self._tokenizer, self._config.input)
 
-        Hidden labels are 0, so that the same computation works without labels. If an example has several rows, each of
-        them counts as that share of it.
-        """
-        return self._read(split).rows
+    def _as_read(self, texts: Sequence[str]) -> Sequence[str]:
+        """Texts with noise, then with their blanks restored."""
+        texts = list(map(self.noise, texts)) if self.noise else texts
+        return self.restore_spaces(texts) if self.restore_spaces else texts
 
-    def answers(self, split: str, outputs: Mapping[str, Any]) -> np.ndarray:
+    def answers_of(self, layout: TextLayout, outputs: Mapping[str, Any]) -> np.ndarray:
         """The logits of each example, averaged over its rows."""
-        row_logits, numbers = np.asarray(outputs["logits"], "float64"), self._read(split).examples
+        row_logits, numbers = np.asarray(outputs["logits"], "float64"), layout.examples
         sums = np.zeros((numbers.max() + 1, row_logits.shape[1]))
         np.add.at(sums, numbers, row_logits)
-        return sums / np.bincount(numbers)[:, None]
+        logits = sums / np.bincount(numbers)[:, None]
+        require_numbers(logits)
+        return logits
 
     def averaged(self, split: str, outputs: Sequence[dict[str, Any]]) -> dict[str, Any]:
         """As `Problem.averaged`; for several labels the mean of the sigmoids, for a regression that of the scores."""
@@ -205,10 +168,6 @@ class TextRowsProblem(Problem):
 
     def output_kind(self, split: str) -> str:
         return FOLDER if self.task.splits[split].submission else super().output_kind(split)
-
-    def served_answers(self, split: str, function: ServingFunction) -> np.ndarray:
-        served = (served_logits(self.head, self.window_answers(window, function)) for window in self.windows(split))
-        return np.concatenate(list(served))
 
     def require_labels(self, split: str) -> None:
         self._labels(split)
@@ -232,20 +191,10 @@ class TextRowsProblem(Problem):
         return confusion_matrix(self.head, self._labels(split), predictions(self.head, answers))
 
     def _labels(self, split: str) -> np.ndarray:
-        read = self._read(split)
-        if read.labels is None:
-            raise UserError(f"{read.origin}: needs labels to evaluate on. Received: none.")
-        return read.labels
-
-    def _read(self, split: str) -> ReadSplit:
-        """A split, read once; only the tokens of its texts are kept."""
-
-        def read() -> ReadSplit:
-            found = self._read_split(split)
-            self.notes += found.warnings
-            return found
-
-        return self._once(split, read)
+        layout = self.layout(split)
+        if layout.labels is None:
+            raise UserError(f"{layout.origin}: needs labels to evaluate on. Received: none.")
+        return layout.labels
 
     def _class_weights(self) -> np.ndarray | None:
         """The weight of each label in the loss; None if all are equal."""
@@ -279,23 +228,18 @@ class SequenceProblem(TextRowsProblem):
 
     takes_restored_spaces = True
 
-    def windows(self, split: str) -> Iterator[TextWindow]:
-        return text_windows(self.task, split, self._source, self.notes)
-
-    def window_answers(self, window: TextWindow, function: ServingFunction) -> Served:
-        """The exported model's outputs for each text of a window."""
-        texts = map(self.restore_spaces, window.texts) if self.restore_spaces else window.texts
-        return function.answers_by_length(*texts)
+    def windows(self, split: str, labelled: bool = False) -> Iterator[TextWindow]:
+        if split == INPUT and not labelled:
+            yield from text_windows(input_rows(self.task), self.task.splits[split].files[0])
+            return
+        rows = ExampleRows(self.task, split, self._source, labels=labelled)
+        yield from text_windows(rows, rows.origin, rows.reader.array)
+        self.notes += rows.warnings()
 
     def writing(
         self, split: str, output: str
-    ) -> contextlib.AbstractContextManager[Callable[[TextWindow, Served], None]]:
+    ) -> contextlib.AbstractContextManager[Callable[[TextWindow, np.ndarray], None]]:
         return writing_answers(self.head, self.task, split, output)
-
-    def _read_split(self, split: str) -> ReadSplit:
-        return read_split(
-            self.task, split, self._source, self._tokenizer, self._config.input, self.noise, self.restore_spaces
-        )
 
 
 def _check_head(task: Task, head: ClassificationConfig) -> None:

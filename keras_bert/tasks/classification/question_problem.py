@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,31 +13,41 @@ import numpy as np
 import scipy.special
 
 from keras_bert.config.reading import HEAD_TAIL, TRUNCATE
-from keras_bert.data.batches.token_rows import GrowingArray
-from keras_bert.export.serving_function import ServingFunction
 from keras_bert.tasks import superglue
 from keras_bert.tasks.answer_files import text_output
-from keras_bert.tasks.classification.answers import Served, served_logits, submission_path
-from keras_bert.tasks.classification.problem import ReadSplit, TextRowsProblem
+from keras_bert.tasks.classification.answers import submission_path
+from keras_bert.tasks.classification.problem import TextRowsProblem
 from keras_bert.tasks.classification.questions import Question, QuestionTask, passages
 from keras_bert.tasks.classification.scores import by_question, cloze_scores, judgement_scores, predictions
-from keras_bert.tasks.sequence_rows import SequenceRows
 from keras_bert.tasks.windows import windows
 
 
 @dataclass(frozen=True)
 class QuestionWindow:
-    """Some of a split's questions, all those of their passages."""
+    """Some of a split's questions, all those of their passages.
+
+    Attributes:
+        questions: the questions.
+        origin: the file or data set, for messages.
+    """
 
     questions: Sequence[Question]
+    origin: str
 
     def __len__(self) -> int:
         return len(self.questions)
 
-    def columns(self) -> list[list[str]]:
+    @functools.cached_property
+    def texts(self) -> list[list[str]]:
         """The pairs to judge, one for each candidate of each question: [passages, claims]."""
         contexts = [question.context for question in self.questions for _ in question.candidates]
         return [contexts, [claim for question in self.questions for claim in question.claims]]
+
+    @functools.cached_property
+    def labels(self) -> np.ndarray | None:
+        """int32 [candidates]: whether each candidate is right; None if hidden."""
+        found = [label for question in self.questions for label in question.labels or ()]
+        return np.array(found, np.int32) if found else None
 
 
 class QuestionProblem(TextRowsProblem):
@@ -53,25 +64,18 @@ class QuestionProblem(TextRowsProblem):
 
     task: QuestionTask
 
-    def windows(self, split: str) -> Iterator[QuestionWindow]:
-        _, found = passages(self.task, split, self._source, labelled=False)
-        return _windows(found)
-
-    def window_answers(self, window: QuestionWindow, function: ServingFunction) -> Served:
-        """The exported model's outputs for each candidate."""
-        return function.answers_by_length(*window.columns())
+    def windows(self, split: str, labelled: bool = False) -> Iterator[QuestionWindow]:
+        origin, by_passage = passages(self.task, split, self._source, labelled)
+        for window in windows(by_passage, _characters):
+            yield QuestionWindow([question for questions in window for question in questions], origin)
 
     @contextlib.contextmanager
-    def writing(self, split: str, output: str) -> Iterator[Callable[[QuestionWindow, Served], None]]:
+    def writing(self, split: str, output: str) -> Iterator[Callable[[QuestionWindow, np.ndarray], None]]:
         """Writes a split's submission or, if there is none, one JSON object per question, with its candidates."""
         is_submission = bool(self.task.splits[split].submission)
         with text_output(submission_path(output, self.task, split) if is_submission else output) as write:
-
-            def write_window(window: QuestionWindow, served: Served) -> None:
-                logits = served_logits(self.head, served)
-                write((self._submission if is_submission else self._lines)(window.questions, logits))
-
-            yield write_window
+            lines = self._submission if is_submission else self._lines
+            yield lambda window, logits: write(lines(window.questions, logits))
 
     def evaluate(self, split: str, answers: np.ndarray) -> dict[str, float]:
         labels, questions = self._labels(split), self._questions(split)
@@ -93,19 +97,6 @@ class QuestionProblem(TextRowsProblem):
 
     def remarks(self, split: str, answers: np.ndarray) -> Iterator[str]:
         return iter(()) if self.task.is_cloze else super().remarks(split, answers)
-
-    def _read_split(self, split: str) -> ReadSplit:
-        rows = SequenceRows(self._tokenizer, self._config.input)
-        labels = GrowingArray(np.int32)
-        origin, by_passage = passages(self.task, split, self._source)
-        for window in _windows(by_passage):
-            columns = window.columns()
-            rows.add([list(map(self.noise, column)) for column in columns] if self.noise else columns)
-            labels.extend([label for question in window.questions for label in question.labels or ()])
-        found, examples, by_example = rows.rows(), rows.examples(), labels.array()
-        is_hidden = not len(by_example)
-        found.extra["labels"] = np.zeros(len(found), np.int32) if is_hidden else by_example
-        return ReadSplit(found, examples, None if is_hidden else by_example, origin, [])
 
     def _questions(self, split: str) -> list[Question]:
         """The questions of a split to score, read again, because training does not keep their texts."""
@@ -141,11 +132,6 @@ class QuestionProblem(TextRowsProblem):
             ]
             row = {"passage": question.passage, "idx": question.number, "question": question.query, **chosen}
             yield json.dumps({**row, "candidates": candidates}, ensure_ascii=False) + "\n"
-
-
-def _windows(by_passage: Iterable[list[Question]]) -> Iterator[QuestionWindow]:
-    for window in windows(by_passage, _characters):
-        yield QuestionWindow([question for questions in window for question in questions])
 
 
 def _chosen(questions: Sequence[Question], logits: np.ndarray) -> list[int]:

@@ -67,15 +67,10 @@ def evaluation_lines(found: Mapping[str, Mapping[str, Mapping[str, Any]]], probl
     return table_lines(rows)
 
 
-def published_scores(task: Any) -> tuple[PublishedScore, ...]:
-    """The published scores of a task as data; none for a kind of task without them."""
-    return getattr(task, "published", ())
-
-
 def published_beside(splits: Iterable[str], task: Any) -> list[PublishedScore]:
     """The published scores that go with some splits: mostly, with a dev split, those of its test split."""
     beside = {split.replace("test", "dev") for split in splits}
-    return [score for score in published_scores(task) if score.split.replace("test", "dev") in beside]
+    return [score for score in task.published if score.split.replace("test", "dev") in beside]
 
 
 def per_cent_scale(is_per_cent: bool) -> int:

@@ -7,7 +7,7 @@ import dataclasses
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import scipy.special
@@ -16,8 +16,6 @@ from keras_bert.config.finetuning import SINGLE_LABEL, FinetuneConfig
 from keras_bert.config.reading import HEAD_TAIL, TRUNCATE
 from keras_bert.core.errors import UserError
 from keras_bert.core.files import join, make_folder
-from keras_bert.data.batches.token_rows import TokenRows
-from keras_bert.export.serving_function import ServingFunction
 from keras_bert.inference.texts import require_numbers
 from keras_bert.tasks import superglue
 from keras_bert.tasks.answer_files import FOLDER, text_output
@@ -25,8 +23,8 @@ from keras_bert.tasks.classification.network import ClassificationObjective
 from keras_bert.tasks.multiple_choice.data import ChoiceExamples, ChoiceRow, choice_examples
 from keras_bert.tasks.multiple_choice.task import ChoiceTask, MultipleChoiceConfig
 from keras_bert.tasks.noise import Noise
-from keras_bert.tasks.problem import Problem, training_failed
-from keras_bert.tasks.sequence_rows import sequence_rows
+from keras_bert.tasks.problem import Layout, Problem, training_failed
+from keras_bert.tasks.sequence_rows import SequenceRows
 from keras_bert.tasks.sources import TfdsSource, file_of
 from keras_bert.tasks.windows import windows
 from keras_bert.text.tokenizers import Tokenizer
@@ -34,12 +32,11 @@ from keras_bert.text.tokenizers import Tokenizer
 Logits = list[np.ndarray]  # float64 [choices], for each example.
 
 
-class _Layout(NamedTuple):
-    """A split without its texts."""
+@dataclasses.dataclass(kw_only=True)
+class ChoiceLayout(Layout):
+    """Examples as groups of rows, one for each choice, with `labels`, which are 0 if not `has_labels`."""
 
-    rows: TokenRows
     has_labels: bool
-    origin: str
 
 
 class MultipleChoiceProblem(Problem):
@@ -89,32 +86,36 @@ class MultipleChoiceProblem(Problem):
         input_config = self._config.input
         return {"task": self.task.name, "max_length": input_config.max_length, "long": input_config.long}
 
-    def origin(self, split: str) -> str:
-        return self._layout(split).origin
-
-    def rows(self, split: str) -> TokenRows:
-        """The rows of a split, one per choice, in groups with `labels`, which are 0 if hidden."""
-        return self._layout(split).rows
-
-    def examples(self, split: str) -> ChoiceExamples:
-        """The examples of a split, read again, because their texts are not kept."""
-        origin, rows, unit = self._opened(split)
-        return choice_examples(origin, rows, unit)
-
-    def answers(self, split: str, outputs: Mapping[str, Any]) -> Logits:
-        return _logits(outputs["logits"], self.rows(split).group_sizes)
-
-    def windows(self, split: str) -> Iterator[ChoiceExamples]:
+    def windows(self, split: str, labelled: bool = False) -> Iterator[ChoiceExamples]:
+        """As `Problem.windows`; a split with labels is a single window, so that all its errors are counted."""
         origin, rows, unit = self._opened(split)
         window = None
-        for window in windows(rows, _characters):
-            yield choice_examples(origin, window, unit, labelled=False)
+        for window in [rows] if labelled else windows(rows, _characters):
+            yield choice_examples(origin, window, unit, labelled)
         if window is None:
             choice_examples(origin, [])  # Raises an error.
 
-    def window_answers(self, window: ChoiceExamples, function: ServingFunction) -> Logits:
-        served = function.answers_by_length(window.contexts, window.beginnings, window.choices)
-        return _logits([row["logits"] for row in served], map(len, window.choices))
+    def lay_out(self, windows: Iterable[ChoiceExamples]) -> ChoiceLayout:
+        rows, origin, has_labels = SequenceRows(self._tokenizer, self._config.input), "", True
+        counts: list[int] = []
+        labels: list[int] = []
+        for window in windows:
+            examples = _noisy(window, self.noise) if self.noise else window
+            columns: tuple[list[str], list[str]] = ([], [])
+            for context, beginning, choices in zip(examples.contexts, examples.beginnings, examples.choices):
+                columns[0].extend([context] * len(choices))
+                columns[1].extend(f"{beginning} {choice}" if beginning else choice for choice in choices)
+            rows.add(columns)
+            counts += map(len, examples.choices)
+            labels += examples.labels or [0] * len(examples)
+            has_labels, origin = has_labels and examples.labels is not None, examples.origin
+        found = rows.rows()
+        found.group_starts = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
+        found.extra["labels"] = np.array(labels, np.int32)
+        return ChoiceLayout(rows=found, origin=origin, has_labels=has_labels)
+
+    def answers_of(self, layout: ChoiceLayout, outputs: Mapping[str, Any]) -> Logits:
+        return _logits(outputs["logits"], layout.rows.group_sizes)
 
     @contextlib.contextmanager
     def writing(self, split: str, output: str) -> Iterator[Callable[[ChoiceExamples, Logits], None]]:
@@ -156,29 +157,9 @@ class MultipleChoiceProblem(Problem):
             return *self.task.tfds_rows(place, self._source), "example"
         return place, self.task.rows(place), "line"
 
-    def _layout(self, split: str) -> _Layout:
-        """A split, laid out once."""
-        return self._once(split, lambda: self._lay_out(split))
-
-    def _lay_out(self, split: str) -> _Layout:
-        examples = self.examples(split)
-        if self.noise:
-            examples = _noisy(examples, self.noise)
-        counts = [len(choices) for choices in examples.choices]
-        contexts = [context for context, count in zip(examples.contexts, counts) for _ in range(count)]
-        continued = [
-            f"{beginning} {choice}" if beginning else choice
-            for beginning, choices in zip(examples.beginnings, examples.choices)
-            for choice in choices
-        ]
-        rows, _ = sequence_rows([contexts, continued], self._tokenizer, self._config.input)
-        rows.group_starts = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
-        rows.extra["labels"] = np.array(examples.labels or [0] * len(examples), np.int32)
-        return _Layout(rows, examples.labels is not None, examples.origin)
-
     def _labels(self, split: str) -> np.ndarray:
         """int32 [examples]."""
-        layout = self._layout(split)
+        layout = self.layout(split)
         if not layout.has_labels:
             raise UserError(
                 f"{layout.origin}: needs labels to score. Received: none. Choose another split, or use `predict`."

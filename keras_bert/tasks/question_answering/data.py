@@ -29,6 +29,7 @@ from keras_bert.tasks.question_answering.squad_json import (
 from keras_bert.tasks.question_answering.task import CHARACTERS, SpanTask
 from keras_bert.tasks.sources import Source, TfdsSource, needs_files, split_file
 from keras_bert.tasks.task import INPUT, Split
+from keras_bert.tasks.windows import windows
 
 NONE, LOST = -1, -2
 _IN_ANSWERS = ("text", "answer_start")
@@ -106,6 +107,22 @@ def load_questions(task: SpanTask, split: str, source: Source = "") -> AnsweredQ
     return AnsweredQuestions(
         read.passages, read.questions, spans, read.origin, tuple(f"{read.origin}: {warning}" for warning in warnings)
     )
+
+
+def asked_questions(task: SpanTask, split: str, source: Source = "") -> Iterator[AnsweredQuestions]:
+    """Yields the questions of one split, some thousand at a time, without answers; see `passages_with_questions`."""
+    asked = (
+        (passage, question)
+        for passage, questions in passages_with_questions(task, split, source)
+        for question in questions
+    )
+    for window in windows(asked, lambda pair: len(pair[0]) + len(pair[1].id) + len(pair[1].text)):
+        numbers: dict[str, int] = {}
+        questions = [
+            question._replace(passage=numbers.setdefault(passage, len(numbers)), answers=None)
+            for passage, question in window
+        ]
+        yield AnsweredQuestions(list(numbers), questions, None, f"{task.name} {split}")
 
 
 def passages_with_questions(task: SpanTask, split: str, source: Source = "") -> Iterator[tuple[str, list[Question]]]:

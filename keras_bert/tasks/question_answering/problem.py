@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,29 +13,34 @@ import numpy as np
 from keras_bert.config.finetuning import FinetuneConfig
 from keras_bert.core import imports
 from keras_bert.core.errors import UserError
-from keras_bert.data.batches.token_rows import TokenRows
-from keras_bert.export.serving_function import ServingFunction
 from keras_bert.tasks.answer_files import FOLDER, json_objects
-from keras_bert.tasks.problem import Problem, mean_of_softmax, training_failed
+from keras_bert.tasks.problem import Layout, Problem, mean_of_softmax, training_failed
 from keras_bert.tasks.question_answering.data import (
     AnsweredQuestions,
+    asked_questions,
     load_questions,
     noisy_questions,
-    passages_with_questions,
     with_unanswerable,
 )
-from keras_bert.tasks.question_answering.decoding import Decoded, decode, decoded, n_best_list
+from keras_bert.tasks.question_answering.decoding import Decoded, decode, n_best_list
 from keras_bert.tasks.question_answering.network import SpanObjective
 from keras_bert.tasks.question_answering.scores import cmrc_scores, squad_v1_scores, squad_v2_scores
 from keras_bert.tasks.question_answering.task import CHARACTERS, SpanExtractionConfig, SpanTask
 from keras_bert.tasks.question_answering.windows import QuestionWindows, question_windows
 from keras_bert.tasks.sources import Source
-from keras_bert.tasks.windows import windows
 from keras_bert.text.tokenizers import Tokenizer
 
 _STRIDE = 128  # run_squad.py's doc_stride.
+_N_BEST = 20  # run_squad.py's n_best_size.
 Answers = Mapping[str, Decoded]  # By the questions' ids.
-Window = list[tuple[str, str, str]]  # (id, question, passage) of some questions.
+
+
+@dataclasses.dataclass(kw_only=True)
+class QuestionLayout(Layout):
+    """Questions, with the windows of their passages as rows; see `QuestionWindows` for their `extra`."""
+
+    answered: AnsweredQuestions
+    windows: QuestionWindows
 
 
 class QuestionAnsweringProblem(Problem):
@@ -53,7 +59,6 @@ class QuestionAnsweringProblem(Problem):
     by_token, per_cent = ("start_logits", "end_logits"), True
     answers_ending = ""
     takes_noise = True
-    n_best = 20  # run_squad.py's n_best_size.
 
     task: SpanTask
     null_threshold: float
@@ -115,21 +120,30 @@ class QuestionAnsweringProblem(Problem):
             return ("best_f1", "best_exact", "f1", "exact", *(("tuned_f1", "tuned_exact") if self._is_tuned else ()))
         return ("f1", "exact_match")
 
-    def origin(self, split: str) -> str:
-        return self._split(split)[0].origin
+    def windows(self, split: str, labelled: bool = False) -> Iterator[AnsweredQuestions]:
+        """As `Problem.windows`; a split with answers is a single window, of which those without can be skipped."""
+        if not labelled:
+            yield from asked_questions(self.task, split, self._source)
+            return
+        answered = load_questions(self.task, split, self._source)
+        yield noisy_questions(answered, self.noise) if self.noise else answered
 
-    def rows(self, split: str) -> TokenRows:
-        """The rows of a split's windows; see `QuestionWindows` for their `extra`."""
-        return self._split(split)[1].rows
+    def lay_out(self, windows: Iterable[AnsweredQuestions]) -> QuestionLayout:
+        """The rows of the questions of a single window."""
+        [answered] = windows
+        found = question_windows(answered, self._tokenizer, **self._lengths)
+        warnings = [*answered.warnings, *found.warnings]
+        return QuestionLayout(
+            rows=found.rows, origin=answered.origin, warnings=warnings, answered=answered, windows=found
+        )
 
-    def answers(self, split: str, outputs: Mapping[str, Any]) -> Answers:
-        answered, found = self._split(split)
-        answers = decode(answered, found, outputs, self.task.max_answer_length, self.n_best)
-        return {question.id: answer for question, answer in zip(answered.questions, answers)}
+    def answers_of(self, layout: QuestionLayout, outputs: Mapping[str, Any]) -> Answers:
+        found = decode(layout.answered, layout.windows, outputs, self.task.max_answer_length, _N_BEST)
+        return {question.id: answer for question, answer in zip(layout.answered.questions, found)}
 
     def averaged(self, split: str, outputs: Sequence[dict[str, Any]]) -> dict[str, Any]:
         """As `Problem.averaged`, over all tokens of all windows of a question, of starts and of ends."""
-        first_rows = self._split(split)[1].first_rows
+        first_rows = self.layout(split).windows.first_rows
         found: dict[str, Any] = {}
         for name in self.by_token:
             rows: list[np.ndarray] = []
@@ -140,23 +154,11 @@ class QuestionAnsweringProblem(Problem):
             found[name] = rows
         return found
 
-    def windows(self, split: str) -> Iterator[Window]:
-        asked = (
-            (question.id, question.text, passage)
-            for passage, questions in passages_with_questions(self.task, split, self._source)
-            for question in questions
-        )
-        return windows(asked, lambda question: sum(map(len, question)))
-
-    def window_answers(self, window: Window, function: ServingFunction) -> Answers:
-        names, texts, contexts = zip(*window)
-        return dict(zip(names, map(decoded, function.answers_by_length(texts, contexts))))
-
     def output_kind(self, split: str) -> str:
         return FOLDER
 
     @contextlib.contextmanager
-    def writing(self, split: str, output: str) -> Iterator[Callable[[Window, Answers], Any]]:
+    def writing(self, split: str, output: str) -> Iterator[Callable[[AnsweredQuestions, Answers], Any]]:
         """Writes the files of run_squad.py.
 
         predictions.json has `{id: text}`, nbest.json `{id: [{"text", "probability", "start_logit", "end_logit",
@@ -173,12 +175,6 @@ class QuestionAnsweringProblem(Problem):
             contents["null_odds.json"] = lambda answers: {name: answer.null_odds for name, answer in answers.items()}
         with json_objects(output, contents) as members:
             yield lambda window, answers: [members[name](content(answers)) for name, content in contents.items()]
-
-    def served_answers(self, split: str, function: ServingFunction) -> Answers:
-        found: dict[str, Decoded] = {}
-        for window in self.windows(split):
-            found |= self.window_answers(window, function)
-        return found
 
     def require_labels(self, split: str) -> None:
         self._references(split)
@@ -227,19 +223,6 @@ class QuestionAnsweringProblem(Problem):
         if len(texts) > 1 and len(set(texts.values())) == 1:
             yield training_failed(f"Every question of {split} is answered with {next(iter(texts.values()))[:40]!r}")
 
-    def _split(self, split: str) -> tuple[AnsweredQuestions, QuestionWindows]:
-        """The questions of a split and their windows, read once."""
-
-        def read() -> tuple[AnsweredQuestions, QuestionWindows]:
-            answered = load_questions(self.task, split, self._source)
-            if self.noise:
-                answered = noisy_questions(answered, self.noise)
-            found = question_windows(answered, self._tokenizer, **self._lengths)
-            self.notes += [*answered.warnings, *found.warnings]
-            return answered, found
-
-        return self._once(split, read)
-
     def _texts(self, answers: Answers) -> dict[str, str]:
         """`{id: text}`, with "" for no answer."""
         if not self.task.unanswerable:
@@ -250,7 +233,7 @@ class QuestionAnsweringProblem(Problem):
 
     def _references(self, split: str) -> dict[str, list[str]]:
         """`{id: texts}`."""
-        answered, _ = self._split(split)
+        answered = self.layout(split).answered
         if answered.spans is None:
             raise UserError(
                 f"{answered.origin}: needs answers to evaluate on. Received: the split {split!r}, without. Give a file "

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from keras_bert.config.reading import HEAD_TAIL, TRUNCATE
+from keras_bert.core.errors import UserError
 from keras_bert.data.batches.token_rows import TokenRows
-from keras_bert.export.serving_function import ServingFunction
-from keras_bert.tasks.classification.answers import Served, TextWindow
-from keras_bert.tasks.classification.data import ExampleRow
-from keras_bert.tasks.classification.problem import ReadSplit, SequenceProblem, read_split
+from keras_bert.tasks.classification.answers import TextWindow, text_windows
+from keras_bert.tasks.classification.data import ExampleRow, ExampleRows
+from keras_bert.tasks.classification.problem import SequenceProblem, TextLayout
 from keras_bert.tasks.sentence_vectors.network import ContrastiveObjective
-from keras_bert.tasks.sentence_vectors.serving import VECTORS
 from keras_bert.tasks.sentence_vectors.task import SentenceVectorsConfig
 from keras_bert.tasks.sequence_rows import SequenceRows
 from keras_bert.tasks.sources import Source
@@ -55,36 +54,32 @@ class ContrastiveProblem(SequenceProblem):
     def objective(self) -> ContrastiveObjective:
         return ContrastiveObjective()
 
-    def window_answers(self, window: TextWindow, function: ServingFunction) -> Served:
-        """The cosine of each pair, as the `score` of a regression."""
-        first, second = (
-            [outputs[VECTORS] for outputs in function.answers_by_length(column)] for column in window.texts
-        )
-        return [{"score": np.dot(one, other)} for one, other in zip(first, second, strict=True)]
-
     def baseline(self, split: str) -> dict[str, float]:
         """The scores of equal answers for all pairs, which are correlated with nothing."""
         return dict.fromkeys(self.task.metrics, 0.0)
 
-    def _read_split(self, split: str) -> ReadSplit:
-        is_training = split == TRAIN and self._training is not None
-        task, source = self._training if is_training and self._training else (self.task, self._source)
+    def windows(self, split: str, labelled: bool = False) -> Iterator[TextWindow]:
+        if split != TRAIN or self._training is None:
+            yield from super().windows(split, labelled)
+            return
+        task, source = self._training
+        rows, window = ExampleRows(task, split, source), None
+        for window in text_windows(filter(self._is_positive, rows), rows.origin, rows.reader.array):
+            yield window
+        if window is None:
+            raise UserError(f"{rows.origin}: needs a positive pair or more. Received: none. Lower data.positive.")
+        self.notes += rows.warnings()
 
-        found = read_split(
-            task,
-            split,
-            source,
-            self._tokenizer,
-            self._config.input,
-            self.noise,
-            rows=PairRows(self._tokenizer, self._config.input),
-            keep=self._is_positive if is_training else None,
-        )
-        if not is_training and found.labels is not None:
+    def lay_out(self, windows: Iterable[TextWindow]) -> TextLayout:
+        found = super().lay_out(windows)
+        if found.labels is not None:
             positive = (found.labels >= self._config.data.positive).astype("float32")
             # Only the loss, which no score depends on, is weighted; without any positive it is that of all pairs.
             found.rows.extra["example_weights"] = positive if positive.any() else np.ones_like(positive)
         return found
+
+    def _new_rows(self) -> SequenceRows:
+        return PairRows(self._tokenizer, self._config.input)
 
     def _is_positive(self, row: ExampleRow) -> bool:
         return row.label is None or float(row.label) >= self._config.data.positive  # type: ignore[arg-type]

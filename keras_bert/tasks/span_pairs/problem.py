@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,11 +14,10 @@ import tensorflow as tf
 from keras_bert.config.reading import TRUNCATE
 from keras_bert.core.errors import UserError
 from keras_bert.data.batches.token_rows import TokenRows, joined_rows
-from keras_bert.export.serving_function import ServingFunction
 from keras_bert.inputs.rows import flat_rows
 from keras_bert.tasks.answer_files import text_output
-from keras_bert.tasks.classification.answers import Served, plain_answers, served_logits, writing_submission
-from keras_bert.tasks.classification.problem import ReadSplit, TextRowsProblem
+from keras_bert.tasks.classification.answers import plain_answers, writing_submission
+from keras_bert.tasks.classification.problem import TextLayout, TextRowsProblem
 from keras_bert.tasks.classification.scores import predictions
 from keras_bert.tasks.noise import Noise
 from keras_bert.tasks.span_pairs.data import SpanPair, SpanPairReader, columns_of
@@ -29,9 +28,10 @@ from keras_bert.tasks.windows import windows
 
 @dataclass(frozen=True)
 class SpanPairWindow:
-    """Some of a split's examples."""
+    """Some of a split's examples, and the file or data set that they are from."""
 
     pairs: Sequence[SpanPair]
+    origin: str
 
     def __len__(self) -> int:
         return len(self.pairs)
@@ -55,44 +55,33 @@ class SpanPairProblem(TextRowsProblem):
         bilstm_size = self._config.head.bilstm_size
         return SpanPairConfig(self.task.labels or (), reads_cls=self.task.reads_cls, bilstm_size=bilstm_size)
 
-    def windows(self, split: str) -> Iterator[SpanPairWindow]:
-        reader = SpanPairReader(self.task, split, self._source, labels=False)
-        yield from self._windows(reader)
+    def windows(self, split: str, labelled: bool = False) -> Iterator[SpanPairWindow]:
+        reader = SpanPairReader(self.task, split, self._source, labels=labelled)
+        for pairs in windows(reader, lambda pair: sum(map(len, pair.texts))):
+            yield SpanPairWindow(pairs, reader.origin)
         self.notes += reader.notes
 
-    def window_answers(self, window: SpanPairWindow, function: ServingFunction) -> Served:
-        """The exported model's outputs for each example."""
-        self._rows_of(window.pairs)  # Refuses spans that do not fit.
-        texts, starts, ends = columns_of(window.pairs)
-        return function.answers_by_length(*texts, starts, ends)
-
     @contextlib.contextmanager
-    def writing(self, split: str, output: str) -> Iterator[Callable[[SpanPairWindow, Served], None]]:
+    def writing(self, split: str, output: str) -> Iterator[Callable[[SpanPairWindow, np.ndarray], None]]:
         """Writes a split's submission or, if there is none, one JSON object per example with its texts and spans."""
         if self.task.splits[split].submission:
             with writing_submission(self.task, split, output) as submit:
-                yield lambda window, served: submit(
-                    _numbers(window.pairs), predictions(self.head, served_logits(self.head, served))
-                )
+                yield lambda window, logits: submit(_numbers(window.pairs), predictions(self.head, logits))
             return
         with text_output(output) as write:
-            yield lambda window, served: write(self._lines(window.pairs, served))
+            yield lambda window, logits: write(self._lines(window.pairs, logits))
 
-    def _read_split(self, split: str) -> ReadSplit:
-        reader = SpanPairReader(self.task, split, self._source)
-        parts, labels = [], []
-        for window in self._windows(reader):
+    def lay_out(self, windows: Iterable[SpanPairWindow]) -> TextLayout:
+        parts, labels, origin = [], [], ""
+        for window in windows:
             pairs = [_noisy(pair, self.noise) for pair in window.pairs] if self.noise else window.pairs
             parts.append(self._rows_of(pairs))
             labels += [pair.label for pair in pairs]
+            origin = window.origin
         rows, is_hidden = joined_rows(parts), labels[0] is None
         rows.extra["labels"] = np.zeros(len(labels), np.int32) if is_hidden else np.array(labels, np.int32)
         found = None if is_hidden else rows.extra["labels"]
-        return ReadSplit(rows, np.arange(len(rows), dtype=np.int32), found, reader.origin, reader.notes)
-
-    def _windows(self, reader: SpanPairReader) -> Iterator[SpanPairWindow]:
-        for pairs in windows(reader, lambda pair: sum(map(len, pair.texts))):
-            yield SpanPairWindow(pairs)
+        return TextLayout(rows=rows, origin=origin, examples=np.arange(len(rows), dtype=np.int32), labels=found)
 
     def _rows_of(self, pairs: Sequence[SpanPair]) -> TokenRows:
         """The rows of examples, with the columns of their spans."""
@@ -114,8 +103,8 @@ class SpanPairProblem(TextRowsProblem):
         extra = {SPAN_STARTS: found.starts.numpy(), SPAN_ENDS: found.ends.numpy()}
         return TokenRows(rows.ids.numpy(), bounds, rows.second_starts.numpy(), extra)
 
-    def _lines(self, pairs: Sequence[SpanPair], served: Served) -> Iterator[str]:
-        for pair, answer in zip(pairs, plain_answers(self.head, self.task, served), strict=True):
+    def _lines(self, pairs: Sequence[SpanPair], logits: np.ndarray) -> Iterator[str]:
+        for pair, answer in zip(pairs, plain_answers(self.head, self.task, logits), strict=True):
             row = {} if pair.number is None else {"idx": pair.number}
             row |= {**dict(zip(self.task.texts, pair.texts)), "spans": pair.spans, **answer}
             yield json.dumps(row, ensure_ascii=False) + "\n"

@@ -15,12 +15,10 @@ import sklearn.metrics
 
 from keras_bert.config.finetuning import BIO, FinetuneConfig, TaskDataConfig
 from keras_bert.core.errors import UserError
-from keras_bert.data.batches.token_rows import TokenRows
-from keras_bert.export.serving_function import ServingFunction
 from keras_bert.inference.texts import require_numbers
 from keras_bert.layers.crf import FORBIDDEN
 from keras_bert.tasks.answer_files import text_output
-from keras_bert.tasks.problem import Problem, training_failed
+from keras_bert.tasks.problem import Layout, Problem, training_failed
 from keras_bert.tasks.tagging.crf_decoding import best_labels, word_marginals
 from keras_bert.tasks.tagging.data import TaggedFiles, noisy_words
 from keras_bert.tasks.tagging.head import CrfTaggingConfig, FeatureTaggingConfig, TokenClassificationConfig
@@ -33,7 +31,6 @@ from keras_bert.tasks.tagging.label_schemes import (
 )
 from keras_bert.tasks.tagging.network import CrfObjective, TaggingObjective
 from keras_bert.tasks.tagging.scores import entity_scores, label_scores
-from keras_bert.tasks.tagging.serving import WORDS
 from keras_bert.tasks.tagging.tagged_words import TaggedWords
 from keras_bert.tasks.tagging.task import TaggingTask, tagging_kind
 from keras_bert.tasks.tagging.word_rows import WordRows, lay_out_words
@@ -47,10 +44,17 @@ Head = TokenClassificationConfig | FeatureTaggingConfig | CrfTaggingConfig
 
 @dataclasses.dataclass(frozen=True)
 class TaggedWindow:
-    """Some sentences of a split, with their lines, and the scheme to write their entities in, if labels mark any."""
+    """Some sentences of a split.
+
+    Attributes:
+        tagged: their words.
+        scheme: the scheme to write their entities in; None if labels mark none.
+        learned: the labels to learn, one per word, entities in the head's scheme; None if hidden or not read.
+    """
 
     tagged: TaggedWords
-    scheme: str | None
+    scheme: str | None = None
+    learned: Sequence[str | None] | None = None
 
     def __len__(self) -> int:
         return self.tagged.sentences
@@ -61,6 +65,22 @@ class TaggedWindow:
             labels = read_entities(labels, self.tagged.starts).labels(self.scheme)
         assert self.tagged.reader is not None
         return self.tagged.reader.labelled(self.tagged, labels)
+
+
+@dataclasses.dataclass(kw_only=True)
+class TaggedLayout(Layout):
+    """Sentences as rows, with the tokens' `labels`: -1 for a token without one.
+
+    For a CRF the rows also have `sentence_starts` and `sentence_ends`: whether the first or last word of a sentence is
+    labelled in the row.
+
+    Attributes:
+        words: where the words are in the rows.
+        starts: int64 [sentences + 1], where each sentence starts in the words.
+    """
+
+    words: WordRows
+    starts: np.ndarray
 
 
 class TaggingProblem(Problem):
@@ -130,23 +150,46 @@ class TaggingProblem(Problem):
     def origin(self, split: str) -> str:
         return self._words(split).origin
 
-    def rows(self, split: str) -> TokenRows:
-        """The rows of a split, with the tokens' `labels`: -1 for a token without one.
+    def windows(self, split: str, labelled: bool = False) -> Iterator[TaggedWindow]:
+        """As `Problem.windows`; a split with labels is a single window, because all of them show their scheme."""
+        if labelled:
+            yield TaggedWindow(self._words(split), learned=self._learned_labels(split))
+        else:
+            yield from itertools.starmap(TaggedWindow, self._files.windows(split, self._marks_entities))
 
-        For a CRF also `sentence_starts` and `sentence_ends`: whether the first or last word of a sentence is labelled
-        in the row.
-        """
-        return self._layout(split).rows
+    def lay_out(self, windows: Iterable[TaggedWindow]) -> TaggedLayout:
+        """The rows of the sentences of a single window."""
+        [window] = windows
+        tagged, max_length = window.tagged, self._config.input.max_length
+        words = lay_out_words(tagged.words, tagged.starts, self._tokenizer, max_length)
+        ids, unknown = self._label_ids(window)
+        words.rows.token_extra["labels"] = words.token_values(ids)
+        if self._kind.has_crf:
+            words.rows.extra |= words.sentence_flags(tagged.starts)
+        warnings = [
+            f"{tagged.origin}: {len(found):,} words {what} (the first: line {tagged.lines[found[0]]})."
+            for found, what in (
+                (words.vanished, "have no piece and are read as [UNK]"),
+                (words.cut, f"are longer than {max_length - 2} pieces and are truncated"),
+            )
+            if len(found)
+        ]
+        return TaggedLayout(
+            rows=words.rows,
+            origin=tagged.origin,
+            warnings=[*unknown, *warnings],
+            words=words,
+            starts=tagged.starts,
+        )
 
-    def answers(self, split: str, outputs: Mapping[str, Any]) -> list[str]:
-        layout = self._layout(split)
+    def answers_of(self, layout: TaggedLayout, outputs: Mapping[str, Any]) -> list[str]:
         lengths = [len(row) for row in outputs["logits"]]
         if lengths != layout.rows.lengths.tolist():
             raise ValueError(f"outputs: needs a row of logits for each of {len(layout.rows)} rows, without padding.")
-        logits = np.concatenate(outputs["logits"])[layout.places]
+        logits = np.concatenate(outputs["logits"])[layout.words.places]
         require_numbers(logits, "words")
         if self._kind.has_crf:
-            best = best_labels(logits, self._words(split).starts, outputs["chain"])
+            best = best_labels(logits, layout.starts, outputs["chain"])
         else:
             best = logits.argmax(axis=1)
         return [self.head.labels[index] for index in best]
@@ -159,28 +202,15 @@ class TaggingProblem(Problem):
         """As `Problem.averaged`; for a CRF the mean of the marginals, of which the best allowed labels are decoded."""
         if not self._kind.has_crf:
             return super().averaged(split, outputs)
-        layout, starts = self._layout(split), self._words(split).starts
+        layout, places = self.layout(split), self.layout(split).words.places
         marginals = [
-            word_marginals(np.concatenate(one["logits"])[layout.places], starts, one["chain"]) for one in outputs
+            word_marginals(np.concatenate(one["logits"])[places], layout.starts, one["chain"]) for one in outputs
         ]
         tokens = np.zeros((len(layout.rows.ids), self.head.num_labels), np.float32)
-        tokens[layout.places] = np.log(np.maximum(np.mean(marginals, axis=0), np.finfo(np.float32).tiny))
+        tokens[places] = np.log(np.maximum(np.mean(marginals, axis=0), np.finfo(np.float32).tiny))
         penalty = np.where(self._kind.forbidden(self.head), FORBIDDEN, 0.0)
         chain = (penalty[-1, :-1], penalty[:-1, :-1], penalty[:-1, -1])
         return {"logits": np.split(tokens, layout.rows.starts[1:-1]), "chain": chain}
-
-    def windows(self, split: str) -> Iterator[TaggedWindow]:
-        return itertools.starmap(TaggedWindow, self._files.windows(split, self._marks_entities))
-
-    def window_answers(self, window: TaggedWindow, function: ServingFunction) -> list[str]:
-        tagged = window.tagged
-        sentences = [tagged.words[start:end] for start, end in itertools.pairwise(tagged.starts)]
-        served = function.answers_by_length(sentences, signature=WORDS)
-        return [
-            label.decode("utf-8")
-            for sentence, row in zip(sentences, served)
-            for label in row["labels"][: len(sentence)]
-        ]
 
     @contextlib.contextmanager
     def writing(self, split: str, output: str) -> Iterator[Callable[[TaggedWindow, list[str]], None]]:
@@ -302,37 +332,19 @@ class TaggingProblem(Problem):
         labels: list[Any] = tagged.labels or []
         return self._once(("entities", split), lambda: read_entities(labels, tagged.starts))
 
-    def _layout(self, split: str) -> WordRows:
-        """A split, laid out once."""
-        return self._once(split, lambda: self._lay_out(split))
-
-    def _lay_out(self, split: str) -> WordRows:
-        tagged, max_length = self._words(split), self._config.input.max_length
-        layout = lay_out_words(tagged.words, tagged.starts, self._tokenizer, max_length)
-        layout.rows.token_extra["labels"] = layout.token_values(self._label_ids(split))
-        if self._kind.has_crf:
-            layout.rows.extra |= layout.sentence_flags(tagged.starts)
-        for words, what in (
-            (layout.vanished, "words have no piece and are read as [UNK]"),
-            (layout.cut, f"words are longer than {max_length - 2} pieces and are truncated"),
-        ):
-            if len(words):
-                self.notes.append(f"{tagged.origin}: {len(words):,} {what} (the first: line {tagged.lines[words[0]]}).")
-        return layout
-
-    def _label_ids(self, split: str) -> np.ndarray:
-        """int [words]: each word's label, -1 for none and for one that the head does not have, which is noted."""
-        tagged, labels = self._words(split), self._learned_labels(split)
+    def _label_ids(self, window: TaggedWindow) -> tuple[np.ndarray, list[str]]:
+        """(int [words], each word's label, -1 for none and for one that the head does not have; a warning of these)."""
+        tagged, labels = window.tagged, window.learned
         if labels is None:
-            return np.full(len(tagged.words), -1)
+            return np.full(len(tagged.words), -1), []
         ids: dict[str | None, int] = {None: -1, **{label: index for index, label in enumerate(self.head.labels)}}
         unknown = [word for word, label in enumerate(labels) if label not in ids]
-        if unknown:
-            self.notes.append(
-                f"{tagged.origin}: {len(unknown):,} words have labels that the model does not have (the first: line "
-                f"{tagged.lines[unknown[0]]}, {labels[unknown[0]]}); they count as errors, but not in the loss."
-            )
-        return np.array([ids.get(label, -1) for label in labels])
+        warnings = [
+            f"{tagged.origin}: {len(unknown):,} words have labels that the model does not have (the first: line "
+            f"{tagged.lines[word]}, {labels[word]}); they count as errors, but not in the loss."
+            for word in unknown[:1]
+        ]
+        return np.array([ids.get(label, -1) for label in labels]), warnings
 
 
 def _distinct(labels: Iterable[str | None]) -> list[str]:

@@ -53,7 +53,7 @@ def test_the_files_and_tfds_give_the_same(name, folder, tmp_path):
 def test_a_row_for_each_answer_of_multirc(folder):
     problem = problem_of("multirc", folder)
     [window] = problem.windows("train")
-    assert window.columns()[1] == [
+    assert window.texts[1] == [
         "Who w1 ? w2",
         "Who w1 ? w5",
         "Who w1 ? all of w2",
@@ -61,7 +61,7 @@ def test_a_row_for_each_answer_of_multirc(folder):
         "Why w3 ? w4",
         "What ? w7",
     ]
-    assert window.columns()[0] == ["w1 w2 . w3 w4 ."] * 5 + ["w7 ."]
+    assert window.texts[0] == ["w1 w2 . w3 w4 ."] * 5 + ["w7 ."]
     assert problem.rows("train").extra["labels"].tolist() == [1, 0, 1, 0, 1, 1]
 
 
@@ -69,8 +69,8 @@ def test_a_row_for_each_different_entity_of_record(folder):
     """In the gap of the query; all that are spelled as an answer are right."""
     problem = problem_of("record", folder)
     [window] = problem.windows("train")
-    assert window.columns()[1][:3] == ["Ann was met by Bob", "Ann Lee was met by Bob", "Bob was met by Bob"]
-    assert window.columns()[1][3:] == ["He is Ann .", "He is Ann Lee .", "He is Bob .", "w3 w1", "w3 w2"]
+    assert window.texts[1][:3] == ["Ann was met by Bob", "Ann Lee was met by Bob", "Bob was met by Bob"]
+    assert window.texts[1][3:] == ["He is Ann .", "He is Ann Lee .", "He is Bob .", "w3 w1", "w3 w2"]
     assert problem.rows("train").extra["labels"].tolist() == [1, 1, 0, 0, 0, 1, 0, 1]
 
 
@@ -131,13 +131,12 @@ def test_the_most_probable_entity_is_the_answer_and_submitted(folder, tmp_path):
     assert problem.evaluate("dev", logits) == pytest.approx({"f1": 2 / 3, "exact": 2 / 3})
     assert problem.baseline("dev") == pytest.approx({"f1": 1 / 3, "exact": 1 / 3})  # Ann, Ann again, and w1.
     [window] = problem.windows("test")
-    served = [{"logits": row} for row in logits]
     with problem.writing("test", str(tmp_path)) as write:
-        write(window, served)
+        write(window, logits)
     written = list(map(json.loads, (tmp_path / "ReCoRD.jsonl").read_text().splitlines()))
     assert written == [{"idx": 0, "label": "Ann Lee"}, {"idx": 1, "label": "Bob"}, {"idx": 2, "label": "w1"}]
     with problem.writing("dev", str(tmp_path / "dev.jsonl")) as write:
-        write(window, served)
+        write(window, logits)
     first = json.loads((tmp_path / "dev.jsonl").read_text().splitlines()[0])
     assert (first["idx"], first["label"], first["question"]) == (0, "Ann Lee", "@placeholder was met by Bob")
     assert [one["text"] for one in first["candidates"]] == ["Ann", "Ann Lee", "Bob"]
@@ -151,7 +150,7 @@ def test_multircs_submission_is_nested_as_the_server_wants_it(folder, tmp_path):
     assert problem.baseline("dev") == pytest.approx({"f1a": 2 * 4 / (6 + 4), "exact": 1 / 3})
     [window] = problem.windows("test")
     with problem.writing("test", str(tmp_path)) as write:
-        write(window, [{"logits": row} for row in logits])
+        write(window, logits)
 
     def answers(*pairs):
         return [{"idx": number, "label": label} for number, label in pairs]

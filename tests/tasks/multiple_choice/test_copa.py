@@ -29,8 +29,7 @@ def test_the_files_and_tfds_give_the_same(folder, tmp_path):
     """What is asked for stands before both choices, in words; the numbers and labels are those of the file."""
     ours, theirs = problem_of(folder), problem_of(prepare_superglue(folder, tmp_path, "COPA"))
     for split in ("train", "dev", "test"):
-        found = ours.examples(split)
-        again = theirs.examples(split)
+        [found], [again] = (problem.windows(split, labelled=True) for problem in (ours, theirs))
         assert (found.contexts, found.beginnings, found.choices) == (again.contexts, again.beginnings, again.choices)
         assert found.ids == again.ids == [0, 1]
         assert found.labels == again.labels == (None if split == "test" else [1, 0])

@@ -158,7 +158,7 @@ def test_scores_and_predictions(tmp_path):
     same = {"logits": [np.array([1.0, 0.0, 0.0]), np.array([1.0, 0.0, -np.inf])]}
     assert "Every example of dev is predicted as choice 0" in next(problem.remarks("dev", problem.answers("dev", same)))
     with problem.writing("dev", str(tmp_path / "out.jsonl")) as write:
-        write(problem.examples("dev"), problem.answers("dev", outputs))
+        write(next(problem.windows("dev")), problem.answers("dev", outputs))
     again = read_choices(str(tmp_path / "out.jsonl"))
     assert again.labels == [2, 1] and again.ids == ["a", "b"] and again.beginnings == ["", "she"]
     rows = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]

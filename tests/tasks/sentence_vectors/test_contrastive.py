@@ -157,7 +157,7 @@ def test_cosines_are_not_clipped_to_the_scores_of_the_pairs_that_judge(tables):
     """STS-B's scores are from 0 to 5: every negative cosine would be 0."""
     asked, _ = judging_table(TaskDataConfig(), {INPUT: str(tables / "dev.jsonl")})
     head = SentenceVectorsConfig(("score",))
-    assert [row["score"] for row in plain_answers(head, asked, [{"score": np.float32(-0.5)}])] == [-0.5]
+    assert [row["score"] for row in plain_answers(head, asked, np.array([[-0.5]]))] == [-0.5]
 
 
 def test_the_export_reads_long_texts_as_in_training(tmp_path):

@@ -1,5 +1,6 @@
 """WiC and WSC: two spans of texts, from SuperGLUE's files and TFDS, laid out in rows, scored and submitted."""
 
+import dataclasses
 import json
 
 import numpy as np
@@ -178,19 +179,15 @@ def test_scores_and_the_submission_as_the_server_wants_it(folder, tmp_path, task
     problem = problem_of(task, folder)
     logits = np.array([[1.0, 0.0], [0.0, 3.0]])
     assert problem.evaluate("dev", logits) == {"accuracy": 0.0} and problem.baseline("dev") == {"accuracy": 0.5}
-    served = [
-        {"logits": row, "label": label, "probabilities": np.array([0.5, 0.5])}
-        for row, label in zip(logits, (b"False", b"True"))
-    ]
     [window] = problem.windows("test")
     with problem.writing("test", str(tmp_path)) as write:
-        write(window, served)
+        write(window, logits)
     written = (tmp_path / f"{SPAN_PAIRS[task].folders[0]}.jsonl").read_text().splitlines()
     assert list(map(json.loads, written)) == [{"idx": 0, "label": words[0]}, {"idx": 1, "label": words[1]}]
     with problem.writing("dev", str(tmp_path / "dev.jsonl")) as write:
-        write(window, served)
+        write(window, logits)
     first = json.loads((tmp_path / "dev.jsonl").read_text().splitlines()[0])
     assert first["label"] == "False" and first["idx"] == 0 and len(first["spans"]) == 2
     with pytest.raises(UserError, match="needs an idx, to be found in a submission"):
         with problem.writing("test", str(tmp_path)) as write:
-            write(type(window)([window.pairs[0]._replace(number=None)]), served[:1])
+            write(dataclasses.replace(window, pairs=[window.pairs[0]._replace(number=None)]), logits[:1])

@@ -71,7 +71,7 @@ def test_whole_sentences_are_decoded_across_their_windows(scheme, tmp_path):
     batches = LengthBatches(problem.rows("train"), 4, 0, 0, [8, 12], shuffle=False).all_batches()
     outputs, figures = all_outputs(Step(strategy, model, problem.objective), batches, problem.by_token)
     answers = problem.answers("train", {**outputs, **problem.shared_outputs(model)})
-    tagged, layout = problem._words("train"), problem._layout("train")
+    tagged, layout = problem._words("train"), problem.layout("train").words
     emissions = np.concatenate(outputs["logits"])[layout.places]
     starts, transitions, ends = (value.numpy() for value in model.crf.scores())
     numbers = [problem.head.labels.index(answer) for answer in answers]
@@ -96,7 +96,7 @@ def test_whole_sentences_are_decoded_across_their_windows(scheme, tmp_path):
 def test_windows_know_where_sentences_begin_and_end(tmp_path):
     """A window in the middle of a sentence may begin with I; at the start of one, that is impossible."""
     problem = problem_of(NER, tmp_path / "words.txt", sentences())
-    rows, layout = problem.rows("train"), problem._layout("train")
+    rows, layout = problem.rows("train"), problem.layout("train").words
     assert rows.extra["sentence_starts"].sum() == rows.extra["sentence_ends"].sum() == 11 < len(rows)
     first_rows = np.flatnonzero(np.diff(layout.row_sentences, prepend=-1))
     assert rows.extra["sentence_starts"][first_rows].all()
@@ -142,7 +142,7 @@ def test_it_learns_what_only_neighbours_tell(tmp_path):
     outputs, _ = all_outputs(step, batches, problem.by_token)
     answers = problem.answers("train", {**outputs, **problem.shared_outputs(model)})
     assert problem.evaluate("train", answers)["accuracy"] == 1.0
-    emissions = np.concatenate(outputs["logits"])[problem._layout("train").places]
+    emissions = np.concatenate(outputs["logits"])[problem.layout("train").words.places]
     alone = [problem.head.labels[number] for number in emissions.argmax(axis=1)]
     assert problem.evaluate("train", alone)["accuracy"] < 0.7
 
