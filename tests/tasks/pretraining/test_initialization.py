@@ -108,6 +108,7 @@ def test_weights_of_a_model_stay_its_own(corpus, tmp_path):
     Vocabulary(tokens).to_file(file)
     extended = recipe(corpus, **{"init": run.path, "vocabulary.file": file})
     begun_with, said = begun(extended, tmp_path / "third")
+    assert f"Starting from the weights of {run.path}." in said
     assert "1 rows of the vocabulary are new; each starts as the mean of the pieces it was split into before." in said
     assert UNUSED not in said  # That recipe has none of its own.
     assert len(pieces) > 1 and len(vocabulary) - 1 not in pieces
