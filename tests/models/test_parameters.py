@@ -1,10 +1,9 @@
 """The parameter table and the arithmetic of a step against published counts, figures by hand and the built model."""
 
 import pytest
-from click.testing import CliRunner
+from command_line import give
 from tiny import tiny_config
 
-from keras_bert.cli import main
 from keras_bert.config.recipes import find_config
 from keras_bert.models import sizes
 from keras_bert.models.bert.config import BertConfig
@@ -67,8 +66,7 @@ def test_every_part_is_what_the_model_holds(changes):
 
 
 def test_inspect_prints_every_total_of_base():
-    result = CliRunner().invoke(main, ["inspect", "base"])
-    assert result.exit_code == 0
+    result = give("inspect", "base")
     for figure in ("109,482,240", "110,106,428", "108,808,704", "107,974,656", "23,440,896", "28,311,552", "673,536"):
         assert figure in result.output
 

@@ -9,12 +9,10 @@ import time
 import numpy as np
 import pytest
 import yaml
-from click.testing import CliRunner
-from command_line import ROOT, run, sets
+from command_line import ROOT, give, run, sets
 from corpus import write_corpus
 from finetuning import write_sst2, write_tiny_bert
 
-from keras_bert.cli import main
 from keras_bert.cli.launch import free_ports, worker_environment
 from tools import compare_runs
 
@@ -77,8 +75,7 @@ OPTIMIZERS = {
 def test_two_workers_equal_one_process_on_the_same_global_batch(optimizer, tmp_path, monkeypatch):
     arguments = [*pretrain(tmp_path), *sets(*OPTIMIZERS[optimizer])]
     monkeypatch.chdir(tmp_path)
-    alone = CliRunner().invoke(main, [*arguments, "--output", "one", "--strategy", "one"])
-    assert alone.exit_code == 0, alone.output
+    give(*arguments, "--output", "one", "--strategy", "one")
     together = run("launch", "--workers", "2", "--", *arguments, "--output", "two", cwd=tmp_path)
     assert together.returncode == 0, together.stderr
     assert "process 0 of 2" in together.stdout and "2 replicas" in together.stdout
@@ -102,8 +99,7 @@ def test_two_workers_stream_the_text_that_one_process_does(tmp_path, monkeypatch
     at others, or finds no file to validate on."""
     arguments = [*pretrain(tmp_path), *sets("data.source=text", "objective.pair=none")]
     monkeypatch.chdir(tmp_path)
-    alone = CliRunner().invoke(main, [*arguments, "--output", "one", "--strategy", "one"])
-    assert alone.exit_code == 0, alone.output
+    give(*arguments, "--output", "one", "--strategy", "one")
     together = ("launch", "--workers", "2", "--", *arguments, "--output", "two")
     # The limit of time is over at once, so that the first start does one step.
     ends = [run(*together, *limit, cwd=tmp_path) for limit in (["--max-minutes", "0.0001"], [])]
