@@ -138,6 +138,7 @@ def test_heads_and_features_are_on_top_of_it(head, batch, tmp_path):
     np.testing.assert_array_equal(opened(batch)["logits"], made(batch)["logits"])
 
 
+@pytest.mark.slow
 def test_it_is_pretrained_in_both_directions(tmp_path):
     corpus, run = write_corpus(tmp_path / "text.txt"), RunFolder(str(tmp_path / "run"))
     initialization = {"word_embeddings": "corpus", "decoder_bias": "unigram"}

@@ -39,6 +39,7 @@ def batch():
     return "phases.1.batch_size", 32
 
 
+@pytest.mark.slow
 def test_the_setting_to_try_is_named():
     """A petabyte is asked for in earnest, of TensorFlow and of XLA; both hope for ten seconds that it comes free."""
 

@@ -65,7 +65,7 @@ def test_replicas_xla_and_accumulation_change_nothing(mirrored_strategy, mirrore
             np.testing.assert_allclose(result, other, rtol=1e-4, atol=1e-6)
 
 
-@pytest.mark.parametrize("mirrored", [False, True])
+@pytest.mark.parametrize("mirrored", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_a_step_that_is_gone_leaves_no_graph(mirrored, mirrored_strategy):
     """Fine-tuning with seed after seed in one process would keep the weights and moments of each."""
 
