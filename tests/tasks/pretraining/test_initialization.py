@@ -4,7 +4,6 @@ import os
 
 import numpy as np
 import pytest
-from corpus import write_corpus
 from pretraining import MODEL, metrics, recipe, stopped_at
 from said import listen
 
@@ -19,11 +18,6 @@ from keras_bert.training.run_folder import RunFolder
 
 UNUSED = "The recipe's initialization is not used, because the run starts from a model."
 COUNTING = "Counting co-occurrences of pieces to initialize the word embeddings."
-
-
-@pytest.fixture(scope="module")
-def corpus(tmp_path_factory):
-    return write_corpus(tmp_path_factory.mktemp("corpus") / "text.txt")
 
 
 def begun(config, folder):

@@ -33,11 +33,6 @@ CAUSAL_FIRST = {
 
 
 @pytest.fixture(scope="module")
-def corpus(tmp_path_factory):
-    return write_corpus(tmp_path_factory.mktemp("corpus") / "text.txt")
-
-
-@pytest.fixture(scope="module")
 def finished(corpus, tmp_path_factory):
     """(run folder, results) of a left-to-right run."""
     run = RunFolder(str(tmp_path_factory.mktemp("runs") / "next"))

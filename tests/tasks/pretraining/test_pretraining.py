@@ -29,11 +29,6 @@ from tools import compare_runs
 
 
 @pytest.fixture(scope="module")
-def corpus(tmp_path_factory):
-    return write_corpus(tmp_path_factory.mktemp("corpus") / "text.txt")
-
-
-@pytest.fixture(scope="module")
 def told(corpus, tmp_path_factory):
     """(run folder, results, lines said) of a run that nothing stops."""
     run, said = RunFolder(str(tmp_path_factory.mktemp("runs") / "straight")), listen()

@@ -5,7 +5,6 @@ import os
 
 import numpy as np
 import pytest
-from corpus import write_corpus
 from faults import faults, high_loss, no_number
 from pretraining import metrics, recipe, stopped_at
 from said import listen
@@ -19,11 +18,6 @@ from keras_bert.training import rollbacks as loss_band
 from keras_bert.training.run_folder import RunFolder
 
 WHAT = "the loss or the gradient is no longer finite"
-
-
-@pytest.fixture(scope="module")
-def corpus(tmp_path_factory):
-    return write_corpus(tmp_path_factory.mktemp("corpus") / "text.txt")
 
 
 @pytest.fixture(scope="module")
