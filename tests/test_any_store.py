@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 import yaml
-from click.testing import CliRunner
+from command_line import output_of, sets
 from finetuning import write_reviews
 
-from keras_bert.cli import main
 from keras_bert.core import files
 
 pytestmark = pytest.mark.slow
@@ -34,12 +33,6 @@ TEXT = "".join(f"The {word} sees {number} birds. They were {word}s.\n\n" for num
 OF_TIME = {"cpu_seconds", "examples_per_second", "tokens_per_second", "data_wait_fraction", "flops_utilization"}
 
 
-def invoke(*arguments, status=0):
-    result = CliRunner().invoke(main, list(arguments))
-    assert result.exit_code == status, f"{result.output}\n{result.exception!r}"
-    return result.output
-
-
 def read(path):
     with files.open_file(path) as stream:
         return stream.read()
@@ -51,67 +44,29 @@ def chain(root, stops):
     Returns the folder of what was written.
     """
     recipe, text, reviews = (files.join(root, name) for name in ("recipe.yaml", "text/a.txt", "reviews.jsonl"))
+    names = "vocab.txt prepared run tuned google vectors.npz figures.json answers.jsonl served".split()
     vocabulary, prepared, run, tuned, google, vectors, figures, answers, served = (
-        files.join(root, "new", name)
-        for name in (
-            "vocab.txt",
-            "prepared",
-            "run",
-            "tuned",
-            "google",
-            "vectors.npz",
-            "figures.json",
-            "answers.jsonl",
-            "served",
-        )
+        files.join(root, "new", name) for name in names
     )
-    invoke("vocab", "--input", files.join(root, "text"), "--size", "90", "--output", vocabulary)
-    invoke("prepare", "--input", files.join(root, "*", "a.*"), "--vocab", vocabulary, "--output", prepared)
+    output_of("vocab", "--input", files.join(root, "text"), "--size", "90", "--output", vocabulary)
+    output_of("prepare", "--input", files.join(root, "*", "a.*"), "--vocab", vocabulary, "--output", prepared)
     size = len(read(vocabulary).splitlines())
-    pretrain = (
-        "pretrain",
-        "--config",
-        recipe,
-        "--data",
-        prepared,
-        "--output",
-        run,
-        "--set",
-        f"model.vocab_size={size}",
-    )
+    pretrain = ("pretrain", "--config", recipe, "--data", prepared, "--output", run, *sets(f"model.vocab_size={size}"))
     if stops:
-        assert "after step 1," in invoke(*pretrain, "--max-minutes", "1e-9")
-    said = invoke(*pretrain)
+        assert "after step 1," in output_of(*pretrain, "--max-minutes", "1e-9")
+    said = output_of(*pretrain)
     assert ("Resuming from step 1." in said) == stops and f"Written: {run}." in said
-    filled = invoke("fill", "--model", run, "The [MASK] sees birds.")
-    assert f"{run}/model/model.safetensors: " in invoke("inspect", run)
-    invoke("embed", "--model", run, "--input", text, "--output", vectors)
-    invoke(
-        "finetune",
-        "--task",
-        "text",
-        "--init",
-        run,
-        "--train",
-        reviews,
-        "--text",
-        "text",
-        "--label",
-        "label",
-        "--output",
-        tuned,
-        "--steps",
-        "3",
-        "--set",
-        "input.max_length=16",
-        "--set",
-        "training.batch_size=8",
-    )
-    invoke("evaluate", "--model", tuned, "--train", reviews, "--output", figures)
-    invoke("predict", "--model", tuned, "--input", reviews, "--output", answers)
-    invoke("export", "--model", tuned, "--output", served)
-    invoke("convert", "--to", "google", run, google)
-    assert invoke("fill", "--model", google, "--uncased", "The [MASK] sees birds.") == filled
+    filled = output_of("fill", "--model", run, "The [MASK] sees birds.")
+    assert f"{run}/model/model.safetensors: " in output_of("inspect", run)
+    output_of("embed", "--model", run, "--input", text, "--output", vectors)
+    table = ("--train", reviews, "--text", "text", "--label", "label")
+    small = ("--steps", "3", *sets("input.max_length=16", "training.batch_size=8"))
+    output_of("finetune", "--task", "text", "--init", run, *table, "--output", tuned, *small)
+    output_of("evaluate", "--model", tuned, "--train", reviews, "--output", figures)
+    output_of("predict", "--model", tuned, "--input", reviews, "--output", answers)
+    output_of("export", "--model", tuned, "--output", served)
+    output_of("convert", "--to", "google", run, google)
+    assert output_of("fill", "--model", google, "--uncased", "The [MASK] sees birds.") == filled
     return files.join(root, "new")
 
 
@@ -196,31 +151,15 @@ def test_a_run_goes_on_under_a_url(plain_and_stored, tmp_path):
     plain, url = plain_and_stored[0], f"file://{tmp_path}"
     files.copy_folder(files.join(plain, "run"), files.join(url, "run"))
     size = len(read(files.join(plain, "vocab.txt")).splitlines())
-    said = invoke(
-        "pretrain",
-        "--config",
-        f"file://{files.parent(plain)}/recipe.yaml",
-        "--data",
-        files.join(plain, "prepared"),
-        "--output",
-        files.join(url, "run"),
-        "--set",
-        f"model.vocab_size={size}",
-        "--steps",
-        "5",
-    )
+    places = ("--data", files.join(plain, "prepared"), "--output", files.join(url, "run"))
+    recipe = f"file://{files.parent(plain)}/recipe.yaml"
+    said = output_of("pretrain", "--config", recipe, *places, *sets(f"model.vocab_size={size}"), "--steps", "5")
     assert "Resuming from step 4." in said
     assert json.loads((tmp_path / "run/metrics.jsonl").read_text().splitlines()[-1])["step"] == 5
     assert max(os.listdir(tmp_path / "run/checkpoints")) == "step-000000005"
-    invoke(
-        "predict",
-        "--model",
-        f"file://{plain}/tuned",
-        "--input",
-        f"file://{files.parent(plain)}/reviews.jsonl",
-        "--output",
-        files.join(url, "new folder", "answers.jsonl"),
-    )
+    asked = ("--input", f"file://{files.parent(plain)}/reviews.jsonl")
+    answers = files.join(url, "new folder", "answers.jsonl")
+    output_of("predict", "--model", f"file://{plain}/tuned", *asked, "--output", answers)
     assert read(f"{tmp_path}/new folder/answers.jsonl") == read(files.join(plain, "answers.jsonl"))
 
 
@@ -235,5 +174,5 @@ def test_a_store_that_refuses_is_one_line(plain_and_stored, root, told):
     """A right that is missing, or a bucket, is no fault of the program: no traceback."""
     run = files.join(plain_and_stored[0], "run")
     for command in (("pretrain", "--output", f"{root}/run"), ("convert", "--to", "google", run, f"{root}/google")):
-        line = invoke(*command, status=2).splitlines()[-1]
+        line = output_of(*command, status=2).splitlines()[-1]
         assert re.fullmatch(f"Error: {root}.*: {told}.", line)

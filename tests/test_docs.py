@@ -8,13 +8,12 @@ import shlex
 import kubernetes_validate
 import pytest
 import yaml
-from click.testing import CliRunner
+from command_line import give
 from pages import ROOT, blocks, text_of
 from tiny import random_weights, tiny_config
 
 import keras_bert
 from keras_bert.checkpoints.writing import write_model_folder
-from keras_bert.cli import main
 from keras_bert.models.pretraining import BertForPreTraining
 from keras_bert.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 
@@ -39,8 +38,7 @@ def test_every_example_runs(page, tmp_path, monkeypatch):
         elif language == "sh":
             for command in content.splitlines():
                 assert command.startswith("python run.py ")
-                result = CliRunner().invoke(main, shlex.split(command)[2:])
-                assert result.exit_code == 0, f"{page}: {command}: {result.output}"
+                give(*shlex.split(command)[2:])
     assert ran > 0
 
 

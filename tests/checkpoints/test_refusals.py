@@ -54,7 +54,7 @@ def refusal(folder):
         ({"hidden_size": 18}, "hidden_size: needs a multiple"),
         ({"hidden_size": "many"}, "hidden_size: needs a whole number"),
         ({"vocab_size": 61}, r"word_embeddings.weight needs shape \[61, 16\].*Received: \[60, 16\]"),
-        ({"vocab_size": 59}, "needs at most 59 rows.*Received: 60"),
+        ({"vocab_size": 59}, "vocab.txt: needs at most 59 rows.*Received: 60. Is it another"),
         ({"num_hidden_layers": 3}, "needs the tensor bert.encoder.layer.2.attention.self.query.weight"),
         ({"intermediate_size": 64}, r"intermediate.dense.weight needs shape \[64, 16\].*Received: \[32, 16\]"),
     ],
@@ -91,9 +91,10 @@ def test_another_tokenizer(folder, changes, message):
     assert message in refusal(folder)
 
 
-def test_a_missing_vocabulary(folder):
-    os.unlink(os.path.join(folder, "vocab.txt"))
-    assert "needs vocab.txt" in refusal(folder)
+@pytest.mark.parametrize(("missing", "told"), [("vocab.txt", "needs vocab.txt"), ("config.json", "config.json")])
+def test_a_missing_file(folder, missing, told):
+    os.unlink(os.path.join(folder, missing))
+    assert told in refusal(folder)
 
 
 def altered(content):

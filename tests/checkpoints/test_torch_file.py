@@ -63,23 +63,6 @@ def test_a_bert_of_2019_opens_with_the_values_that_were_saved(folder, golden, la
     assert loaded.encode(["w1 w2"]).shape == (1, BERT_CONFIG["hidden_size"])
 
 
-def test_shards_of_pickles_are_put_together_by_their_index(folder, golden):
-    layouts = [golden(layout, "bert") for layout in LAYOUTS]
-    names = TorchFile(layouts[0]).names
-    files = [f"pytorch_model-0000{number}-of-00002.bin" for number in (1, 2)]
-    for source, file in zip(layouts, files):
-        shutil.copy(source, os.path.join(folder, file))
-    weight_map = {name: files[index % 2] for index, name in enumerate(names)}
-    with open(os.path.join(folder, "pytorch_model.bin.index.json"), "w", encoding="utf-8") as stream:
-        json.dump({"weight_map": weight_map}, stream)
-    tensors = open_model_folder(folder).tensors
-    for name, shape in bert_shapes().items():
-        np.testing.assert_array_equal(tensors.value(tensors.places[name]), numbers(name, shape))
-    os.unlink(os.path.join(folder, files[1]))
-    with pytest.raises(UserError, match="00002-of-00002.bin: is missing"):
-        open_model_folder(folder).parts()
-
-
 def test_safetensors_go_before_a_pickle(folder, golden):
     """Both hold the same weights; the one that needs no interpreter is read."""
     shutil.copy(golden(LAYOUTS[0], "bert"), os.path.join(folder, "pytorch_model.bin"))

@@ -8,31 +8,23 @@ import sys
 import numpy as np
 import pytest
 import tensorflow as tf
-from click.testing import CliRunner
+from command_line import output_of, sets
 from finetuning import WORDS, reviews
 from squad_file import paragraph, write_squad
 
 import keras_bert
-from keras_bert.cli import main
 from keras_bert.models.albert.encoder import AlbertEncoder
 from keras_bert.text.sentencepiece_vocabulary import SentencePieceVocabulary
 
 pytest.importorskip("sentencepiece")
 
 TELLING = WORDS[:6]
-MODEL = ["--set", "model=albert-tiny", "--set", "model.vocab_size=120", "--set", "model.max_position_embeddings=32"]
-SMALL = ["--set", "input.max_length=32", "--set", "training.batch_size=8", "--set", "training.jit_compile=false"]
-
-
-def give(*arguments):
-    result = CliRunner().invoke(main, [str(argument) for argument in arguments])
-    assert result.exit_code == 0, result.output
-    return result.output
+SMALL = sets("input.max_length=32", "training.batch_size=8", "training.jit_compile=false")
 
 
 def finetune(task, init, data, folder, *arguments):
     files = ("--train", data, "--dev", data, "--output", folder)
-    give("finetune", "--task", task, "--init", init, *files, *SMALL, *arguments)
+    output_of("finetune", "--task", task, "--init", init, *files, *SMALL, *arguments)
 
 
 @pytest.fixture(scope="module")
@@ -50,9 +42,11 @@ def texts(tmp_path_factory):
 @pytest.fixture(scope="module")
 def prepared(texts, tmp_path_factory):
     room = tmp_path_factory.mktemp("prepared")
-    said = give("vocab", "--input", texts, "--size", 120, "--kind", "sentencepiece", "--output", room / "spiece.model")
+    said = output_of(
+        "vocab", "--input", texts, "--size", 120, "--kind", "sentencepiece", "--output", room / "spiece.model"
+    )
     assert "pieces of a SentencePiece model" in said
-    said = give("prepare", "--input", texts, "--vocab", room / "spiece.model", "--output", room / "prepared")
+    said = output_of("prepare", "--input", texts, "--vocab", room / "spiece.model", "--output", room / "prepared")
     assert "Next: python run.py pretrain --config albert_mini --data" in said
     return str(room / "prepared")
 
@@ -61,12 +55,23 @@ def prepared(texts, tmp_path_factory):
 def run(prepared, tmp_path_factory):
     """A run of the recipe, few steps on the prepared text."""
     folder = str(tmp_path_factory.mktemp("run") / "run")
-    phases = "[{share: 1.0, sequence_length: 16, batch_size: 8, max_predictions_per_seq: 4}]"
     size = len(keras_bert.Vocabulary.from_file(f"{prepared}/spiece.model"))
-    settings = [*MODEL, "--set", f"model.vocab_size={size}", "--set", f"phases={phases}", "--set", "examples=[]"]
-    settings += ["--set", "training.minutes=0", "--set", "training.jit_compile=false", "--set", "initialization=paper"]
-    settings += ["--set", "training.evaluation_examples=16", "--set", "optimizer.warmup_steps=0"]
-    give("pretrain", "--config", "albert_mini", "--data", prepared, "--output", folder, "--steps", 4, *settings)
+    settings = sets(
+        "model=albert-tiny",
+        f"model.vocab_size={size}",
+        "model.hidden_size=32",
+        "model.num_attention_heads=2",
+        "model.intermediate_size=64",
+        "model.max_position_embeddings=32",
+        "phases=[{share: 1.0, sequence_length: 16, batch_size: 8, max_predictions_per_seq: 4}]",
+        "examples=[]",
+        "initialization=paper",
+        "optimizer.warmup_steps=0",
+        "training.minutes=0",
+        "training.jit_compile=false",
+        "training.evaluation_examples=16",
+    )
+    output_of("pretrain", "--config", "albert_mini", "--data", prepared, "--output", folder, "--steps", 4, *settings)
     return folder
 
 
@@ -86,13 +91,13 @@ def test_the_run_is_an_albert_with_its_own_objectives(run):
 
 
 def test_fill_embed_inspect_convert(run, tmp_path):
-    assert "[MASK] 1:" in give("fill", "--model", run, "good [MASK] w1")
+    assert "[MASK] 1:" in output_of("fill", "--model", run, "good [MASK] w1")
     filled = keras_bert.load(run).fill(["good [MASK] w1"])[0].filled
     assert filled.startswith("good") and filled.endswith("w1") and "▁" not in filled
     (tmp_path / "texts.txt").write_text("good w1\nbad w2\n", "utf-8")
-    give("embed", "--model", run, "--input", tmp_path / "texts.txt", "--output", tmp_path / "vectors.npz")
-    assert "a SentencePiece model" in give("inspect", run)
-    give("convert", "--to", "google", run, tmp_path / "google")
+    output_of("embed", "--model", run, "--input", tmp_path / "texts.txt", "--output", tmp_path / "vectors.npz")
+    assert "a SentencePiece model" in output_of("inspect", run)
+    output_of("convert", "--to", "google", run, tmp_path / "google")
     ours, theirs = keras_bert.load(run), keras_bert.load(tmp_path / "google")
     np.testing.assert_array_equal(ours.encode(["good w1"]), theirs.encode(["good w1"]))
     assert ours.tokenizer.quotes and not theirs.tokenizer.quotes
@@ -104,11 +109,8 @@ def test_a_classifier_is_trained_and_served_from_strings(run, tmp_path):
     (tmp_path / "train.jsonl").write_text("\n".join(rows) + "\n", "utf-8")
     data = tmp_path / "train.jsonl"
     folder = tmp_path / "classifier"
-    epochs = ["--set", "training.epochs=1"]
-    give(
-        "finetune", "--task", "text", "--init", run, "--train", data, "--dev", data, "--output", folder, *SMALL, *epochs
-    )
-    give("export", "--model", folder, "--output", tmp_path / "served")
+    finetune("text", run, data, folder, *sets("training.epochs=1"))
+    output_of("export", "--model", folder, "--output", tmp_path / "served")
     texts = [text for text, _ in reviews(4)]
     expected = [answer.probabilities for answer in keras_bert.load(folder).predict(texts)]
     # In a process that knows nothing of keras_bert: the SentencePiece model is in the export.
@@ -133,12 +135,9 @@ def test_answers_are_text_of_the_passage(run, tmp_path):
         found.append(paragraph(text, (str(number), "w1 w2", (answer, text.index(answer)))))
     write_squad(tmp_path / "squad.json", *found)
     data, folder = tmp_path / "squad.json", tmp_path / "answers"
-    rates = ["--set", "optimizer.learning_rate=2e-3", "--set", "training.epochs=6"]
-    rates += ["--set", "input.max_question_length=8"]
-    give(
-        "finetune", "--task", "squad", "--init", run, "--train", data, "--dev", data, "--output", folder, *SMALL, *rates
-    )
-    give("predict", "--model", folder, "--input", data, "--output", tmp_path / "found")
+    rates = sets("optimizer.learning_rate=2e-3", "training.epochs=6", "input.max_question_length=8")
+    finetune("squad", run, data, folder, *rates)
+    output_of("predict", "--model", folder, "--input", data, "--output", tmp_path / "found")
     answers = json.loads((tmp_path / "found" / "predictions.json").read_text("utf-8"))
     passages = {str(number): text for number, (text, _) in enumerate(reviews(32))}
     for name, answer in answers.items():
@@ -152,11 +151,8 @@ def test_words_are_tagged_as_they_are_given_and_as_they_are_served(run, tmp_path
     lines = ["\n".join(f"{word} {'B-PER' if word in TELLING else 'O'}" for word in words) for words in sentences]
     (tmp_path / "ner.txt").write_text("\n\n".join(lines) + "\n", "utf-8")
     data, folder = tmp_path / "ner.txt", tmp_path / "tagger"
-    epochs = ["--set", "training.epochs=1"]
-    give(
-        "finetune", "--task", "ner", "--init", run, "--train", data, "--dev", data, "--output", folder, *SMALL, *epochs
-    )
-    give("export", "--model", folder, "--output", tmp_path / "served")
+    finetune("ner", run, data, folder, *sets("training.epochs=1"))
+    output_of("export", "--model", folder, "--output", tmp_path / "served")
     served = tf.saved_model.load(str(tmp_path / "served" / "1")).signatures["serving_default"]
     text = "good w1, bad w2."
     outputs = {name: output.numpy() for name, output in served(text=tf.constant([text])).items()}
@@ -178,5 +174,5 @@ SENTENCEPIECE = ["--size", "50", "--kind", "sentencepiece"]
 )
 def test_what_does_not_go_with_sentencepiece_is_one_line(arguments, message, texts, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    result = CliRunner().invoke(main, ["vocab", "--input", texts, "--output", "out.model", *arguments])
-    assert result.exit_code == 2 and message in result.output and "Traceback" not in result.output
+    told = output_of("vocab", "--input", texts, "--output", "out.model", *arguments, status=2)
+    assert message in told and "Traceback" not in told

@@ -10,54 +10,49 @@ from types import SimpleNamespace
 
 import pytest
 from click.testing import CliRunner
-from command_line import ROOT, run
+from command_line import ROOT, give, run, sets
 from corpus import write_corpus
 from goldens import COMMITTED
 
 from keras_bert.cli import main
 from keras_bert.cli.options import run_settings
+from keras_bert.cli.pretrain import _estimate, _next, _show
+from keras_bert.config.pretraining import PretrainConfig
 from keras_bert.core.errors import RunStopped, UserError
 from keras_bert.core.program import same_command
+from keras_bert.models.bert.config import TOKENS
+from keras_bert.training.run_folder import RunFolder
 
-TINY_RUN = [
-    "--set",
+TINY_RUN = sets(
     "model.vocab_size=120",
-    "--set",
     "model.hidden_size=16",
-    "--set",
     "model.num_hidden_layers=1",
-    "--set",
     "phases=[{sequence_length: 16, batch_size: 4, max_predictions_per_seq: 3}]",
-    "--set",
     "optimizer.warmup_steps=0",
-    "--set",
     "training.jit_compile=false",
-    "--set",
     "training.log_every=1",
-    "--set",
     "data.validation_share=0.2",
-]
+)
 
 
 @pytest.mark.parametrize(
     ("arguments", "status"),
     [
-        (["--help"], 0),
-        (["pretrain", "--help"], 0),
-        (["inspect", "large"], 0),
-        (["embed", "--help"], 0),
-        (["embed", "--model", "absent", "--input", "-", "--output", "x"], 2),
-        (["pretrain", "--confg", "x"], 2),
-        (["pretrain", "--set", "training.stepz=1"], 2),
-        (["pretrain", "--config", "absent"], 2),
-        (["pretrain", "--strategy", "mirrored", "--config", "wiki_mini"], 2),
+        ("--help", 0),
+        ("pretrain --help", 0),
+        ("inspect large", 0),
+        ("embed --help", 0),
+        ("embed --model absent --input - --output x", 2),
+        ("pretrain --confg x", 2),
+        ("pretrain --set training.stepz=1", 2),
+        ("pretrain --config absent", 2),
+        ("pretrain --strategy mirrored --config wiki_mini", 2),
     ],
 )
 def test_help_and_bad_arguments_never_import_tensorflow(arguments, status):
     """A broken `tensorflow` first on the path shows any import of it; that is what keeps the answer under a second."""
-    code = (
-        f"import sys; sys.modules['tensorflow'] = None; sys.argv = ['run.py', *{arguments!r}]; import run; run.main()"
-    )
+    words = ["run.py", *arguments.split()]
+    code = f"import sys; sys.modules['tensorflow'] = None; sys.argv = {words!r}; import run; run.main()"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, timeout=60)
     assert result.returncode == status, result.stderr
     assert "Traceback" not in result.stderr
@@ -80,65 +75,40 @@ def invoke(*arguments):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["pretrain", "--set", "training.stepz=1"], "training.stepz: no such setting. The nearest is training.steps."),
-        (["pretrain", "--config", "wiki_mini"], "data.files: needs text to train on"),
-        (["pretrain", "--data", "/absent/*.txt", "--config", "wiki_mini"], "No file matches '/absent/*.txt'"),
-        (["inspect", "bass"], "bass: no such config"),
-        (["pretrain", "--tpu", "mine"], "training.tpu: with 'mine', a TPU on another machine, the run's folder"),
-        (["pretrain", "--warmup-steps", "9"], "is no option but a setting. Give --set optimizer.warmup_steps=VALUE."),
-        (["finetune", "--dropout=0"], "--dropout: is no option but a setting. Give --set training.dropout=VALUE."),
-        (["pretrain", "--stepz", "9"], "No such option '--stepz'. (Did you mean"),
-        (
-            ["pretrain", "--config", "bert_base", "--max-length", "64"],
-            "Received: a recipe with 128 and 512. Give --set",
-        ),
-        (["pretrain", "--batch-size", "8", "--set", "phases.0.batch_size=9"], "needs no option that sets it otherwise"),
-        (
-            ["finetune", "--task", "sst2", "--max-length", "9", "--set", "input.max_length=8"],
-            "Received: 8, and 9 by an",
-        ),
-        (
-            [
-                "finetune",
-                "--task",
-                "sst2",
-                "--sweep",
-                "--init",
-                os.path.join(COMMITTED, "pretraining"),
-                "--learning-rate",
-                "1e-3",
-            ],
-            "optimizer.learning_rate",
-        ),
-        (["pretrain", "--set", "init=5"], "init: needs text. Received: 5"),
-        (["finetune", "--task", "sst2", "--set", "init=[a]"], "init: needs text. Received: ['a']"),
-        (["pretrain", "--set", "name=5"], "name: needs text. Received: 5"),
-        (["pretrain", "--seed", "4294967296"], "4294967296 is not in the range 0<=x<=4294967295"),
-        (["finetune", "--task", "sst2", "--seeds", "1,4294967296"], "--seeds: needs distinct whole numbers from 0 to"),
-        (["generate", "--model", "absent", "--seed", "4294967296", "A"], "4294967296 is not in the range"),
-        (["pretrain", "--minutes", "nan"], "nan is not finite"),
-        (["pretrain", "--minutes", "0"], "0.0 is not in the range x>0"),  # In a recipe 0 is for no limit.
-        (["pretrain", "--steps", "0"], "0 is not in the range x>=1"),
-        (["pretrain", "--strategy", "tpus"], "'tpus' is not one of 'auto', 'one', 'mirrored', 'multiworker', 'tpu'"),
-        (["finetune", "--features", "all"], "'all' is not one of 'embeddings', 'second_to_last', 'last'"),
-        (["prepare", "--input", "a", "--vocab", "b", "--output", "c", "--validation-share", "nan"], "is not finite"),
-        (["prepare", "--input", "a", "--vocab", "b", "--output", "c", "--shard-megabytes", "inf"], "is not finite"),
-        (["fill", "--model", "/absent", "[MASK]"], "/absent: needs a model folder"),
-        (["generate", "--model", "/absent", "--top-k", "5", "A"], "--top-k: needs a temperature above 0"),
-        (
-            ["generate", "--model", "/absent", "--temperature", "1", "--top-p", "2", "A"],
-            "2.0 is not in the range 0<x<=1",
-        ),
-        (
-            ["generate", "--model", os.path.join(COMMITTED, "pretraining"), "A"],
-            "needs model.attention causal to generate. Received: bidirectional",
-        ),
+        ("pretrain --set training.stepz=1", "training.stepz: no such setting. The nearest is training.steps."),
+        ("pretrain --config wiki_mini", "data.files: needs text to train on"),
+        ("pretrain --data '/absent/*.txt' --config wiki_mini", "No file matches '/absent/*.txt'"),
+        ("inspect bass", "bass: no such config"),
+        ("pretrain --tpu mine", "training.tpu: with 'mine', a TPU on another machine, the run's folder"),
+        ("pretrain --warmup-steps 9", "is no option but a setting. Give --set optimizer.warmup_steps=VALUE."),
+        ("finetune --dropout=0", "--dropout: is no option but a setting. Give --set training.dropout=VALUE."),
+        ("pretrain --stepz 9", "No such option '--stepz'. (Did you mean"),
+        ("pretrain --config bert_base --max-length 64", "Received: a recipe with 128 and 512. Give --set"),
+        ("pretrain --batch-size 8 --set phases.0.batch_size=9", "needs no option that sets it otherwise"),
+        ("finetune --task sst2 --max-length 9 --set input.max_length=8", "Received: 8, and 9 by an"),
+        ("finetune --task sst2 --sweep --init PRETRAINED --learning-rate 1e-3", "optimizer.learning_rate"),
+        ("pretrain --set init=5", "init: needs text. Received: 5"),
+        ("finetune --task sst2 --set 'init=[a]'", "init: needs text. Received: ['a']"),
+        ("pretrain --set name=5", "name: needs text. Received: 5"),
+        ("pretrain --seed 4294967296", "4294967296 is not in the range 0<=x<=4294967295"),
+        ("finetune --task sst2 --seeds 1,4294967296", "--seeds: needs distinct whole numbers from 0 to"),
+        ("generate --model absent --seed 4294967296 A", "4294967296 is not in the range"),
+        ("pretrain --minutes nan", "nan is not finite"),
+        ("pretrain --minutes 0", "0.0 is not in the range x>0"),  # In a recipe 0 is for no limit.
+        ("pretrain --steps 0", "0 is not in the range x>=1"),
+        ("pretrain --strategy tpus", "'tpus' is not one of 'auto', 'one', 'mirrored', 'multiworker', 'tpu'"),
+        ("finetune --features all", "'all' is not one of 'embeddings', 'second_to_last', 'last'"),
+        ("prepare --input a --vocab b --output c --validation-share nan", "is not finite"),
+        ("prepare --input a --vocab b --output c --shard-megabytes inf", "is not finite"),
+        ("fill --model /absent '[MASK]'", "/absent: needs a model folder"),
+        ("generate --model /absent --top-k 5 A", "--top-k: needs a temperature above 0"),
+        ("generate --model /absent --temperature 1 --top-p 2 A", "2.0 is not in the range 0<x<=1"),
+        ("generate --model PRETRAINED A", "needs model.attention causal to generate. Received: bidirectional"),
     ],
 )
 def test_bad_input_is_one_line_and_status_2(arguments, message, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    result = invoke(*arguments)
-    assert result.exit_code == 2
+    result = give(*shlex.split(arguments.replace("PRETRAINED", os.path.join(COMMITTED, "pretraining"))), status=2)
     errors = [line for line in result.output.splitlines() if line.startswith("Error: ")]
     assert len(errors) == 1 and message in errors[0]
 
@@ -164,8 +134,8 @@ def test_a_file_where_a_folder_is_to_be_written_is_told_before_anything_is_done(
         "Error: out: needs a folder. Received: a file. Give another path.",
     )
     assert (tmp_path / "out").read_text() == "mine" and sorted(os.listdir(tmp_path)) == ["in.txt", "out"]
-    below = invoke(*command.split(), "out/below")
-    assert below.exit_code == 2 and "Traceback" not in below.output, below.output
+    below = give(*command.split(), "out/below", status=2)
+    assert "Traceback" not in below.output, below.output
 
 
 @pytest.mark.parametrize("place", ["in.txt/new/out", "/proc/new/out"])
@@ -187,23 +157,22 @@ def test_a_path_that_cannot_be_written_is_told_before_anything_is_read(command, 
     """`vocab` read the whole corpus first, and `predict` loaded the model."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "in.txt").write_text("text")
-    result = invoke(*command.split(), place)
-    assert result.exit_code == 2
+    result = give(*command.split(), place, status=2)
     assert result.output.splitlines()[-1].startswith(f"Error: {place}: cannot be written (")
     assert os.listdir(tmp_path) == ["in.txt"]
 
 
 @pytest.mark.parametrize("command", ["evaluate --model in.txt --output", "embed --model in.txt --input - --output"])
 def test_a_folder_where_a_file_is_to_be_written_is_told_before_anything_is_done(command, tmp_path):
-    result = invoke(*command.split(), str(tmp_path))
-    assert result.exit_code == 2 and f"{tmp_path}: needs a file to write. Received: a folder." in result.output
+    result = give(*command.split(), str(tmp_path), status=2)
+    assert f"{tmp_path}: needs a file to write. Received: a folder." in result.output
 
 
 def test_a_bare_strategy_tpu_without_a_tpu_is_one_line_before_any_data(tmp_path, monkeypatch):
     """Whoever types it on the wrong machine must not wait for Wikipedia first, nor find a run folder."""
     monkeypatch.chdir(tmp_path)
-    result = invoke("pretrain", "--strategy", "tpu")
-    assert result.exit_code == 2 and not os.listdir(tmp_path)
+    result = give("pretrain", "--strategy", "tpu", status=2)
+    assert not os.listdir(tmp_path)
     assert re.fullmatch(
         r"Error: training.strategy tpu: no TPU was found on this machine \(--tpu local; TensorFlow lists CPU:0\S*\); "
         r"--strategy auto would train on CPU:0 here. See docs/tpu.md.",
@@ -234,12 +203,11 @@ def test_pretrain_continue_fill_inspect_as_a_user(tmp_path, monkeypatch):
     # A process for each command costs more than the command: those that differ from the first in no stream go without.
     monkeypatch.chdir(tmp_path)
     assert "out is finished: 3 steps" in invoke(*arguments, "--steps", "3").stdout
-    other = invoke(*arguments, "--steps", "3", "--set", "optimizer.learning_rate=1")
-    assert other.exit_code == 2 and "optimizer.learning_rate: 0.001 there, 1.0 now" in other.stderr
-    fresh = invoke(*arguments, "--steps", "1", "--fresh")
-    assert fresh.exit_code == 0 and (tmp_path / "out-2" / "model" / "config.json").exists()
-    filled = invoke("fill", "--model", "out", "--top-k", "2", "The [MASK] sees the [MASK].")
-    assert filled.exit_code == 0, filled.stderr
+    other = give(*arguments, "--steps", "3", "--set", "optimizer.learning_rate=1", status=2)
+    assert "optimizer.learning_rate: 0.001 there, 1.0 now" in other.stderr
+    give(*arguments, "--steps", "1", "--fresh")
+    assert (tmp_path / "out-2" / "model" / "config.json").exists()
+    filled = give("fill", "--model", "out", "--top-k", "2", "The [MASK] sees the [MASK].")
     assert "[MASK] 1:" in filled.stdout and "[MASK] 2:" in filled.stdout and "→" in filled.stdout
     table = invoke("inspect", "out")
     assert "model.safetensors" in table.stdout and table.exit_code == 0
@@ -254,8 +222,8 @@ def test_a_fault_keeps_its_traceback(tmp_path, monkeypatch):
 
     monkeypatch.setattr("keras_bert.tasks.pretraining.run.pretrain", fail)
     arguments = ["pretrain", "--output", str(tmp_path / "run")]
-    result = invoke(*arguments)
-    assert result.exit_code == 1 and "the bug" in result.output
+    result = give(*arguments, status=1)
+    assert "the bug" in result.output
     assert "RuntimeError: the bug" in (tmp_path / "run" / "error.log").read_text()
     assert isinstance(invoke("--debug", *arguments).exception, RuntimeError)
 
@@ -265,8 +233,8 @@ def test_a_full_disk_is_one_line(tmp_path, monkeypatch):
         raise OSError(28, "No space left on device", "/runs/x/metrics.jsonl")
 
     monkeypatch.setattr("keras_bert.tasks.pretraining.run.pretrain", full)
-    result = invoke("pretrain", "--output", str(tmp_path / "run"))
-    assert result.exit_code == 2 and "/runs/x/metrics.jsonl: No space left on device." in result.output
+    result = give("pretrain", "--output", str(tmp_path / "run"), status=2)
+    assert "/runs/x/metrics.jsonl: No space left on device." in result.output
 
 
 @pytest.mark.parametrize(
@@ -324,15 +292,6 @@ def test_a_command_begins_before_its_model_is_fetched(tmp_path, monkeypatch, mod
     assert times[0] <= min(fetched)
 
 
-def test_a_user_error_from_deep_inside_is_one_line(tmp_path, monkeypatch):
-    def refuse(*arguments):
-        raise UserError("shard 3: is damaged.")
-
-    monkeypatch.setattr("keras_bert.tasks.pretraining.run.pretrain", refuse)
-    result = invoke("pretrain", "--output", str(tmp_path / "run"))
-    assert (result.exit_code, result.output.splitlines()[-1]) == (2, "Error: shard 3: is damaged.")
-
-
 def test_blanks_between_devices_are_no_part_of_their_names():
     """`--devices "CPU:0, CPU:1"` asked for a device called " CPU:1", which no machine has."""
     given = dict.fromkeys(("strategy", "tpu", "steps", "minutes", "max_minutes"))
@@ -352,14 +311,14 @@ def test_blanks_between_devices_are_no_part_of_their_names():
 )
 def test_settings_are_found_by_key_section_or_part(asked, told):
     """One had to read the code to learn what there is to set, and its default."""
-    result = invoke("settings", *asked.split())
-    assert result.exit_code == 0 and all(part in result.output for part in told), result.output
+    result = give("settings", *asked.split())
+    assert all(part in result.output for part in told), result.output
     assert ("Settings of finetune" in result.output) is (asked not in ("pretrain", "phases.1.sequence-length"))
 
 
 def test_a_misspelt_setting_names_the_nearest():
-    result = invoke("settings", "optimiser.lerning_rate")
-    assert result.exit_code == 2 and "The nearest is optimizer.learning_rate." in result.output
+    result = give("settings", "optimiser.lerning_rate", status=2)
+    assert "The nearest is optimizer.learning_rate." in result.output
 
 
 @pytest.mark.parametrize(
@@ -386,3 +345,44 @@ def test_sizes_are_those_of_every_phase(options, sizes, tmp_path, monkeypatch):
         "pretrain", *options.split(), "--learning-rate", "0.5", "--set", "optimizer.learning_rate=5e-1"
     ).output
     assert f"{sizes}, rate 0.5" in told
+
+
+MLM = {"steps": 5, "eval_mlm_loss": 2.0, "eval_perplexity": 7.4, "eval_mask_token_loss": 2.5, "examples": []}
+
+
+@pytest.mark.parametrize(
+    "more, expected",
+    [
+        ({}, ("perplexity 7.4.", "only: 2.500 nats.")),
+        ({"eval_nsp_accuracy": 0.75}, ("perplexity 7.4, next sentence 75.0%.", "only: 2.500 nats.")),
+        ({"eval_mask_token_unigram_loss": 3.0}, ("perplexity 7.4.", "below the training text's unigram (3.000).")),
+    ],
+)
+def test_only_what_was_measured_is_shown(capsys, more, expected):
+    _show({**MLM, **more})
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.endswith(end) for line, end in zip(lines, expected, strict=True)] == [True, True]
+
+
+@pytest.mark.parametrize("predicts", TOKENS)
+def test_what_is_proposed_can_be_given_to_the_shell(predicts):
+    """A run in a folder with a blank in its name was two arguments."""
+    words = shlex.split(_next("runs/my run", predicts))
+    assert words[:2] == ["python", "run.py"] and words.count("runs/my run") == 2
+
+
+def test_an_estimate_of_a_longer_run_does_not_make_it_longer(tmp_path, monkeypatch):
+    monkeypatch.delenv("TF_CONFIG", raising=False)
+    monkeypatch.setattr("keras_bert.tasks.pretraining.run.Pretraining.build", lambda pretraining: None)
+    monkeypatch.setattr(
+        "keras_bert.tasks.pretraining.estimate.estimate", lambda pretraining: SimpleNamespace(lines=list)
+    )
+    data = {"files": [write_corpus(tmp_path / "text.txt", 5)]}
+    short, long = (PretrainConfig.from_mapping({"data": data, "training": {"steps": steps}}) for steps in (10, 20))
+    run = RunFolder(str(tmp_path / "run"))
+    with run:
+        run.claim(short)
+    os.makedirs(os.path.join(run.checkpoints, "step-000000001"))
+    _estimate(long, run)
+    with run:
+        run.claim(short)

@@ -1,4 +1,4 @@
-"""Tagging, question answering and multiple choice as a user gives them: trained, evaluated, and asked."""
+"""Every kind of task as a user gives it: trained, evaluated, asked, submitted and exported."""
 
 import json
 import os
@@ -7,34 +7,28 @@ import re
 import numpy as np
 import pytest
 from answers import exported_answers
-from click.testing import CliRunner
+from command_line import output_of, sets
 from finetuning import WORDS, reviews, spoil, write_sst2, write_tiny_bert
 from served import ReloadedExport
 from squad_file import paragraph, write_squad
+from superglue_folder import hidden, write_lines
 from tiny import random_weights, without_dropout
 
 import keras_bert
 from keras_bert.checkpoints.writing import write_model_folder
-from keras_bert.cli import main
 from keras_bert.export.serving_function import serving_function
 from keras_bert.models.pretraining import BertForPreTraining
 from keras_bert.tasks.evaluation import FinetunedModel
 from keras_bert.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 
-SMALL = ["--set", "input.max_length=32", "--set", "optimizer.learning_rate=1e-2", "--set", "training.batch_size=8"]
-SMALL += ["--set", "training.jit_compile=false"]  # To compile takes longer than all that is trained here.
+SMALL = sets("input.max_length=32", "optimizer.learning_rate=1e-2", "training.batch_size=8")
+SMALL += sets("training.jit_compile=false")  # To compile takes longer than all that is trained here.
 TELLING = WORDS[:6]
 
 
 @pytest.fixture(scope="module")
 def bert(tmp_path_factory):
     return write_tiny_bert(tmp_path_factory.mktemp("kinds") / "bert")
-
-
-def give(*arguments):
-    result = CliRunner().invoke(main, [str(argument) for argument in arguments])
-    assert result.exit_code == 0, result.output
-    return result.output
 
 
 def write_columns(path, count, seed):
@@ -98,7 +92,7 @@ def test_a_kind_of_task(kind, bert, tmp_path):
     given += ["--label", "1"] if kind == "ner" else []  # The folder of the model keeps it, for evaluation.
     given += ["--set", f"head.{head[0]}=true"] if head else []
     lengths = ["--set", "input.max_question_length=4"]
-    said = give("finetune", *given, *SMALL, *lengths, "--epochs", "4")
+    said = output_of("finetune", *given, *SMALL, *lengths, "--epochs", "4")
     assert "Written: " in said
     results = json.load(open(run / "results.json", encoding="utf-8"))
     scale = 1 if results["per_cent"] else 100
@@ -107,13 +101,13 @@ def test_a_kind_of_task(kind, bert, tmp_path):
 
     figures = tmp_path / "figures.json"
     # Also of the model's folder alone, without the recipe.
-    give("evaluate", "--model", run / "model", "--dev", dev, "--output", figures)
+    output_of("evaluate", "--model", run / "model", "--dev", dev, "--output", figures)
     again = json.loads(figures.read_text(encoding="utf-8"))["dev"]["as it is"][metric]
     assert again * scale == pytest.approx(best, abs=1e-6)
 
     output, by_loop, by_export = tmp_path / "answers", tmp_path / "by_loop", tmp_path / "by_export"
-    give("predict", "--model", run, "--input", dev, "--output", output)
-    give("export", "--model", run, "--output", tmp_path / "served", "--n-best", "20")
+    output_of("predict", "--model", run, "--input", dev, "--output", output)
+    output_of("export", "--model", run, "--output", tmp_path / "served", "--n-best", "20")
     model = FinetunedModel(str(run))
     problem, function = model.problem, serving_function(keras_bert.load(str(run)), n_best=20)
     exported = exported_answers(problem, "dev", ReloadedExport(tmp_path / "served" / "1", function))
@@ -126,8 +120,8 @@ def test_a_kind_of_task(kind, bert, tmp_path):
     assert_same_files(output, by_export)
 
     spoil(run / "model")
-    result = CliRunner().invoke(main, ["predict", "--model", str(run), "--input", str(dev), "--output", str(output)])
-    assert result.exit_code == 2 and "The model's outputs: needs finite numbers" in result.output
+    told = output_of("predict", "--model", str(run), "--input", str(dev), "--output", str(output), status=2)
+    assert "The model's outputs: needs finite numbers" in told
     assert_same_files(output, by_loop)
 
 
@@ -153,18 +147,18 @@ def test_a_tagger_over_frozen_features(bert, tmp_path):
     write_columns(dev, 40, seed=2)
     given = ["--task", "ner", "--init", bert, "--train", train, "--dev", dev, "--features", "weighted_all"]
     small = ["--set", "features.lstm_size=32", "--epochs", "12"]
-    said = give("finetune", *given, *SMALL, *small, "--set", "optimizer.learning_rate=2e-2", "--output", run)
+    said = output_of("finetune", *given, *SMALL, *small, "--set", "optimizer.learning_rate=2e-2", "--output", run)
     assert "are computed once" in said and "Written: " in said
     assert "name: ner-weighted_all" in (run / "config.yaml").read_text(encoding="utf-8")
     best = json.load(open(run / "results.json", encoding="utf-8"))["splits"]["dev"]["f1"]
     assert best > 0.9
     figures = tmp_path / "figures.json"
-    give("evaluate", "--model", run / "model", "--dev", dev, "--output", figures)
+    output_of("evaluate", "--model", run / "model", "--dev", dev, "--output", figures)
     assert json.loads(figures.read_text(encoding="utf-8"))["dev"]["as it is"]["f1"] == pytest.approx(best, abs=1e-6)
     output = tmp_path / "answers"
-    give("predict", "--model", run, "--input", dev, "--output", output)
+    output_of("predict", "--model", run, "--input", dev, "--output", output)
     assert len(output.read_text(encoding="utf-8").splitlines()) == len(dev.read_text(encoding="utf-8").splitlines())
-    assert "tagger over frozen features, layer weights of the features" in give("inspect", run)
+    assert "tagger over frozen features, layer weights of the features" in output_of("inspect", run)
 
 
 def test_features_are_for_taggers_and_for_models_deep_enough(bert):
@@ -173,8 +167,8 @@ def test_features_are_for_taggers_and_for_models_deep_enough(bert):
         (("--task", "sst2", "--features", "last"), "features: needs a tagging task (ner, pos, tokens)"),
         (("--task", "pos", "--features", "concat_last4"), "need a model with at least 4 layers. Received: one with 1"),
     ):
-        result = CliRunner().invoke(main, ["finetune", *given, "--init", bert, "--set", "input.max_length=32"])
-        assert result.exit_code == 2 and line in result.output and result.output.strip().count("\n") == 0
+        told = output_of("finetune", *given, "--init", bert, "--set", "input.max_length=32", status=2)
+        assert line in told and told.strip().count("\n") == 0
 
 
 def write_texts(path, count, seed):
@@ -193,42 +187,44 @@ def test_words_are_found_and_lost_blanks_restored(tmp_path):
     write_texts(dev, 40, seed=2)
     long = ["--set", "input.max_length=64"]
     given = ["--task", "segment", "--init", bert, "--train", train, "--dev", dev, "--output", spaces]
-    said = give("finetune", *given, *SMALL, *long, "--epochs", "8")
+    said = output_of("finetune", *given, *SMALL, *long, "--epochs", "8")
     assert "Written: " in said
     results = json.load(open(spaces / "results.json", encoding="utf-8"))["splits"]["dev"]
     assert results["f1"] > 0.95
     figures, lost, output = tmp_path / "figures.json", tmp_path / "lost.txt", tmp_path / "found.txt"
-    give("evaluate", "--model", spaces / "model", "--dev", dev, "--output", figures)
+    output_of("evaluate", "--model", spaces / "model", "--dev", dev, "--output", figures)
     again = json.loads(figures.read_text(encoding="utf-8"))["dev"]["as it is"]
     assert again["f1"] == pytest.approx(results["f1"], abs=1e-6)
     texts = dev.read_text(encoding="utf-8")
     lost.write_text(texts.replace(" ", ""), encoding="utf-8")
-    give("predict", "--model", spaces, "--input", lost, "--output", output)
+    output_of("predict", "--model", spaces, "--input", lost, "--output", output)
     found = output.read_text(encoding="utf-8")
     assert found.replace(" ", "") == texts.replace(" ", "")
-    give("export", "--model", spaces, "--output", tmp_path / "served")
+    output_of("export", "--model", spaces, "--output", tmp_path / "served")
     reloaded = ReloadedExport(tmp_path / "served" / "1", serving_function(keras_bert.load(str(spaces))))
     served = [row["segmented"].decode() for row in reloaded.answers_by_length(lost.read_text().splitlines())]
     assert served == found.splitlines()
 
-    give("finetune", "--task", "sst2", "--init", bert, "--data-dir", sst2, "--output", run, *SMALL, "--epochs", "6")
+    output_of(
+        "finetune", "--task", "sst2", "--init", bert, "--data-dir", sst2, "--output", run, *SMALL, "--epochs", "6"
+    )
     asked = ["--model", run, "--noise", "nospace", "--output", figures]
-    give("evaluate", *asked)
+    output_of("evaluate", *asked)
     without = json.loads(figures.read_text(encoding="utf-8"))["dev"]
-    give("evaluate", *asked, "--restore-spaces", spaces)
+    output_of("evaluate", *asked, "--restore-spaces", spaces)
     restored = json.loads(figures.read_text(encoding="utf-8"))["dev"]
     assert without["as it is"]["accuracy"] > 0.85 > without["nospace"]["accuracy"]
     assert restored["nospace"]["accuracy"] > without["nospace"]["accuracy"] + 0.1
     lines = tmp_path / "lines.txt"
     lines.write_text("w1goodw2\n", encoding="utf-8")
-    give("predict", "--model", run, "--input", lines, "--output", output, "--restore-spaces", spaces)
+    output_of("predict", "--model", run, "--input", lines, "--output", output, "--restore-spaces", spaces)
     assert json.loads(output.read_text(encoding="utf-8"))["label"] == "positive"
     for asked, line in (
         (["--model", run, "--restore-spaces", run], "--restore-spaces: needs a model that finds words"),
         (["--model", spaces, "--dev", dev, "--restore-spaces", spaces], "needs a task that classifies texts"),
     ):
-        result = CliRunner().invoke(main, ["evaluate", *map(str, asked)])
-        assert result.exit_code == 2 and line in result.output, result.output
+        told = output_of("evaluate", *map(str, asked), status=2)
+        assert line in told, told
 
 
 def write_letter_bert(folder):
@@ -239,3 +235,92 @@ def write_letter_bert(folder):
     model = BertForPreTraining(config)
     random_weights(model)
     write_model_folder(str(folder), model, vocabulary, lower_case=True)
+
+
+GOOD, BAD = WORDS[:3], WORDS[3:6]
+
+
+def words_of_wic(random, number):
+    """Both sentences have a good and a bad word: only which one is marked in the first tells the label."""
+    row = {"word": "w", "idx": number}
+    for which in (1, 2):
+        words = [random.choice(GOOD), random.choice(BAD), *(f"w{index}" for index in random.integers(0, 49, 3))]
+        order = random.permutation(5)
+        marked = int(random.integers(2))
+        words = [(words[index], index == marked) for index in order]
+        start = len(" ".join(word for word, _ in words[: [mark for _, mark in words].index(True)]))
+        start += 1 if start else 0
+        row[f"sentence{which}"] = " ".join(word for word, _ in words)
+        row |= {f"start{which}": start, f"end{which}": start + len(next(word for word, mark in words if mark))}
+        if which == 1:
+            row["label"] = marked == 0
+    return row
+
+
+def answers_of_multirc(random, number):
+    """An answer is right if it is good."""
+
+    def answer(index):
+        is_good = bool(random.integers(2))
+        return {"text": str(random.choice(GOOD if is_good else BAD)), "idx": 4 * number + index, "label": int(is_good)}
+
+    questions = [
+        {"question": "w1 ?", "idx": 2 * number + which, "answers": [answer(2 * which), answer(2 * which + 1)]}
+        for which in (0, 1)
+    ]
+    return {"idx": number, "version": 1.1, "passage": {"text": "w2 w3", "questions": questions}}
+
+
+def gaps_of_record(random, number):
+    """The good one of a passage's words belongs in the gap."""
+    names = [str(random.choice(GOOD)), str(random.choice(BAD)), f"w{random.integers(10, 20)}"]
+    order = [names[index] for index in random.permutation(3)]
+    starts = np.cumsum([0, *(len(name) + 1 for name in order[:-1])]).tolist()
+    entities = [{"start": start, "end": start + len(name) - 1} for start, name in zip(starts, order)]
+    place = entities[order.index(names[0])]
+    asked = {"query": "w1 @placeholder w2", "idx": number, "answers": [{**place, "text": names[0]}]}
+    return {"source": "CNN", "idx": number, "passage": {"text": " ".join(order), "entities": entities}, "qas": [asked]}
+
+
+TASKS = {
+    "wic": ("WiC", words_of_wic, 300, "accuracy"),
+    "multirc": ("MultiRC", answers_of_multirc, 60, "f1a"),
+    "record": ("ReCoRD", gaps_of_record, 80, "f1"),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("task", TASKS)
+def test_a_task_is_learned_evaluated_submitted_and_exported(task, tmp_path):
+    name, make, count, metric = TASKS[task]
+    random = np.random.default_rng(0)
+    data, run = tmp_path / "superglue", tmp_path / "run"
+    for split, rows in (("train", count), ("val", 20), ("test", 20)):
+        made = [make(random, number) for number in range(rows)]
+        write_lines(data / name / f"{split}.jsonl", hidden(made) if split == "test" else made)
+    bert = write_tiny_bert(tmp_path / "bert")
+    given = ("--task", task, "--init", bert, "--data-dir", data, "--output", run)
+    assert "Written: " in output_of("finetune", *given, *SMALL, "--epochs", "6")
+    results = json.loads((run / "results.json").read_text(encoding="utf-8"))
+    best = results["splits"]["dev"][metric]
+    assert best > 0.9 and best > results["baseline"]["dev"][metric]
+
+    figures = tmp_path / "figures.json"
+    output_of("evaluate", "--model", run / "model", "--data-dir", data, "--output", figures)
+    again = json.loads(figures.read_text(encoding="utf-8"))["dev"]["as it is"][metric]
+    assert again == pytest.approx(best, abs=1e-6)
+
+    output_of("predict", "--model", run, "--split", "test", "--data-dir", data, "--output", tmp_path / "submission")
+    lines = (tmp_path / "submission" / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()
+    assert [json.loads(line)["idx"] for line in lines] == list(range(20))
+    output_of("predict", "--model", run, "--input", data / name / "val.jsonl", "--output", tmp_path / "answers.jsonl")
+    assert len((tmp_path / "answers.jsonl").read_text(encoding="utf-8").splitlines()) == (
+        40 if task == "multirc" else 20
+    )
+
+    output_of("export", "--model", run, "--output", tmp_path / "served")
+    model = FinetunedModel(str(run), {"folder": str(data)})
+    reloaded = ReloadedExport(tmp_path / "served" / "1", serving_function(keras_bert.load(str(run))))
+    exported = exported_answers(model.problem, "dev", reloaded)
+    np.testing.assert_allclose(exported, model.evaluate.answers("dev")[0], atol=1e-4)
+    assert model.problem.evaluate("dev", exported)[metric] == pytest.approx(best, abs=1e-6)

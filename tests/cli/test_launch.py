@@ -7,10 +7,8 @@ import sys
 import textwrap
 
 import pytest
-from click.testing import CliRunner
-from command_line import ROOT, run
+from command_line import ROOT, give, run
 
-from keras_bert.cli import main
 from keras_bert.cli.launch import Workers, _started
 
 
@@ -24,8 +22,8 @@ def test_one_that_fails_stops_all(tmp_path):
 def test_what_starts_over_is_not_restarted(monkeypatch):
     """--fresh makes a new folder at every start, so that each restart would train from nothing."""
     monkeypatch.setattr(subprocess, "Popen", lambda *arguments, **options: pytest.fail("started"))
-    result = CliRunner().invoke(main, ["launch", "--workers", "2", "--restart", "5", "--", "pretrain", "--fresh"])
-    assert result.exit_code == 2 and "Received: --fresh, which would start over" in result.output, result.output
+    result = give("launch", "--workers", "2", "--restart", "5", "--", "pretrain", "--fresh", status=2)
+    assert "Received: --fresh, which would start over" in result.output, result.output
 
 
 def test_the_gpus_that_are_visible_are_divided(monkeypatch):
@@ -39,8 +37,8 @@ def test_the_gpus_that_are_visible_are_divided(monkeypatch):
         assert [env["CUDA_VISIBLE_DEVICES"] for env in started] == shares
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3")
     started.clear()
-    result = CliRunner().invoke(main, ["launch", "--workers", "2", "--", "pretrain"])
-    assert result.exit_code == 2 and "Received: 2 workers and 1." in result.output and not started, result.output
+    result = give("launch", "--workers", "2", "--", "pretrain", status=2)
+    assert "Received: 2 workers and 1." in result.output and not started, result.output
 
 
 @pytest.mark.parametrize("failing", [0, 1])

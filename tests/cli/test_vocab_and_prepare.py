@@ -2,10 +2,12 @@
 
 import json
 import re
+import shlex
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from command_line import output_of
 from corpus import write_corpus
 
 from keras_bert.cli import main
@@ -24,14 +26,8 @@ def text(tmp_path, monkeypatch):
     return write_corpus(tmp_path / "text.txt")
 
 
-def run(*arguments, status=0):
-    result = CliRunner().invoke(main, list(arguments))
-    assert result.exit_code == status, result.output
-    return result.output
-
-
 def test_a_vocabulary_of_the_size_asked_for(text):
-    output = run("vocab", "--input", "*.txt", "--size", "90", "--unused", "4", "--output", "new/vocab")
+    output = output_of("vocab", "--input", "*.txt", "--size", "90", "--unused", "4", "--output", "new/vocab")
     vocabulary = Vocabulary.from_file("new/vocab")
     assert len(vocabulary) == 90 and vocabulary.tokens[:6] == [*SPECIAL_TOKENS, "[unused0]"]
     assert "90 pieces, rows 5 to 8 unused." in output and "skipped: empty.txt (empty)" in output
@@ -39,19 +35,19 @@ def test_a_vocabulary_of_the_size_asked_for(text):
 
 
 def test_fewer_rows_are_explained(text):
-    assert "fewer than 5,000, because no other pieces occur" in run(
+    assert "fewer than 5,000, because no other pieces occur" in output_of(
         "vocab", "--input", text, "--size", "5000", "--output", "v.txt"
     )
 
 
 def test_cased(text):
-    run("vocab", "--input", text, "--size", "90", "--cased", "--output", "v.txt")
+    output_of("vocab", "--input", text, "--size", "90", "--cased", "--output", "v.txt")
     assert "The" in Vocabulary.from_file("v.txt").ids
 
 
 def test_extend(text):
     Vocabulary([*SPECIAL_TOKENS, "[unused0]", "[unused1]", "the", "."]).to_file("base.txt")
-    output = run("vocab", "--input", text, "--extend", "base.txt", "--output", "v.txt")
+    output = output_of("vocab", "--input", text, "--extend", "base.txt", "--output", "v.txt")
     assert "2 new words in [unused] rows, the most frequent in (" in output
     assert Vocabulary.from_file("v.txt").tokens[5] == "in"
 
@@ -59,9 +55,9 @@ def test_extend(text):
 def test_the_vocabulary_says_whether_texts_are_lower_cased(text):
     """The rows of a cased one got words in lower case, and shards ids of pieces that no text has."""
     Vocabulary([*SPECIAL_TOKENS, "[unused0]", "[unused1]", "[unused2]", "Paris", "the", "."]).to_file("cased.txt")
-    run("vocab", "--input", text, "--extend", "cased.txt", "--output", "v.txt")
+    output_of("vocab", "--input", text, "--extend", "cased.txt", "--output", "v.txt")
     assert "The" in Vocabulary.from_file("v.txt").tokens[5:8]
-    run("prepare", "--input", text, "--vocab", "cased.txt", "--output", "out")
+    output_of("prepare", "--input", text, "--vocab", "cased.txt", "--output", "out")
     assert ShardSet.open("out/train").meta["lower_case"] is False
     Vocabulary([*SPECIAL_TOKENS, "[unused0]", "the", "."]).to_file("lower.txt")
     Vocabulary([*SPECIAL_TOKENS, "[unused0]", "été", "."]).to_file("accents.txt")
@@ -70,14 +66,14 @@ def test_the_vocabulary_says_whether_texts_are_lower_cased(text):
     Path("bert/tokenizer_config.json").write_text('{"do_lower_case": false}')
     for given, flag, told in (("cased", "--uncased", "cased"), ("lower", "--cased", "uncased")):
         for command in (["vocab", "--extend"], ["prepare", "--vocab"]):
-            output = run(*command, f"{given}.txt", flag, "--input", text, "--output", "w", status=2)
+            output = output_of(*command, f"{given}.txt", flag, "--input", text, "--output", "w", status=2)
             assert re.search(
                 f"{flag}: needs an? {flag[2:]} vocabulary. Received: .*{given}.txt, which is {told}", output
             )
-    assert "which is cased" in run(
+    assert "which is cased" in output_of(
         "vocab", "--extend", "bert/vocab.txt", "--uncased", "--input", text, "--output", "w", status=2
     )
-    run("vocab", "--extend", "accents.txt", "--cased", "--input", text, "--output", "w.txt")
+    output_of("vocab", "--extend", "accents.txt", "--cased", "--input", text, "--output", "w.txt")
 
 
 @pytest.mark.parametrize("kind", ["wordpiece", "sentencepiece", "extended"])
@@ -94,7 +90,7 @@ def test_nothing_is_learned_from_held_out_documents(text, kind):
     elif kind == "extended":
         Vocabulary([*SPECIAL_TOKENS, *(f"[unused{n}]" for n in range(60))]).to_file("base.txt")
         options = ["--extend", "base.txt"]
-    output = run("vocab", "--input", "pages.txt", *options, "--validation-share", "0.3", "--output", file)
+    output = output_of("vocab", "--input", "pages.txt", *options, "--validation-share", "0.3", "--output", file)
     assert f"--validation-share 0.3 --vocab {file}" in output
     vocabulary = Vocabulary.from_file(file)
     learned = {character for character in pages if any(character in token for token in vocabulary.tokens)}
@@ -105,29 +101,29 @@ def test_nothing_is_learned_from_held_out_documents(text, kind):
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        ([], "either --size"),
-        (["--size", "90", "--extend", "vocab.txt"], "either --size"),
-        (["--extend", "vocab.txt", "--unused", "3"], "--unused goes with --size"),
-        (["--size", "90", "--output", "text.txt"], "text.txt: exists already"),
-        (["--size", "6"], "needs at least"),
-        (["--size", "9", "--unused", "4", "--input", "no text"], "--size: needs more than the 9 special tokens"),
-        (["--size", "90", "--output", "v.model", "--input", "no text"], ".model is a SentencePiece model's"),
-        (["--size", "90", "--input", "nothing*"], "No file matches 'nothing*'"),
-        (["--extend", "text.txt"], "text.txt: needs a"),
+        ("", "either --size"),
+        ("--size 90 --extend vocab.txt", "either --size"),
+        ("--extend vocab.txt --unused 3", "--unused goes with --size"),
+        ("--size 90 --output text.txt", "text.txt: exists already"),
+        ("--size 6", "needs at least"),
+        ("--size 9 --unused 4 --input 'no text'", "--size: needs more than the 9 special tokens"),
+        ("--size 90 --output v.model --input 'no text'", ".model is a SentencePiece model's"),
+        ("--size 90 --input 'nothing*'", "No file matches 'nothing*'"),
+        ("--extend text.txt", "text.txt: needs a"),
     ],
 )
 def test_what_vocab_refuses(text, arguments, told):
     before = open(text, encoding="utf-8").read()
-    output = run("vocab", "--input", text, "--output", "v.txt", *arguments, status=2)
+    output = output_of("vocab", "--input", text, "--output", "v.txt", *shlex.split(arguments), status=2)
     assert told in output and "Traceback" not in output
     assert open(text, encoding="utf-8").read() == before
 
 
 def test_prepare_writes_a_folder_and_tells_what_was_in_it(text):
-    run("vocab", "--input", text, "--size", "90", "--cased", "--output", "vocab")
+    output_of("vocab", "--input", text, "--size", "90", "--cased", "--output", "vocab")
     write_corpus(Path("again.txt"), 50)
     options = ["--cased", "--validation-share", "0.2", "--shard-megabytes", "0.01"]
-    output = run("prepare", "--input", "*.txt", "--vocab", "vocab", "--output", "out", *options)
+    output = output_of("prepare", "--input", "*.txt", "--vocab", "vocab", "--output", "out", *options)
     assert is_prepared("out")
     train = ShardSet.open("out/train", Vocabulary.from_file("vocab"))
     assert train.meta["lower_case"] is False and not train.has_word_marks and len(train.names) > 1
@@ -145,37 +141,37 @@ def test_a_single_document_leaves_nothing_to_validate_on(text):
     """It was told as a success, and `pretrain` then refused the folder."""
     Path("one.txt").write_text("The cat sees the dog. The dog sees the cat.\n")
     Vocabulary([*SPECIAL_TOKENS, "the", "cat", "dog", "."]).to_file("v.txt")
-    output = run("prepare", "--input", "one.txt", "--vocab", "v.txt", "--output", "out")
+    output = output_of("prepare", "--input", "one.txt", "--vocab", "v.txt", "--output", "out")
     assert "no documents for validation" in output and "blank lines" in output and "--validation-share" in output
     assert "Next:" not in output
 
 
 def test_prepare_marks_chinese_words_on_request(text):
     pytest.importorskip("jieba")
-    run("vocab", "--input", text, "--size", "90", "--output", "v.txt")
-    run("prepare", "--input", text, "--vocab", "v.txt", "--output", "out", "--whole-words", "jieba")
+    output_of("vocab", "--input", text, "--size", "90", "--output", "v.txt")
+    output_of("prepare", "--input", text, "--vocab", "v.txt", "--output", "out", "--whole-words", "jieba")
     assert ShardSet.open("out/train").has_word_marks
 
 
 def test_prepare_marks_phrases_of_a_list_and_of_tags(text):
-    run("vocab", "--input", text, "--size", "90", "--output", "v.txt")
+    output_of("vocab", "--input", text, "--size", "90", "--output", "v.txt")
     Path("phrases.txt").write_text("the cat\nthe dog\n")
     rows = ["# newdoc", "# text = The cat sees."]
     rows += [f"{n}\t{w}\t_\t{t}\t_\t_\t0\t_\t_\t{m}" for n, w, t, m in CONLLU]
     Path("tagged.conllu").write_text("\n".join([*rows, "", ""]))
     options = ["--phrases", "phrases.txt", "--phrase-tags", "VERB,PROPN"]
-    output = run(
+    output = output_of(
         "prepare", "--input", text, "--input", "tagged.conllu", "--vocab", "v.txt", "--output", "out", *options
     )
     assert "in phrases: " in output
     meta = ShardSet.open("out/train").meta
     assert meta["phrase_marks"]["phrases"] == 2 and meta["phrase_marks"]["tags"] == ["VERB", "PROPN"]
-    output = run("prepare", "--input", text, "--vocab", "v.txt", "--output", "o", "--phrases", "no.txt", status=2)
+    output = output_of("prepare", "--input", text, "--vocab", "v.txt", "--output", "o", "--phrases", "no.txt", status=2)
     assert "no.txt: cannot be read" in output and "Traceback" not in output
 
 
 def test_what_prepare_refuses(text):
-    run("vocab", "--input", text, "--size", "90", "--output", "v.txt")
+    output_of("vocab", "--input", text, "--size", "90", "--output", "v.txt")
     for arguments, told in (
         (["--output", "."], ".: needs a new or empty folder"),
         (["--output", "out", "--vocab", text], "text.txt: needs a"),
@@ -183,7 +179,7 @@ def test_what_prepare_refuses(text):
         (["--output", "out", "--validation-share", "1"], "is not in the range"),
         (["--output", "out", "--phrase-tags", "VERB", "--filters", "c4"], "--phrase-tags: needs text that is not"),
     ):
-        output = run("prepare", "--input", text, "--vocab", "v.txt", *arguments, status=2)
+        output = output_of("prepare", "--input", text, "--vocab", "v.txt", *arguments, status=2)
         assert told in output and "Traceback" not in output
     assert is_prepared("out") is False
 
@@ -194,15 +190,15 @@ def pages(text):
     first = open(text, encoding="utf-8").read().split("\n\n")[:40]
     rows = [json.dumps({"content": f"Menu\n{page}"}) for page in [*first, f"New. {first[0]}"]]
     Path("pages.jsonl").write_text("\n".join([*rows, '{"content": "cut']), encoding="utf-8")
-    run("vocab", "--input", text, "--size", "90", "--output", "v.txt")
+    output_of("vocab", "--input", text, "--size", "90", "--output", "v.txt")
     return ["--input", "pages.jsonl", "--text", "content"]
 
 
 def test_prepare_filters_web_text_and_counts_what_it_drops(pages):
     prepare = ["prepare", *pages, "--vocab", "v.txt", "--output", "out", "--filters", "c4"]
-    output = run(*prepare, status=2)
+    output = output_of(*prepare, status=2)
     assert "pages.jsonl line 42: needs a JSON object" in output and "--broken-lines skip" in output
-    output = run(*prepare, "--broken-lines", "skip")
+    output = output_of(*prepare, "--broken-lines", "skip")
     assert "skipped: 1 broken lines (not JSON), the first pages.jsonl line 42" in output
     assert "filtered: 41 lines (terminal_punctuation), " in output
     corpus = ShardSet.open("out/train").meta["corpus"]
@@ -221,11 +217,11 @@ def test_prepare_does_not_go_on_with_other_filters(pages, monkeypatch):
     with monkeypatch.context() as patch, pytest.raises(RuntimeError, match="killed"):
         patch.setattr("keras_bert.data.corpus.documents.Corpus.record", _stop)
         CliRunner().invoke(main, [*prepare, *options], catch_exceptions=False)
-    assert "with another reading" in run(*prepare, *options[:2], status=2)
+    assert "with another reading" in output_of(*prepare, *options[:2], status=2)
     Path("words.txt").write_text("lion\n")
-    assert "with another reading" in run(*prepare, *options, status=2)
+    assert "with another reading" in output_of(*prepare, *options, status=2)
     Path("words.txt").write_text("zebra\n")
-    assert "Resuming in out.partial" in run(*prepare, *options)
+    assert "Resuming in out.partial" in output_of(*prepare, *options)
 
 
 def _stop(corpus):
@@ -234,7 +230,7 @@ def _stop(corpus):
 
 def test_vocab_takes_the_same_options_and_passes_them_on(pages):
     options = ["--broken-lines", "skip", "--filters", "c4"]
-    output = run("vocab", *pages, *options, "--size", "60", "--output", "w.txt")
+    output = output_of("vocab", *pages, *options, "--size", "60", "--output", "w.txt")
     assert f"prepare {' '.join(pages)} {' '.join(options)} --vocab w.txt" in output
     assert "filtered: 41 lines" in output
     assert "menu" not in Vocabulary.from_file("w.txt").ids
@@ -242,8 +238,8 @@ def test_vocab_takes_the_same_options_and_passes_them_on(pages):
 
 def test_a_model_has_as_many_rows_as_the_vocabulary_that_is_there(text, monkeypatch):
     """The recipe's own number would refuse every prepared folder but one."""
-    run("vocab", "--input", text, "--size", "90", "--output", "v.txt")
-    run("prepare", "--input", text, "--vocab", "v.txt", "--output", "out")
+    output_of("vocab", "--input", text, "--size", "90", "--output", "v.txt")
+    output_of("prepare", "--input", text, "--vocab", "v.txt", "--output", "out")
     sizes = []
     monkeypatch.setattr(
         "keras_bert.tasks.pretraining.run.pretrain", lambda recipe, *_: sizes.append(recipe.model.vocab_size)
@@ -255,20 +251,20 @@ def test_a_model_has_as_many_rows_as_the_vocabulary_that_is_there(text, monkeypa
         ["--data", "out", "--set", "model.vocab_size=80"],
         ["--data", text],
     ):
-        run("pretrain", "--config", "wiki_mini", *arguments)
+        output_of("pretrain", "--config", "wiki_mini", *arguments)
     assert sizes == [90, 90, 90, 80, 8192]
 
 
 def test_a_run_has_the_casing_of_the_vocabulary_that_is_there(text, monkeypatch):
     """Lower-cased text would leave the pieces with capitals untrained, and say nothing."""
-    run("vocab", "--input", text, "--size", "90", "--cased", "--output", "cased.txt")
-    run("prepare", "--input", text, "--vocab", "cased.txt", "--output", "out")
+    output_of("vocab", "--input", text, "--size", "90", "--cased", "--output", "cased.txt")
+    output_of("prepare", "--input", text, "--vocab", "cased.txt", "--output", "out")
     found = []
     monkeypatch.setattr(
         "keras_bert.tasks.pretraining.run.pretrain", lambda recipe, *_: found.append(recipe.vocabulary.lower_case)
     )
     given = ["--data", text, "--set", "vocabulary.file=cased.txt"]
     for arguments in (["--data", "out"], given, [*given, "--set", "vocabulary.lower_case=true"], ["--data", text]):
-        run("pretrain", "--config", "wiki_mini", *arguments)
+        output_of("pretrain", "--config", "wiki_mini", *arguments)
     assert found == [False, False, True, True]
-    assert "--uncased: needs an uncased vocabulary" in run("pretrain", *given, "--uncased", status=2)
+    assert "--uncased: needs an uncased vocabulary" in output_of("pretrain", *given, "--uncased", status=2)

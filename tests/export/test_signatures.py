@@ -1,4 +1,4 @@
-"""What the signatures answer, beside the models' own functions."""
+"""What the signatures answer, beside the models' own functions; and the encoder on real tokens alone."""
 
 import itertools
 
@@ -8,13 +8,16 @@ import tensorflow as tf
 from hostile_texts import HOSTILE, random_hostile
 from scipy.special import expit, softmax
 from served import CAUSAL, KINDS, OF_WHOLE_TEXTS, VOCABULARY, columns_of, write_served
+from tiny import random_weights, without_dropout
 
 import keras_bert
 from keras_bert.config.finetuning import InputConfig
 from keras_bert.core.errors import UserError
 from keras_bert.data.batches.length_batches import LengthBatches
+from keras_bert.export.network import encode
 from keras_bert.export.serving_function import serving_function
 from keras_bert.inference.texts import encoder_inputs
+from keras_bert.models.bert.encoder import BertEncoder
 from keras_bert.tasks.sequence_rows import sequence_rows
 
 TEXTS = ["The cat sat.", "", "cat " * 60, "中 the [MASK]", "x" * 300]
@@ -52,12 +55,6 @@ def test_several_labels(served):
 def test_a_number(served):
     bert, function = served("regression")
     np.testing.assert_allclose(function(TEXTS)["score"], bert.predict(TEXTS), **TOLERANCE)
-
-
-def test_texts_are_cut_at_the_length_of_training(served):
-    _, short = served("single", reading=(("max_length", 8),))
-    _, long = served("single")
-    np.testing.assert_allclose(short(["cat " * 60])["logits"], long(["cat " * 6])["logits"], **TOLERANCE)
 
 
 def test_masks_are_filled_as_by_fill(served):
@@ -217,14 +214,6 @@ def test_tokens_that_cannot_be_are_not_answered_and_leave_the_others_as_they_are
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_nothing_is_answered_with_nothing(served, kind):
-    _, function = served(kind)
-    for signature in set(function.signatures) - {"tokens"}:
-        answers = function.answer(signature, *columns_of(function, [], signature))
-        assert all(len(output) == 0 for output in answers.values())
-
-
-@pytest.mark.parametrize("kind", KINDS)
 def test_requests_of_no_rows_words_choices_or_tokens_are_answered(served, kind):
     """REST's [[]] is one of them, and an error would fail all requests that the server put into the same batch."""
     _, function = served(kind)
@@ -296,3 +285,52 @@ def test_long_texts_are_read_as_in_training(served, kind, reading):
 def test_what_config_json_says_is_checked(served, name, value):
     with pytest.raises(UserError, match=f"config.json: keras_bert.{name}: needs"):
         served("single", reading=((name, value),))
+
+
+@pytest.mark.parametrize("keeps_padding", [False, True])
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"hidden_act": "gelu"},
+        {"hidden_act": "gelu_new"},
+        {"hidden_act": "relu"},
+        {"attention": "causal"},
+        {"type_vocab_size": 1},
+    ],
+)
+def test_it_is_the_encoder(keeps_padding, changes):
+    """Padding at the end and inside, both segments, a full row and one of a single token."""
+    encoder = BertEncoder(without_dropout(**changes))
+    random_weights(encoder)
+    rng = np.random.default_rng(0)
+    mask = (np.arange(12) < np.array([[12], [5], [1], [8]])).astype("int32")
+    mask[3, 4] = 0
+    inputs = {
+        "input_word_ids": rng.integers(0, 60, mask.shape).astype("int32"),
+        "input_mask": mask,
+        "input_type_ids": rng.integers(0, 2, mask.shape).astype("int32"),
+    }
+    expected, received = encoder(inputs), encode(encoder, inputs, keeps_padding)
+    real = mask == 1
+    tolerance = {"rtol": 1e-5, "atol": 1e-5}
+    np.testing.assert_allclose(
+        received["sequence_output"].numpy()[real], expected["sequence_output"].numpy()[real], **tolerance
+    )
+    assert not received["sequence_output"].numpy()[~real].any()
+    np.testing.assert_allclose(received["pooled_output"], expected["pooled_output"], **tolerance)
+
+
+def test_padding_is_not_computed():
+    """A long text must not make the short ones beside it as costly: the largest matrices have a row a real token."""
+    encoder = BertEncoder(without_dropout())
+    mask = tf.constant((np.arange(20) < np.array([[20], [2], [2]])).astype("int32"))
+    rows = []
+    dense = encoder.blocks[0].intermediate
+
+    def counting(states, call=dense.call):
+        rows.append(int(states.shape[0]))
+        return call(states)
+
+    dense.call = counting
+    encode(encoder, {"input_word_ids": mask, "input_mask": mask, "input_type_ids": mask * 0})
+    assert rows == [24]

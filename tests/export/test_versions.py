@@ -1,17 +1,24 @@
 """The versions in an export's folder and the server's files beside them, as the command writes them."""
 
+import contextlib
 import os
 import signal
 import subprocess
 import sys
+import threading
+import time
 
 import pytest
+import tensorflow as tf
 from click.testing import CliRunner
-from command_line import ROOT
+from command_line import ROOT, give
+from said import listen
 from served import write_served
 
 from keras_bert.cli import main
-from keras_bert.export.saved_model import next_version, write_serving_files
+from keras_bert.core import locks
+from keras_bert.export import saved_model
+from keras_bert.export.saved_model import next_version, write_serving_files, write_version
 
 
 def test_versions_count_up(tmp_path):
@@ -27,8 +34,7 @@ def test_the_command_writes_the_next_version(tmp_path):
     for version in ("1", "2"):
         if version == "2":
             (output / "batching.config").write_text("mine")
-        result = CliRunner().invoke(main, ["export", "--model", model, "--output", str(output)])
-        assert result.exit_code == 0, result.output
+        result = give("export", "--model", model, "--output", str(output))
         assert f"Written: {output}/{version}. Next:" in result.output.splitlines()[-1]
         assert "serving_default: text → score" in result.output
     assert sorted(path.name for path in output.iterdir()) == ["1", "2", "batching.config", "models.config"]
@@ -54,8 +60,8 @@ def test_bad_arguments_are_one_line_and_status_2(tmp_path):
         (["--model", model], "keras_bert.max_length: needs 3 to 40 tokens. Received: 1000."),
         (["--model", model, "--dtype", "int8"], "int8"),
     ):
-        result = CliRunner().invoke(main, ["export", "--output", str(tmp_path / "out"), *arguments])
-        assert result.exit_code == 2 and message in result.output
+        result = give("export", "--output", str(tmp_path / "out"), *arguments, status=2)
+        assert message in result.output
     assert not (tmp_path / "out").exists()
 
 
@@ -78,3 +84,28 @@ def test_a_kill_while_writing_leaves_no_version(tmp_path):
     assert (output / "1.partial" / "saved_model.pb").exists() and not (output / "1").exists()
     assert CliRunner().invoke(main, ["export", "--model", model, "--output", str(output)]).exit_code == 0
     assert (output / "1" / "saved_model.pb").exists() and not (output / "1.partial").exists()
+
+
+def test_two_exports_at_the_same_time_take_two_numbers(tmp_path, monkeypatch):
+    """Both took the next one, and wrote into the same unfinished folder."""
+    monkeypatch.setattr(locks, "_ASKED_EVERY", 0.01)
+    output, said, written = str(tmp_path), listen(), []
+    (tmp_path / "1").mkdir()
+
+    class Function:
+        inputs, text_inputs, signatures = {}, None, None
+
+        @contextlib.contextmanager
+        def tracked(self):
+            if not written:  # The second one begins while the first one writes.
+                written.append(threading.Thread(target=lambda: written.append(write_version(output, self))))
+                written[0].start()
+                while not said:
+                    time.sleep(0.01)
+            yield tf.Module()
+
+    monkeypatch.setattr(saved_model, "write_warm_up", lambda *_: None)
+    assert write_version(output, Function()).endswith("/2")
+    written[0].join()
+    assert written[1].endswith("/3") and "in use by process" in said[0]
+    assert sorted(os.listdir(tmp_path)) == ["1", "2", "3", "batching.config", "models.config"]

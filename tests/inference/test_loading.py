@@ -40,11 +40,6 @@ def test_the_mean_is_over_the_tokens_of_the_text(bert):
     np.testing.assert_allclose(bert.encode(["cats"])[0], expected, rtol=1e-5, atol=1e-6)
 
 
-def test_public_names_are_there_without_tensorflow_being_asked_for():
-    assert set(keras_bert.__all__) <= set(dir(keras_bert))
-    assert all(hasattr(keras_bert, name) for name in keras_bert.__all__)
-
-
 def test_a_folder_is_opened_once(bert, monkeypatch):
     """Whoever needed more of it than was loaded opened it again: `predict` five times."""
     opened, as_before = [], model_folder._opened

@@ -1,6 +1,7 @@
 """An objective that the package has never heard of, registered by this file alone: its term and its layer."""
 
 import os
+import shutil
 
 import keras
 import numpy as np
@@ -8,7 +9,7 @@ import pytest
 import tensorflow as tf
 from corpus import write_corpus
 from keras import ops
-from pretraining import metrics, recipe, stopped_at
+from pretraining import metrics, recipe
 from said import listen
 
 from keras_bert.checkpoints.model_folder import open_model_folder
@@ -22,6 +23,7 @@ from keras_bert.models.pretraining import BertForPreTraining
 from keras_bert.models.sizes import training_flops
 from keras_bert.models.tensor_names import dense
 from keras_bert.models.term import register_term, unregister_term
+from keras_bert.tasks.pretraining.batch_sources import open_batch_sources
 from keras_bert.tasks.pretraining.engine import phase_flops
 from keras_bert.tasks.pretraining.run import _columns, pretrain
 from keras_bert.training.run_folder import RunFolder
@@ -103,14 +105,14 @@ def test_it_is_trained_and_validated_beside_the_others(run, capsys):
     assert [column.heading for column in _columns(("mlm", "fill"))] == ["perplexity", "masked LM", "fill"]
 
 
-def test_a_run_resumes_with_it(corpus, run, tmp_path, monkeypatch):
-    config, stopped = recipe(corpus, **WITH_IT), RunFolder(str(tmp_path / "stopped"))
-    with stopped_at(4, monkeypatch):
-        pretrain(config, stopped)
+def test_a_run_resumes_with_it(corpus, run, tmp_path):
+    """From its checkpoint at step 3, as after a kill before the one at its end."""
+    stopped = RunFolder(shutil.copytree(run.path, str(tmp_path / "stopped")))
+    os.remove(stopped.results_file)
+    shutil.rmtree(f"{stopped.checkpoints}/step-000000006")
     said = listen()
-    pretrain(config, stopped)
-    assert any(line.startswith("Resuming from step") for line in said)
-    assert metrics(stopped) == metrics(run)
+    pretrain(recipe(corpus, **WITH_IT), stopped)
+    assert "Resuming from step 3." in said and metrics(stopped) == metrics(run)
     with pytest.raises(UserError, match="objective.auxiliary: "):
         pretrain(recipe(corpus), RunFolder(stopped.path))
 
@@ -136,10 +138,10 @@ def test_it_is_stored_opened_again_and_the_model_is_exported(run):
 
 def test_raw_text_has_its_labels_too(corpus, tmp_path):
     """And next sentence pairs, which it takes as prepared text does."""
-    run, said = RunFolder(str(tmp_path / "run")), listen()
-    results = pretrain(recipe(corpus, **WITH_IT, **{"data.source": "text"}), run)
-    assert results["eval_fill_loss"] > 0 and results["eval_nsp_loss"] > 0
-    assert any(line.startswith("Training examples:") and "with the next sentence" in line for line in said)
+    sources = open_batch_sources(recipe(corpus, **WITH_IT, **{"data.source": "text"}), str(tmp_path / "data"))
+    batch = next(sources.training[0].epoch(0).as_numpy_iterator())
+    assert {"fill_labels", "next_sentence_labels"} < set(batch)
+    np.testing.assert_array_equal(batch["fill_labels"], np.minimum(4 * batch["input_mask"].sum(axis=1) // 32, 3))
 
 
 def test_its_products_are_counted(corpus):

@@ -1,14 +1,14 @@
-"""The parameter table against the published counts and against the built model."""
+"""The parameter table and the arithmetic of a step against published counts, figures by hand and the built model."""
 
 import pytest
-from click.testing import CliRunner
+from command_line import give
 from tiny import tiny_config
 
-from keras_bert.cli import main
 from keras_bert.config.recipes import find_config
 from keras_bert.models import sizes
 from keras_bert.models.bert.config import BertConfig
 from keras_bert.models.pretraining import BertForPreTraining
+from keras_bert.models.sizes import training_flops
 
 # Google's sizes: with the pooler, without heads.
 PUBLISHED = {
@@ -66,7 +66,27 @@ def test_every_part_is_what_the_model_holds(changes):
 
 
 def test_inspect_prints_every_total_of_base():
-    result = CliRunner().invoke(main, ["inspect", "base"])
-    assert result.exit_code == 0
+    result = give("inspect", "base")
     for figure in ("109,482,240", "110,106,428", "108,808,704", "107,974,656", "23,440,896", "28,311,552", "673,536"):
         assert figure in result.output
+
+
+def test_a_small_model_counted_product_by_product():
+    """H 16, F 32, V 60, 2 layers, 12 tokens, 3 predictions."""
+    projection = 2 * 12 * 16 * 16  # Query, key, value and output: four a layer.
+    scores = context = 2 * 12 * 12 * 16
+    feed_forward = 2 * 12 * 16 * 32  # In, and as much out.
+    masked_lm = 2 * 3 * 16 * 16 + 2 * 3 * 16 * 60
+    next_sentence = 2 * 16 * 16 + 2 * 16 * 2
+    forward = 2 * (4 * projection + scores + context + 2 * feed_forward) + masked_lm + next_sentence
+    assert forward == 124_608
+    assert training_flops(tiny_config(), 12, 3) == 3 * 124_608
+
+
+def test_base_is_near_the_rule_of_six_flops_a_parameter_and_token():
+    """85.1 million parameters in the layers' kernels; attention and the masked LM come on top."""
+    config = BertConfig.from_file(find_config("models", "base"))
+    counted = training_flops(config, 128, 20)
+    assert 1.0 < counted / (6 * 12 * 12 * 768**2 * 128) < 1.1
+    # The vocabulary's product for 20 positions instead of 128 is what the masked positions save.
+    assert training_flops(config, 128, 128) - counted == 3 * 108 * (2 * 768**2 + 2 * 768 * 30522)

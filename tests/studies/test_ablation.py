@@ -5,9 +5,8 @@ import os
 
 import pytest
 import yaml
-from click.testing import CliRunner
+from command_line import give
 
-from keras_bert.cli import main
 from keras_bert.config.finetuning import FinetuneConfig
 from keras_bert.config.pretraining import PretrainConfig
 from keras_bert.config.recipes import find_config
@@ -80,8 +79,7 @@ def test_each_variant_has_its_better_rate_over_all_seeds_and_the_papers_figures(
     (tmp_path / "plan.yaml").write_text(PLAN)
     output = tmp_path / "out"
     monkeypatch.setattr("keras_bert.studies.runs.run_command", scripted)
-    result = CliRunner().invoke(main, ablation_line(tmp_path, "--set", "training.steps=9"))
-    assert result.exit_code == 0, result.output
+    result = give(*ablation_line(tmp_path, "--set", "training.steps=9"))
     assert not (output / "pretrained" / "no_nsp_frozen").exists()  # It has the runs of no_nsp.
     assert (output / "ablation.md").read_text().splitlines()[2:] == [
         "|  | nats below the unigram | mrpc, f1 | *MRPC* |",
@@ -98,24 +96,21 @@ def test_each_variant_has_its_better_rate_over_all_seeds_and_the_papers_figures(
         "![ablation](ablation.png)",
     ]
     monkeypatch.setattr("keras_bert.studies.runs.run_command", lambda *_: pytest.fail("Trained again."))
-    again = CliRunner().invoke(main, ablation_line(tmp_path, "--set", "training.steps=9"))
-    assert again.exit_code == 0 and again.output == result.output
+    again = give(*ablation_line(tmp_path, "--set", "training.steps=9"))
+    assert again.output == result.output
 
 
 def test_runs_made_with_other_settings_are_refused(tmp_path, monkeypatch):
     """They would be shown as if they had been made with the settings given now."""
     (tmp_path / "plan.yaml").write_text(PLAN)
     monkeypatch.setattr("keras_bert.studies.runs.run_command", scripted)
-    first = CliRunner().invoke(main, ablation_line(tmp_path))
-    assert first.exit_code == 0, first.output
-    more = CliRunner().invoke(main, ablation_line(tmp_path, "--set", "training.steps=9"))
-    assert more.exit_code == 2
+    give(*ablation_line(tmp_path))
+    more = give(*ablation_line(tmp_path, "--set", "training.steps=9"), status=2)
     assert "out/pretrained/base/seed-1.json: was made otherwise (--set training.steps: None there, '9' now). " in (
         more.output
     )
     (tmp_path / "plan.yaml").write_text(PLAN.replace("folder: glue", "folder: other"))
-    other = CliRunner().invoke(main, ablation_line(tmp_path))
-    assert other.exit_code == 2
+    other = give(*ablation_line(tmp_path), status=2)
     assert "rate-0.0001.json: was made otherwise (--data-dir: 'data/glue' there, 'data/other' now). Give another" in (
         other.output
     )
@@ -137,5 +132,5 @@ def test_a_wrong_plan_is_named_by_its_key(tmp_path, change, message):
     changed = {**yaml.safe_load(PLAN), **yaml.safe_load(change)}
     (tmp_path / "plan.yaml").write_text(yaml.safe_dump(changed))
     line = ["study", "ablation", "--plan", str(tmp_path / "plan.yaml"), "--text", "a", "--data", "b", "--output", "c"]
-    result = CliRunner().invoke(main, line)
-    assert result.exit_code == 2 and message in result.output, result.output
+    result = give(*line, status=2)
+    assert message in result.output, result.output

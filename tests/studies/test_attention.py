@@ -6,10 +6,9 @@ import re
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
+from command_line import give
 from finetuning import write_tiny_bert
 
-from keras_bert.cli import main
 from keras_bert.studies.attention import SHARES, TextAttention, head_entropy, head_shares, heads_page, strongest_heads
 
 CLS, SEP = 2, 3
@@ -88,8 +87,7 @@ def test_the_page_holds_every_weight_and_no_token_ends_its_script():
 def test_the_study_from_the_command_line(tmp_path):
     bert = write_tiny_bert(tmp_path / "bert")
     line = ["study", "attention", "--model", bert, "--output", str(tmp_path / "out")]
-    result = CliRunner().invoke(main, [*line, "good w1 good", "bad w2"])
-    assert result.exit_code == 0, result.output
+    give(*line, "good w1 good", "bad w2")
     assert {"attention.md", "heads_1.html", "heads_2.html", "heads_1.png", "shares.png"} <= {
         path.name for path in (tmp_path / "out").iterdir()
     }
@@ -99,5 +97,5 @@ def test_the_study_from_the_command_line(tmp_path):
 def test_a_text_that_does_not_fit_is_refused(tmp_path, text):
     bert = write_tiny_bert(tmp_path / "bert")
     line = ["study", "attention", "--model", bert, "--output", str(tmp_path / "out"), text]
-    result = CliRunner().invoke(main, line)
-    assert result.exit_code == 2 and "The text: needs 3 to 32 tokens" in result.output
+    result = give(*line, status=2)
+    assert "The text: needs 3 to 32 tokens" in result.output

@@ -2,11 +2,10 @@
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
+from command_line import give
 from finetuning import VOCABULARY, write_tiny_bert
 
 from keras_bert.checkpoints.writing import write_model_folder
-from keras_bert.cli import main
 from keras_bert.core.errors import UserError
 from keras_bert.inference.loading import load
 from keras_bert.inference.texts import encoder_inputs
@@ -122,13 +121,12 @@ def test_the_study_from_the_command_line(bert, tmp_path):
     (tmp_path / "text.txt").write_text("good w1 bad. fine w2 bad. nice w3 poor. " * 10)
     line = ["study", "geometry", "--model", bert.path, "--text", str(tmp_path / "text.txt")]
     line += ["--output", str(tmp_path / "out")]
-    result = CliRunner().invoke(main, [*line, "--word", "good"])
-    assert result.exit_code == 0, result.output
+    give(*line, "--word", "good")
     assert "| good | " in (tmp_path / "out" / "geometry.md").read_text()
-    rare = CliRunner().invoke(main, [*line, "--word", "dull"])
-    assert rare.exit_code == 2 and "--word dull: needs 5 occurrences in the text. Received: 0" in rare.output
-    deep = CliRunner().invoke(main, [*line, "--word", "good", "--layer", "2"])
-    assert deep.exit_code == 2 and "--layer: needs one from 1 to 1. Received: 2" in deep.output
+    rare = give(*line, "--word", "dull", status=2)
+    assert "--word dull: needs 5 occurrences in the text. Received: 0" in rare.output
+    deep = give(*line, "--word", "good", "--layer", "2", status=2)
+    assert "--layer: needs one from 1 to 1. Received: 2" in deep.output
 
 
 def test_a_model_whose_embeddings_are_of_words_alone_has_no_shares(tmp_path):

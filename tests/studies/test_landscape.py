@@ -7,10 +7,9 @@ import shutil
 import keras
 import numpy as np
 import pytest
-from click.testing import CliRunner
+from command_line import give
 from finetuning import write_sst2, write_tiny_bert
 
-from keras_bert.cli import main
 from keras_bert.studies.landscape import ENDS, LossPlane, filter_normalized, planes_picture, steps, table
 from keras_bert.tasks.evaluation import FinetunedModel
 
@@ -66,17 +65,15 @@ def scripted(score):
 def test_a_plane_belongs_to_its_run_and_has_a_middle(tmp_path, monkeypatch):
     """Of another run, or of a grid without a middle, it would be shown as the loss around this run's end."""
     line = ["study", "landscape", "--task", "sst2", "--init", "bert", "--output", str(tmp_path / "out"), "--points"]
-    even = CliRunner().invoke(main, [*line, "4"])
-    assert even.exit_code == 2 and "--points: needs an odd number, for a middle. Received: 4. Give 5." in even.output
+    even = give(*line, "4", status=2)
+    assert "--points: needs an odd number, for a middle. Received: 4. Give 5." in even.output
     monkeypatch.setattr("keras_bert.studies.runs.run_command", scripted(0.5))
     monkeypatch.setattr("keras_bert.studies.landscape.training_plane", lambda *_: lambda x, y: 1 + x * x + y * y)
-    first = CliRunner().invoke(main, [*line, "3"])
-    assert first.exit_code == 0, first.output
+    first = give(*line, "3")
     assert "| scratch | dev f1 50.0 | 1.000 | 1.375 | 100% |" in first.output
     shutil.rmtree(tmp_path / "out" / "scratch")
     monkeypatch.setattr("keras_bert.studies.runs.run_command", scripted(0.6))
-    other = CliRunner().invoke(main, [*line, "3", "--set-scratch", "training.steps=9"])
-    assert other.exit_code == 2
+    other = give(*line, "3", "--set-scratch", "training.steps=9", status=2)
     assert "parts/scratch/row-0.json: was made otherwise (run.scores.dev.f1: 0.5 there, 0.6 now; " in other.output
     assert "run.--set training.steps: None there, '9' now)" in other.output
 
@@ -90,8 +87,7 @@ def test_the_study_from_the_command_line_and_once_more(tmp_path, monkeypatch):
     line += ["--points", "3", "--output", str(tmp_path / "out"), "--set", "training.steps=6"]
     line += ["--set", "training.batch_size=8", "--set", "input.max_length=24", "--set", "training.jit_compile=false"]
     line += ["--set-scratch", "optimizer.learning_rate=1e-2"]
-    first = CliRunner().invoke(main, line)
-    assert first.exit_code == 0, first.output
+    first = give(*line)
     text = (tmp_path / "out" / "landscape.md").read_text()
     assert "| pretrained | dev accuracy " in text and "| scratch | dev accuracy " in text
     for name in ENDS:
@@ -101,5 +97,5 @@ def test_the_study_from_the_command_line_and_once_more(tmp_path, monkeypatch):
         assert rows[1]["result"][1] == pytest.approx(figures["loss"], rel=1e-4)
         assert len({value for row in rows for value in row["result"]}) == 9
     monkeypatch.setattr(LossPlane, "__init__", lambda *_: pytest.fail("Measured again."))
-    again = CliRunner().invoke(main, line)
-    assert again.exit_code == 0 and again.output == first.output
+    again = give(*line)
+    assert again.output == first.output

@@ -9,13 +9,13 @@ import threading
 import time
 
 import pytest
-from click.testing import CliRunner
+from command_line import give
 from finetuning import write_sst2, write_tiny_bert
 
-from keras_bert.cli import main
 from keras_bert.core import files
 from keras_bert.core.errors import RunStopped, UserError
 from keras_bert.studies import runs
+from keras_bert.studies.downstream import better, main_scores, table
 from keras_bert.studies.runs import StudyRun, run_command
 from keras_bert.studies.study import Findings, StudyFolder
 from keras_bert.tasks.finetuning.pictures import scores_picture
@@ -82,11 +82,10 @@ def test_worth_from_the_command_line_and_once_more(tmp_path, monkeypatch):
     bert, output = tmp_path / "bert", tmp_path / "worth"
     line = ["study", "worth", "--plan", tmp_path / "plan.yaml", "--data", tmp_path, "--output", output, "--seeds", 1]
     line = [*map(str, line), f"ours={bert}", f"scratch=scratch:{bert}"]
-    first = CliRunner().invoke(main, line)
-    assert first.exit_code == 0, first.output
+    first = give(*line)
     monkeypatch.setattr(subprocess, "Popen", lambda *_, **__: pytest.fail("Trained again."))
-    again = CliRunner().invoke(main, line)
-    assert again.exit_code == 0 and again.output == first.output
+    again = give(*line)
+    assert again.output == first.output
     text = (output / "worth.md").read_text()
     assert "| task | metric | most frequent answer | ours | scratch |" in text and "| words | accuracy |" in text
     for name, is_new in (("ours", False), ("scratch", True)):
@@ -147,8 +146,8 @@ def test_a_run_that_failed_before_it_trained_may_be_given_other_settings(tmp_pat
 
 
 def refused(*line):
-    result = CliRunner().invoke(main, ["study", *map(str, line)])
-    assert result.exit_code == 2 and "Traceback" not in result.output
+    result = give("study", *map(str, line), status=2)
+    assert "Traceback" not in result.output
     return result.output
 
 
@@ -210,3 +209,36 @@ def test_the_lines_of_a_run_in_a_store_are_kept_beside_it():
     assert runs._last_line("ram://study/run.log") == "twice"
     with files.open_file("ram://study/run.log") as stream:
         assert stream.read() == b"once\ntwice\n"
+
+
+def results_of_seeds(values, per_cent=False, majority=0.5):
+    """As `finetune --seeds` writes them."""
+    return {
+        "main_metric": "f1",
+        "per_cent": per_cent,
+        "seeds": list(range(1, len(values) + 1)),
+        "splits": {"dev": {"f1": sorted(values)[len(values) // 2]}, "other": {"f1": 1.0}},
+        "over_seeds": {"dev": {"f1": {"values": values}}, "other": {"f1": {"values": [1.0]}}},
+        "baseline": {"dev": {"f1": majority}, "other": {"f1": 0.0}},
+    }
+
+
+def test_the_better_rate_counts_for_each_model_by_its_median():
+    """Not by its best seed: that would reward a rate that varies most."""
+    steady, lucky = results_of_seeds([0.70, 0.71, 0.72]), results_of_seeds([0.60, 0.69, 0.90])
+    rate, found = better({1e-3: lucky, 5e-4: steady}, main_scores)
+    assert rate == 5e-4 and found is steady
+    lines = list(
+        table(
+            {"ner": {"scratch": (1e-3, results_of_seeds([0.6, 0.5, 0.55])), "ours": (rate, found)}}, ["scratch", "ours"]
+        )
+    )
+    assert lines[-1] == "| ner | f1 | 50.0 | 55.0 (50.0–60.0) at 0.001 | 71.0 (70.0–72.0) at 0.0005 |"
+    assert len({line.count("|") for line in lines}) == 1
+
+
+def test_scores_are_per_cent_whatever_they_are_written_as():
+    assert main_scores(results_of_seeds([0.25, 0.5])) == [25.0, 50.0]
+    assert main_scores(results_of_seeds([25.0, 50.0], per_cent=True)) == [25.0, 50.0]
+    no_majority = table({"stsb": {"a": (1e-4, results_of_seeds([0.5], majority="–"))}}, ["a"])
+    assert list(no_majority)[-1] == "| stsb | f1 | – | 50.0 at 0.0001 |"

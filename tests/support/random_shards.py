@@ -16,6 +16,17 @@ def numbered_vocabulary(size):
     return Vocabulary([*SPECIAL_TOKENS, *(f"w{number}" for number in range(size - 5))])
 
 
+def offsets(lengths):
+    return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
+
+
+def random_offsets(documents, sentences, tokens, seed):
+    """The ends of sentences and of documents, by the number of these and the ranges of lengths within them."""
+    rng = np.random.default_rng(seed)
+    counts = rng.integers(*sentences, documents)
+    return offsets(rng.integers(*tokens, counts.sum())), offsets(counts)
+
+
 def write_shards(folder, vocabulary, documents, shard_megabytes=0.005):
     """Shards of unequal sizes; documents are of random tokens, so hardly any two rows are alike."""
     rng = np.random.default_rng(0)
@@ -34,6 +45,19 @@ def open_source(shards, vocabulary, folder, batch_size=8, seed=3, shards_per_gro
 
 def take(dataset):
     return list(dataset.as_numpy_iterator())
+
+
+def batch_spec(dataset):
+    """{name: (shape, type)}."""
+    return {name: (tuple(value.shape), value.dtype.name) for name, value in dataset.element_spec.items()}
+
+
+def expected_spec(batch, predictions, *labels):
+    """The same of batches for the masked LM and other labels."""
+    inputs = dict.fromkeys(("input_word_ids", "input_mask", "input_type_ids"), ((batch, LENGTH), "int32"))
+    masks = dict.fromkeys(("masked_lm_positions", "masked_lm_ids"), ((batch, predictions), "int32"))
+    weights = {"masked_lm_weights": ((batch, predictions), "float32"), "example_weights": ((batch,), "float32")}
+    return {**inputs, **masks, **weights, **dict.fromkeys(labels, ((batch,), "int32"))}
 
 
 def restored(batch):

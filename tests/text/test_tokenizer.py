@@ -1,3 +1,7 @@
+"""BERT's tokenization in the graph is the original's: of any text, the plain ones by a short cut, in every setting."""
+
+import itertools
+import json
 import random
 import unicodedata
 
@@ -5,11 +9,12 @@ import pytest
 import tensorflow as tf
 from hostile_texts import HOSTILE, random_hostile
 from original_tokenization import encode
+from tokenizers.implementations import BertWordPieceTokenizer
 
 from keras_bert.core.errors import UserError
 from keras_bert.text.characters import recorded_unicode_version
 from keras_bert.text.vocabulary import SPECIAL_TOKENS, Vocabulary
-from keras_bert.text.wordpiece import WordPieceTokenizer
+from keras_bert.text.wordpiece import MAX_CHARACTERS_PER_WORD, PlainTokenizer, WordPieceTokenizer
 
 PIECES = "una ##ffa ##ble aff ##able stra ##sse ##ss caf ##fe ca mask cls bo ##om ab ##ab οδυσ ##σευς ##xx ##xxx xx"
 
@@ -166,3 +171,144 @@ def test_texts_of_another_shape_are_refused(tokenizer):
     for texts in ("one text", [["a"], ["b"]]):
         with pytest.raises(ValueError, match=r"texts: needs strings of shape \[batch\]"):
             tokenizer(texts)
+
+
+# Pieces that punctuation runs through, which no word can hold, too.
+PLAIN_PIECES = (
+    "a b A é É ж – ’ - ' ##' 's ##'s - ##- a-b ##-b -- # ## ### [ ] mask ##ask M ##ASK ##b ##a ##A ##é ##ж ##– aa ##aa"
+)
+PLAIN = Vocabulary(list(dict.fromkeys([*SPECIAL_TOKENS, *PLAIN_PIECES.split()])))
+
+
+def plain_tokenizer(lower_case, vocabulary=PLAIN):
+    return PlainTokenizer(vocabulary, lower_case, not lower_case, MAX_CHARACTERS_PER_WORD)
+
+
+def assert_plain_equal_to_original(texts, lower_case, vocabulary=PLAIN):
+    columns = plain_tokenizer(lower_case, vocabulary).tokenize_with_offsets(texts)
+    for text, ours in zip(texts, zip(*(column.to_list() for column in columns)), strict=True):
+        assert ours == encode(text.encode(), vocabulary.ids, lower_case), text
+
+
+@pytest.mark.parametrize("lower_case", [True, False])
+def test_every_plain_character_alone_and_in_a_word(lower_case):
+    characters = [chr(code) for code in range(0x110000) if not 0xD800 <= code < 0xE000]
+    accepted = plain_tokenizer(lower_case).accepts(characters).numpy()
+    plain = [character for character, is_plain in zip(characters, accepted) if is_plain]
+    assert len(plain) == (122 if lower_case else 713)
+    # All of them are in the vocabulary, so that none hides behind [UNK].
+    pieces = [piece for character in plain if not character.isspace() for piece in (character, "##" + character)]
+    texts = [text for character in plain for text in (character, f"a{character}a", f" {character}{character} a")]
+    assert_plain_equal_to_original(texts, lower_case, Vocabulary([*SPECIAL_TOKENS, *pieces]))
+
+
+@pytest.mark.parametrize("lower_case", [True, False])
+def test_random_plain_texts(lower_case):
+    generator = random.Random(4)
+    pool = ["a", "b", "A", "'s", "-", "#", "##", "[MASK]", "c", "–", "’", " ", "  ", "\t", "\r\n", "é", "ж"]
+    texts = ["".join(generator.choices(pool, k=generator.randrange(20))) for _ in range(3000)]
+    texts = [text for text, accepted in zip(texts, plain_tokenizer(lower_case).accepts(texts).numpy()) if accepted]
+    assert len(texts) > (1000 if lower_case else 2900)
+    assert_plain_equal_to_original(texts, lower_case)
+    assert_plain_equal_to_original([text for text in texts if text.isascii()], lower_case)
+
+
+def test_texts_that_are_not_plain():
+    texts = [
+        "a\0",
+        "a\x7f",
+        "\x0b",
+        "\x1c",
+        "\ufeff",
+        "\xa0",
+        "\xad",
+        "e\u0301",
+        "中",
+        "½",
+        b"a\xff",
+        b"\xc3",
+        "Ѐ\u0483",
+    ]
+    assert not plain_tokenizer(False).accepts(texts).numpy().any()
+    assert plain_tokenizer(True).accepts(["é", "É", "Σ", "ж"]).numpy().tolist() == [False] * 4
+
+
+def test_a_word_of_too_many_characters_is_not_plain():
+    """Characters, not bytes, which is what tensorflow-text counts."""
+    tokenizer = plain_tokenizer(False)
+    for character in "aé–":
+        longest = character * MAX_CHARACTERS_PER_WORD
+        texts = [longest, f"a {longest} a", longest + character, f"a {longest}{character} a"]
+        assert tokenizer.accepts(texts).numpy().tolist() == [True, True, False, False]
+        assert_plain_equal_to_original(texts[:2], False)
+
+
+def test_plain_texts_between_others_stay_in_their_places():
+    tokenizer = WordPieceTokenizer(PLAIN, lower_case=False)
+    texts = ["a b", "中 a", "", "é–b", "a\0b", " a", "\u0301"]
+    assert tokenizer(texts).to_list() == [encode(text.encode(), PLAIN.ids, False)[0] for text in texts]
+
+
+CHARACTERS = [chr(code) for code in range(33, 0x500)] + list("中文一二豈,。")
+SINGLES = Vocabulary(dict.fromkeys([*SPECIAL_TOKENS, *CHARACTERS, *(f"##{character}" for character in CHARACTERS)]))
+ALL_SETTINGS = list(itertools.product([True, False], [None, True, False], [True, False]))
+TEXTS = ["Ärger im Café: ÉTÉ, naïve!", "中文ABC 一二é", "İstanbul ĞÜŞ", "e\u0301 E\u0301", "豈 x豈"]
+
+
+@pytest.mark.parametrize("settings", ALL_SETTINGS)
+def test_equal_to_the_original_with_these_settings(settings):
+    tokenizer = WordPieceTokenizer(SINGLES, *settings)
+    texts = [*HOSTILE, *random_hostile(400, seed=9)]
+    columns = (column.to_list() for column in tokenizer.tokenize_with_offsets(texts))
+    for text, *ours in zip(texts, *columns, strict=True):
+        assert tuple(ours) == encode(text, SINGLES.ids, *settings), text
+
+
+@pytest.mark.parametrize("settings", ALL_SETTINGS)
+def test_equal_to_hugging_faces_tokenizer(settings):
+    lower_case, strip_accents, split_chinese = settings
+    theirs = BertWordPieceTokenizer(
+        SINGLES.ids, lowercase=lower_case, strip_accents=strip_accents, handle_chinese_chars=split_chinese
+    )
+    ours = WordPieceTokenizer(SINGLES, lower_case, strip_accents, split_chinese)
+    assert ours(TEXTS).to_list() == [theirs.encode(text, add_special_tokens=False).ids for text in TEXTS]
+
+
+def write_tokenizer_json(path, change=lambda content: None):
+    """What transformers saves beside, or in place of, vocab.txt."""
+    BertWordPieceTokenizer(SINGLES.ids).save(str(path))
+    content = json.loads(path.read_text(encoding="utf-8"))
+    change(content)
+    path.write_text(json.dumps(content), encoding="utf-8")
+    return str(path)
+
+
+def test_pieces_of_tokenizer_json(tmp_path):
+    path = write_tokenizer_json(tmp_path / "tokenizer.json")
+    assert Vocabulary.from_file(path).tokens == SINGLES.tokens
+
+
+def test_tokens_that_were_added_later_have_their_ids(tmp_path):
+    def add(content):
+        content["added_tokens"].append({"content": "[E1]", "id": len(SINGLES)})
+
+    path = write_tokenizer_json(tmp_path / "tokenizer.json", add)
+    assert Vocabulary.from_file(path).tokens == [*SINGLES.tokens, "[E1]"]
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        (lambda content: content["model"].update(type="BPE"), "needs a WordPiece vocabulary. Received: BPE"),
+        (lambda content: content["model"].update(continuing_subword_prefix="@@"), "needs the prefix '##'"),
+        (lambda content: content["model"]["vocab"].update(x=99999), "needs one piece for every id"),
+        (lambda content: content["model"]["vocab"].pop("A"), "needs one piece for every id"),
+        (lambda content: content["model"]["vocab"].update(x="1"), "needs whole numbers as ids. Received: '1'"),
+        (lambda content: content["added_tokens"].append("[E1]"), "needs added_tokens with a content and an id each"),
+        (lambda content: content.update(model=["WordPiece"]), "needs a model that is an object. Received: list"),
+    ],
+)
+def test_a_tokenizer_json_that_cannot_be_used_is_named(tmp_path, change, message):
+    path = write_tokenizer_json(tmp_path / "tokenizer.json", change)
+    with pytest.raises(UserError, match=f"{path}: {message}"):
+        Vocabulary.from_file(path)

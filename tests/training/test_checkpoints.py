@@ -47,11 +47,6 @@ def test_restores_weights_moments_and_iterations(tmp_path):
     np.testing.assert_array_equal(other[0].get_weights()[0], model.get_weights()[0])
 
 
-def test_nothing_to_restore_is_step_0(tmp_path):
-    model, optimizer = make()
-    assert Checkpoints(tmp_path / "absent", 2, model=model, optimizer=optimizer).restore_newest() == 0
-
-
 @pytest.mark.parametrize("damage", ["altered", "truncated", "missing", "no state"])
 def test_a_damaged_checkpoint_is_named_and_the_one_before_it_taken(tmp_path, damage):
     model, optimizer = make()
@@ -85,19 +80,6 @@ def test_nothing_but_damaged_ones_is_refused(tmp_path):
     (tmp_path / "step-000000001" / "checkpoint.index").unlink()
     with pytest.raises(UserError, match="all 1 checkpoints are damaged.*--fresh"):
         checkpoints.restore_newest()
-
-
-def test_a_save_cut_short_is_not_seen(tmp_path):
-    """What a kill during a save leaves must never be taken for a checkpoint, and must not stop the next save."""
-    model, optimizer = make()
-    checkpoints = Checkpoints(tmp_path, 3, model=model, optimizer=optimizer)
-    checkpoints.save(1)
-    os.makedirs(tmp_path / ".partial-step-000000002")
-    (tmp_path / ".partial-step-000000002" / "checkpoint.index").write_bytes(b"half")
-    assert checkpoints.steps() == [1]
-    checkpoints.save(3)
-    assert silent(checkpoints.restore_newest) == 3
-    assert sorted(os.listdir(tmp_path)) == ["step-000000001", "step-000000003"]
 
 
 def test_a_damaged_one_does_not_push_out_those_saved_after_it(tmp_path):

@@ -2,6 +2,7 @@
 
 import contextlib
 import types
+from unittest.mock import Mock
 
 import pytest
 
@@ -62,38 +63,6 @@ class TimedStep:
         }
 
 
-class Quiet:
-    """Stands for the progress and the checkpoints."""
-
-    unlogged = watch = None
-
-    def start(self, share):
-        pass
-
-    def advance(self, done, share):
-        pass
-
-    def figures(self, done, figures):
-        pass
-
-    def is_best(self, score):
-        return False
-
-    def are_finite(self):
-        return True
-
-    def save(self, step, score, unlogged, watch):
-        pass
-
-
-class Lines(list):
-    def write(self, step, figures):
-        self.append(figures)
-
-    def flush(self):
-        pass
-
-
 @pytest.mark.parametrize("returns_at_once", [False, True], ids=["in the call", "after the call"])
 @pytest.mark.parametrize(
     ("batch_seconds", "step_seconds", "made_ahead"),
@@ -120,20 +89,25 @@ def test_it_is_true_to_5_points(monkeypatch, batch_seconds, step_seconds, made_a
             made.append(clock.now)
             yield number
 
-    step, lines = TimedStep(clock, step_seconds, returns_at_once), Lines()
+    step, log = TimedStep(clock, step_seconds, returns_at_once), Mock()
+    checkpoints = Mock(unlogged=None, watch=None)
+    checkpoints.is_best.return_value = False
     settings = TrainingConfig(steps=STEPS, log_every=STEPS, evaluate_every=STEPS, checkpoint_every=STEPS)
     Loop(
         types.SimpleNamespace(
-            trainer=step, budget=StepBudget(STEPS, [1.0]), checkpoints=Quiet(), averaged_weights=contextlib.nullcontext
+            trainer=step,
+            budget=StepBudget(STEPS, [1.0]),
+            checkpoints=checkpoints,
+            averaged_weights=contextlib.nullcontext,
         ),
         batches,
         lambda done: {"eval_loss": 1.0},
         settings,
-        RunContext(lines, Quiet(), StopRequest(), CheckpointClock()),
+        RunContext(log, Mock(), StopRequest(), CheckpointClock()),
     ).run(0)
     waited = sum(max(ready - end, 0.0) for ready, end in zip(made, step.ends))
     truth = waited / (step.ends[-1] - step.ends[0])
-    assert lines[0]["data_wait_fraction"] == pytest.approx(truth, abs=0.05)
+    assert log.write.call_args_list[0].args[1]["data_wait_fraction"] == pytest.approx(truth, abs=0.05)
     if made_ahead:
         expected = 1.0 - step_seconds / batch_seconds if batch_seconds > step_seconds else 0.0
         assert truth == pytest.approx(expected, abs=0.1)

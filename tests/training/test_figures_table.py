@@ -1,5 +1,7 @@
 """The table of figures on the terminal."""
 
+from said import listen
+
 from keras_bert.training.metrics import Column, FiguresTable
 from keras_bert.training.run_context import Progress
 
@@ -35,16 +37,16 @@ def test_the_header_comes_back_now_and_then():
     assert [step for step, count in enumerate(headers) if count] == [0, 20, 40]
 
 
-def test_progress_tells_the_time_left_of_this_start_alone(monkeypatch, capsys):
+def test_progress_tells_the_time_left_of_this_start_alone(monkeypatch):
     """Half of the run was done before: 10 seconds for a quarter of it leave 10 more."""
     now = [0.0]
     monkeypatch.setattr("time.monotonic", lambda: now[0])
-    progress = Progress(columns=COLUMNS)
+    progress, said = Progress(columns=COLUMNS), listen()
     now[0] = 60.0  # Compiling is no training.
     progress.start(0.5)
     now[0] = 70.0
     progress.advance(75, 0.75)
     progress.figures(75, TRAINING)
     progress.close()
-    header, row = capsys.readouterr().out.splitlines()
+    header, row = said
     assert row.split()[:3] == ["75", "75%", "00:10"] and header.split()[:3] == ["step", "done", "left"]

@@ -191,6 +191,7 @@ def test_xla_learns_the_same_and_skips(half):
         np.testing.assert_array_equal(variable.numpy(), value)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("rewritten_graphs")
 def test_a_loop_of_steps_gives_the_bits_of_single_steps():
     strategy = tf.distribute.OneDeviceStrategy("CPU:0")

@@ -8,12 +8,11 @@ import time
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
-from command_line import ROOT, run
+import yaml
+from command_line import ROOT, give, run, sets
 from corpus import write_corpus
 from finetuning import write_sst2, write_tiny_bert
 
-from keras_bert.cli import main
 from keras_bert.cli.launch import free_ports, worker_environment
 from tools import compare_runs
 
@@ -28,19 +27,39 @@ training: {steps: 10, log_every: 1, evaluate_every: 5}
 """
 
 
+def pretrain(folder, **training):
+    """The words of a run on a text, by a recipe that is written into the folder."""
+    corpus = write_corpus(folder / "text.txt", count=120)
+    recipe = yaml.safe_load(RECIPE)
+    recipe["training"] |= training
+    (folder / "recipe.yaml").write_text(yaml.safe_dump(recipe))
+    return ["pretrain", "--config", "recipe.yaml", "--data", corpus]
+
+
+def run_as_one_and_as_two(folder, program, arguments):
+    """The output of each, by a program that does something to the command first."""
+    (folder / "program.py").write_text(program)
+    paths = os.pathsep.join([ROOT, os.path.join(ROOT, "tests", "support")])
+    outputs = []
+    for words in (
+        [*arguments, "--output", "one", "--strategy", "one"],
+        ["launch", "--workers", "2", "--", *arguments, "--output", "two"],
+    ):
+        command, environment = [sys.executable, "program.py", *words], {**os.environ, "PYTHONPATH": paths}
+        ended = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=300)
+        assert ended.returncode == 0, ended.stderr
+        outputs.append(ended.stdout)
+    return outputs
+
+
 def losses(folder):
     lines = [json.loads(line) for line in open(os.path.join(folder, "metrics.jsonl"), encoding="utf-8")]
     return [(line["step"], line.get("loss", line.get("eval_loss"))) for line in lines]
 
 
+# LAMB, whose state is AdamW's, over replicas is in test_optimizer_steps.py.
 OPTIMIZERS = {
     "adamw": ["training.accumulation=2", "optimizer.layer_decay=0.8", "optimizer.weight_average=0.8"],
-    "lamb": [
-        "optimizer.name=lamb",
-        "optimizer.layer_decay=0.9",
-        "optimizer.rates.embeddings=0.5",
-        "optimizer.weight_average=0.8",
-    ],
     "adafactor": [
         "optimizer.name=adafactor",
         "optimizer.relative_step=true",
@@ -54,13 +73,9 @@ OPTIMIZERS = {
 @pytest.mark.slow
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
 def test_two_workers_equal_one_process_on_the_same_global_batch(optimizer, tmp_path, monkeypatch):
-    corpus = write_corpus(tmp_path / "text.txt", count=120)
-    (tmp_path / "recipe.yaml").write_text(RECIPE)
-    changes = [word for change in OPTIMIZERS[optimizer] for word in ("--set", change)]
-    arguments = ["pretrain", "--config", "recipe.yaml", "--data", corpus, *changes]
+    arguments = [*pretrain(tmp_path), *sets(*OPTIMIZERS[optimizer])]
     monkeypatch.chdir(tmp_path)
-    alone = CliRunner().invoke(main, [*arguments, "--output", "one", "--strategy", "one"])
-    assert alone.exit_code == 0, alone.output
+    give(*arguments, "--output", "one", "--strategy", "one")
     together = run("launch", "--workers", "2", "--", *arguments, "--output", "two", cwd=tmp_path)
     assert together.returncode == 0, together.stderr
     assert "process 0 of 2" in together.stdout and "2 replicas" in together.stdout
@@ -82,13 +97,9 @@ def test_two_workers_equal_one_process_on_the_same_global_batch(optimizer, tmp_p
 def test_two_workers_stream_the_text_that_one_process_does(tmp_path, monkeypatch):
     """Stopped once, with one file for both. A worker with epochs or files of its own trains on other rows, starts again
     at others, or finds no file to validate on."""
-    corpus = write_corpus(tmp_path / "text.txt", count=120)
-    (tmp_path / "recipe.yaml").write_text(RECIPE)
-    arguments = ["pretrain", "--config", "recipe.yaml", "--data", corpus]
-    arguments += ["--set", "data.source=text", "--set", "objective.pair=none"]
+    arguments = [*pretrain(tmp_path), *sets("data.source=text", "objective.pair=none")]
     monkeypatch.chdir(tmp_path)
-    alone = CliRunner().invoke(main, [*arguments, "--output", "one", "--strategy", "one"])
-    assert alone.exit_code == 0, alone.output
+    give(*arguments, "--output", "one", "--strategy", "one")
     together = ("launch", "--workers", "2", "--", *arguments, "--output", "two")
     # The limit of time is over at once, so that the first start does one step.
     ends = [run(*together, *limit, cwd=tmp_path) for limit in (["--max-minutes", "0.0001"], [])]
@@ -101,22 +112,15 @@ def test_two_workers_stream_the_text_that_one_process_does(tmp_path, monkeypatch
 @pytest.mark.slow
 def test_two_workers_go_back_together(tmp_path):
     """After a gradient that is not finite, once in each; with other batches in one of them the losses would differ."""
-    program, corpus = tmp_path / "program.py", write_corpus(tmp_path / "text.txt", count=120)
-    program.write_text(
+    program = (
         "import pytest\n"
         "from faults import faults, no_number\n"
         "from keras_bert.cli import main\n"
         "with pytest.MonkeyPatch.context() as patch, faults(patch, {5: [no_number]}):\n"
         "    main()\n"
     )
-    (tmp_path / "recipe.yaml").write_text(RECIPE.replace("steps: 10", "checkpoint_every: 3, steps: 10"))
-    pretrain = ["pretrain", "--config", "recipe.yaml", "--data", corpus, "--output"]
-    paths = os.pathsep.join([ROOT, os.path.join(ROOT, "tests", "support")])
-    for arguments in ([*pretrain, "one", "--strategy", "one"], ["launch", "--workers", "2", "--", *pretrain, "two"]):
-        command, environment = [sys.executable, program, *arguments], {**os.environ, "PYTHONPATH": paths}
-        ended = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300)
-        assert ended.returncode == 0, ended.stderr
-        assert ended.stdout.count("(rollback 1 of 3)") == 1
+    for output in run_as_one_and_as_two(tmp_path, program, pretrain(tmp_path, checkpoint_every=3)):
+        assert output.count("(rollback 1 of 3)") == 1
     one, two = losses(tmp_path / "one"), losses(tmp_path / "two")
     assert [step for step, _ in one] == [step for step, _ in two] == [1, 2, 3, 3, *range(4, 6), 5, *range(6, 11), 10]
     for (_, ours), (_, theirs) in zip(one, two, strict=True):
@@ -126,9 +130,7 @@ def test_two_workers_go_back_together(tmp_path):
 @pytest.mark.slow
 def test_two_tasks_of_a_slurm_step_train_together(tmp_path):
     """What `srun` sets is enough: no script, no TF_CONFIG."""
-    corpus = write_corpus(tmp_path / "text.txt", count=120)
-    (tmp_path / "recipe.yaml").write_text(RECIPE)
-    command = [sys.executable, os.path.join(ROOT, "run.py"), "pretrain", "--config", "recipe.yaml", "--data", corpus]
+    command = [sys.executable, os.path.join(ROOT, "run.py"), *pretrain(tmp_path)]
     step = {
         "SLURM_JOB_ID": str(os.getpid()),
         "SLURM_STEP_NUM_TASKS": "2",
@@ -155,20 +157,14 @@ def test_two_tasks_of_a_slurm_step_train_together(tmp_path):
 @pytest.mark.slow
 def test_two_workers_skip_the_same_steps_in_float16(tmp_path):
     """From a loss scale that overflows. Workers that skipped alone would have other weights than the next ones."""
-    program, corpus = tmp_path / "program.py", write_corpus(tmp_path / "text.txt", count=120)
-    program.write_text(
+    program = (
         "import functools\n"
         "from keras_bert.cli import main\n"
         "from keras_bert.training import engine\n"
         "engine.LossScale = functools.partial(engine.LossScale, 2.0**20, 2)\n"
         "main()\n"
     )
-    (tmp_path / "recipe.yaml").write_text(RECIPE.replace("steps: 10", "precision: float16, steps: 10"))
-    pretrain = ["pretrain", "--config", "recipe.yaml", "--data", corpus, "--output"]
-    for arguments in ([*pretrain, "one", "--strategy", "one"], ["launch", "--workers", "2", "--", *pretrain, "two"]):
-        command, environment = [sys.executable, program, *arguments], {**os.environ, "PYTHONPATH": ROOT}
-        ended = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300)
-        assert ended.returncode == 0, ended.stderr
+    run_as_one_and_as_two(tmp_path, program, pretrain(tmp_path, precision="float16"))
 
     def figures(folder):
         text = (tmp_path / folder / "metrics.jsonl").read_text(encoding="utf-8")
@@ -180,27 +176,30 @@ def test_two_workers_skip_the_same_steps_in_float16(tmp_path):
     np.testing.assert_allclose(two[2], one[2], rtol=5e-3)
 
 
-@pytest.mark.slow
-def test_workers_with_a_folder_each_are_refused(tmp_path):
-    """On machines without a shared disk one would go on from a checkpoint that the other has not."""
-    write_corpus(tmp_path / "text.txt", count=120)
-    (tmp_path / "recipe.yaml").write_text(RECIPE)
-    for name in ("0", "1"):
-        (tmp_path / name).mkdir()
+def started(arguments, folders):
+    """Two workers of one run without a launcher, each in its folder."""
     addresses = [f"127.0.0.1:{port}" for port in free_ports(2)]
-    command = [sys.executable, os.path.join(ROOT, "run.py"), "pretrain", "--config", "../recipe.yaml"]
-    started = [
+    return [
         subprocess.Popen(
-            [*command, "--data", "../text.txt", "--output", "run"],
+            [sys.executable, os.path.join(ROOT, "run.py"), *arguments, "--output", "run"],
             env=worker_environment(addresses, index),
-            cwd=tmp_path / str(index),
+            cwd=folder,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
         )
-        for index in range(2)
+        for index, folder in enumerate(folders)
     ]
-    for process in started:
+
+
+@pytest.mark.slow
+def test_workers_with_a_folder_each_are_refused(tmp_path):
+    """On machines without a shared disk one would go on from a checkpoint that the other has not."""
+    arguments = pretrain(tmp_path)
+    arguments[2] = "../recipe.yaml"
+    for name in ("0", "1"):
+        (tmp_path / name).mkdir()
+    for process in started(arguments, [tmp_path / "0", tmp_path / "1"]):
         told = process.communicate(timeout=300)[0].strip().splitlines()[-1]
         assert process.returncode == 2 and "Error: run: needs the same folder in every process of the run." in told, (
             told
@@ -211,23 +210,7 @@ def test_workers_with_a_folder_each_are_refused(tmp_path):
 @pytest.mark.parametrize("victim", [0, 1])
 def test_a_worker_that_is_left_alone_says_so_in_one_line_and_ends_within_a_minute(victim, tmp_path):
     """Without a launcher, as on machines of their own; worker 0 is the one that TensorFlow's heartbeats go to."""
-    corpus = write_corpus(tmp_path / "text.txt", count=120)
-    (tmp_path / "recipe.yaml").write_text(
-        RECIPE.replace("steps: 10", "steps: 100000").replace("every: 5", "every: 50000")
-    )
-    command = [sys.executable, os.path.join(ROOT, "run.py"), "pretrain", "--config", "recipe.yaml", "--data", corpus]
-    addresses = [f"127.0.0.1:{port}" for port in free_ports(2)]
-    workers = [
-        subprocess.Popen(
-            [*command, "--output", "run"],
-            env=worker_environment(addresses, index),
-            cwd=tmp_path,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-        for index in range(2)
-    ]
+    workers = started(pretrain(tmp_path, steps=100000, evaluate_every=50000), [tmp_path] * 2)
     try:
         lines = tmp_path / "run" / "metrics.jsonl"
         while not lines.exists() or lines.stat().st_size < 2000:
@@ -247,31 +230,9 @@ def test_two_workers_fine_tune_for_two_seeds_and_find_them_finished(tmp_path):
     """One writes; and none waits for another that has nothing left to do."""
     write_tiny_bert(tmp_path / "bert")
     write_sst2(tmp_path / "sst2")
-    finetune = (
-        "launch",
-        "--workers",
-        "2",
-        "--",
-        "finetune",
-        "--task",
-        "sst2",
-        "--init",
-        "bert",
-        "--data-dir",
-        "sst2",
-        "--set",
-        "input.max_length=24",
-        "--set",
-        "training.batch_size=8",
-        "--set",
-        "training.jit_compile=false",
-        "--steps",
-        "3",
-        "--seeds",
-        "1,2",
-        "--output",
-        "run",
-    )
+    finetune = "launch --workers 2 -- finetune --task sst2 --init bert --data-dir sst2 --steps 3 --seeds 1,2".split()
+    finetune += sets("input.max_length=24", "training.batch_size=8", "training.jit_compile=false")
+    finetune += ["--output", "run"]
     first, again = run(*finetune, cwd=tmp_path), run(*finetune, cwd=tmp_path)
     assert (first.returncode, again.returncode) == (0, 0), first.stderr + again.stderr
     assert "run/seed-2 is finished: 3 steps." in again.stdout

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pytest
 import tensorflow as tf
@@ -41,57 +42,13 @@ class FakeStep:
         }
 
 
-class FakeCheckpoints:
-    unlogged = watch = None
-
-    def __init__(self):
-        self.saved = []
-
-    def save(self, step, score, unlogged, watch):
-        self.saved.append(step)
-
-    def steps(self):
-        return self.saved
-
-    def is_best(self, score):
-        return False
-
-    def are_finite(self):
-        return True
-
-
-class Quiet:
-    def write(self, step, figures):
-        pass
-
-    def figures(self, done, figures):
-        pass
-
-    def start(self, share):
-        pass
-
-    def advance(self, done, share):
-        pass
-
-    def line(self, text):
-        pass
-
-    def flush(self):
-        pass
-
-
 def make_loop(losses, stop, clock=None, eval_loss=1.0, **settings):
-    settings = TrainingConfig(
-        **{
-            "steps": len(losses),
-            "log_every": 4,
-            "evaluate_every": 100,
-            "checkpoint_every": 4,
-            "rollbacks": 0,
-            **settings,
-        }
-    )
-    checkpoints = FakeCheckpoints()
+    often = {"steps": len(losses), "log_every": 4, "evaluate_every": 100, "checkpoint_every": 4, "rollbacks": 0}
+    settings = TrainingConfig(**{**often, **settings})
+    checkpoints = Mock(unlogged=None, watch=None, saved=[])
+    checkpoints.save = lambda step, *_: checkpoints.saved.append(step)
+    checkpoints.steps = lambda: checkpoints.saved
+    checkpoints.is_best.return_value = False
     loop = Loop(
         SimpleNamespace(
             trainer=FakeStep(losses),
@@ -102,7 +59,7 @@ def make_loop(losses, stop, clock=None, eval_loss=1.0, **settings):
         lambda first, skipped: (None for _ in losses[first:]),
         lambda done: {"eval_loss": eval_loss},
         settings,
-        RunContext(Quiet(), Quiet(), stop, clock or CheckpointClock()),
+        RunContext(Mock(), Mock(), stop, clock or CheckpointClock()),
     )
     return loop, checkpoints
 

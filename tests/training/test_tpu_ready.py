@@ -55,31 +55,38 @@ def all_operations(graph):
         yield from function.graph.get_operations() if hasattr(function, "graph") else ()
 
 
+@pytest.fixture(scope="module")
+def small():
+    return whole_step(tiny_config(num_hidden_layers=1))
+
+
 @pytest.mark.parametrize("accumulation", [1, pytest.param(2, marks=pytest.mark.slow)])
-def test_the_whole_step_compiles_in_bfloat16(accumulation):
-    function, arguments = whole_step(tiny_config(num_hidden_layers=1), accumulation)
+def test_the_whole_step_compiles_in_bfloat16(small, accumulation):
+    function, arguments = small if accumulation == 1 else whole_step(tiny_config(num_hidden_layers=1), accumulation)
     first = function(*arguments)
     second = function(arguments[0], tf.constant(1, tf.int64))
     assert float(second["sums"]["mlm"]["loss"]) != float(first["sums"]["mlm"]["loss"])
     assert float(first["grad_norm"]) > 0
 
 
-@pytest.fixture(scope="module", params=["tiny", pytest.param("base", marks=pytest.mark.slow)])
-def real_size(request):
-    """(function, arguments) of a published size; of base's layers, which are all alike, two."""
-    config = dataclasses.replace(BertConfig.from_file(find_config("models", request.param)), num_hidden_layers=2)
+@pytest.fixture(scope="module")
+def base():
+    """Of its layers, which are all alike, two."""
+    config = dataclasses.replace(BertConfig.from_file(find_config("models", "base")), num_hidden_layers=2)
     return whole_step(config, batch=2, seq=128, predictions=5)
 
 
-def test_the_whole_step_of_a_real_size_compiles(real_size):
+@pytest.mark.slow
+def test_the_whole_step_of_a_real_size_compiles(base):
     """XLA's compiler takes it to the end; nothing is run."""
-    function, arguments = real_size
+    function, arguments = base
     assert "bf16[" in function.experimental_get_compiler_ir(*arguments)(stage="hlo")
     assert "HloModule" in function.experimental_get_compiler_ir(*arguments)(stage="optimized_hlo")
 
 
-def test_the_graph_has_static_shapes_and_no_foreign_op(real_size):
-    function, arguments = real_size
+@pytest.mark.parametrize("size", ["small", pytest.param("base", marks=pytest.mark.slow)])
+def test_the_graph_has_static_shapes_and_no_foreign_op(size, request):
+    function, arguments = request.getfixturevalue(size)
     operations = list(all_operations(function.get_concrete_function(*arguments).graph))
     assert len(operations) > 200
     for operation in operations:

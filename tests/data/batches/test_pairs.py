@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from random_shards import offsets, random_offsets
 
 from keras_bert.data.batches.plans import _truncate, plan_pairs, plan_swapped, repeat_to_count
 
@@ -13,15 +14,8 @@ SHAPES = {  # documents, sentences a document, tokens a sentence
 }
 
 
-def _offsets(lengths):
-    return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
-
-
-def _shard(shape):
-    rng = np.random.default_rng(0)
-    documents, sentences, tokens = SHAPES[shape]
-    sentence_counts = rng.integers(*sentences, documents)
-    return _offsets(rng.integers(*tokens, sentence_counts.sum())), _offsets(sentence_counts)
+def shard_of(shape):
+    return random_offsets(*SHAPES[shape], seed=0)
 
 
 def _lengths(plan):
@@ -31,20 +25,20 @@ def _lengths(plan):
 @pytest.mark.parametrize("share", [0.5, 0.3])
 @pytest.mark.parametrize("shape", SHAPES)
 def test_share_of_random_next_is_the_one_asked_for(shape, share):
-    plan = plan_pairs(*_shard(shape), 61, (1,), share)
+    plan = plan_pairs(*shard_of(shape), 61, (1,), share)
     assert len(plan) > 1000
     assert plan[:, 4].mean() == pytest.approx(share, abs=0.01)
 
 
 def test_every_stretch_of_a_plan_has_the_share():
-    plan = plan_pairs(*_shard("ordinary"), 61, (1,))
+    plan = plan_pairs(*shard_of("ordinary"), 61, (1,))
     stretches = plan[: len(plan) // 100 * 100, 4].reshape(-1, 100).mean(axis=1)
     assert np.abs(stretches - 0.5).max() <= 0.2
 
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_spans_are_not_empty_fit_and_stay_in_one_document(shape):
-    sentences, documents = _shard(shape)
+    sentences, documents = shard_of(shape)
     plan = plan_pairs(sentences, documents, 61, (1,))
     a_length, b_length = _lengths(plan)
     assert plan.dtype == np.int32
@@ -57,7 +51,7 @@ def test_spans_are_not_empty_fit_and_stay_in_one_document(shape):
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_label_0_goes_on_in_the_text_and_label_1_is_another_document(shape):
-    sentences, documents = _shard(shape)
+    sentences, documents = shard_of(shape)
     plan = plan_pairs(sentences, documents, 61, (1,))
     edges = sentences[documents]
     document_a, document_b = np.searchsorted(edges, plan[:, [0, 2]].T, "right")
@@ -70,7 +64,7 @@ def test_label_0_goes_on_in_the_text_and_label_1_is_another_document(shape):
 
 
 def test_other_documents_are_drawn_evenly():
-    sentences, documents = _offsets(np.full(2000, 10)), _offsets(np.full(20, 100))
+    sentences, documents = offsets(np.full(2000, 10)), offsets(np.full(20, 100))
     plan = plan_pairs(sentences, documents, 20, (1,), 1.0)
     own, other = plan[:, 0] // 1000, plan[:, 2] // 1000
     counts = np.zeros((20, 20))
@@ -80,7 +74,7 @@ def test_other_documents_are_drawn_evenly():
 
 
 def test_chunks_are_whole_sentences_divided_between_two_of_them():
-    sentences, documents = _offsets(np.full(1000, 10)), _offsets(np.full(100, 10))
+    sentences, documents = offsets(np.full(1000, 10)), offsets(np.full(100, 10))
     plan = plan_pairs(sentences, documents, 1000, (1,), 0.0, 0.0)
     assert np.array_equal(plan[:, 0], np.arange(100) * 100)
     assert np.array_equal(plan[:, 3], np.arange(1, 101) * 100)
@@ -90,7 +84,7 @@ def test_chunks_are_whole_sentences_divided_between_two_of_them():
 @pytest.mark.parametrize("sentences_each, starts_inside", [(1, True), (10, False)])
 def test_a_random_b_starts_inside_a_sentence_where_a_ends_inside_one(sentences_each, starts_inside):
     """Otherwise a B that begins with a whole sentence would tell the label."""
-    sentences, documents = _offsets(np.full(1000, 10)), _offsets(np.full(1000 // sentences_each, sentences_each))
+    sentences, documents = offsets(np.full(1000, 10)), offsets(np.full(1000 // sentences_each, sentences_each))
     plan = plan_pairs(sentences, documents, 1000, (1,), 1.0, 0.0)
     a_ends_inside, b_starts_inside = plan[:, 1] % 10 > 0, plan[:, 2] % 10 > 0
     assert np.array_equal(a_ends_inside, b_starts_inside)
@@ -98,7 +92,7 @@ def test_a_random_b_starts_inside_a_sentence_where_a_ends_inside_one(sentences_e
 
 
 def test_after_a_random_b_the_unused_sentences_go_back():
-    sentences, documents = _offsets(np.full(1000, 10)), _offsets(np.full(100, 10))
+    sentences, documents = offsets(np.full(1000, 10)), offsets(np.full(100, 10))
     plan = plan_pairs(sentences, documents, 1000, (1,), 1.0, 0.0)
     same_document = plan[1:, 0] // 100 == plan[:-1, 0] // 100
     assert same_document.mean() > 0.5
@@ -106,7 +100,7 @@ def test_after_a_random_b_the_unused_sentences_go_back():
 
 
 def test_without_truncation_every_token_is_in_exactly_one_pair():
-    sentences, documents = _offsets(np.full(10_000, 1)), _offsets(np.full(10, 1000))
+    sentences, documents = offsets(np.full(10_000, 1)), offsets(np.full(10, 1000))
     plan = plan_pairs(sentences, documents, 9, (1,), 0.0)
     uses = np.zeros(10_000, int)
     for a_start, a_end, b_start, b_end, _ in plan:
@@ -117,13 +111,13 @@ def test_without_truncation_every_token_is_in_exactly_one_pair():
 
 
 def test_a_long_sentence_is_used_whole():
-    plan = plan_pairs(_offsets([1000]), _offsets([1]), 25, (1,), 0.0, 0.0)
+    plan = plan_pairs(offsets([1000]), offsets([1]), 25, (1,), 0.0, 0.0)
     assert np.array_equal(plan[:, 0], np.arange(40) * 25)
     assert np.array_equal(plan[:, 3], np.arange(1, 41) * 25)
 
 
 def test_share_of_short_sequences():
-    sentences, documents = _offsets(np.full(200_000, 1)), _offsets([200_000])
+    sentences, documents = offsets(np.full(200_000, 1)), offsets([200_000])
     a_length, b_length = _lengths(plan_pairs(sentences, documents, 11, (1,), 0.0, 0.3))
     counts = np.bincount(a_length + b_length, minlength=12) / len(a_length)
     assert counts[2:11] == pytest.approx(0.03, abs=0.005), "uniform from 2 to max_tokens"
@@ -148,7 +142,7 @@ def test_truncation_takes_from_front_and_back_alike():
 
 
 def test_one_document_has_only_next_sentences():
-    plan = plan_pairs(_offsets(np.full(500, 7)), _offsets([500]), 40, (1,))
+    plan = plan_pairs(offsets(np.full(500, 7)), offsets([500]), 40, (1,))
     assert len(plan) > 50
     assert not plan[:, 4].any()
 
@@ -159,7 +153,7 @@ def test_no_two_tokens_in_a_row_make_no_pair(sentences, documents):
 
 
 def test_entropy_decides_the_plan():
-    shard = _shard("ordinary")
+    shard = shard_of("ordinary")
     plan = plan_pairs(*shard, 61, (1, 2, 3))
     assert np.array_equal(plan, plan_pairs(*shard, 61, (1, 2, 3)))
     other = plan_pairs(*shard, 61, (1, 3, 3))
@@ -179,7 +173,7 @@ def test_repeat_to_count_goes_round_evenly():
 @pytest.mark.parametrize("shape", SHAPES)
 def test_half_of_the_pairs_are_swapped_and_otherwise_follow_each_other(shape):
     """Swapped back, they are the pairs without random next sentences."""
-    shard = _shard(shape)
+    shard = shard_of(shape)
     plan, in_order = plan_swapped(*shard, 61, (1,)), plan_pairs(*shard, 61, (1,), 0.0)
     is_swapped = plan[:, 4] == 1
     assert is_swapped.mean() == pytest.approx(0.5, abs=0.01)

@@ -65,14 +65,6 @@ def test_chunks_are_bounded_by_bytes_and_long_lines_divided_between_sentences(tm
     assert found == [*(line for [line] in short), *(f"Sentence {n} of a long line." for n in range(40))]
 
 
-def test_compressed_files_give_the_same(tmp_path):
-    documents = _documents(30)
-    plain = _write(tmp_path / "a.txt", documents)
-    with gzip.open(tmp_path / "b.gz", "wb") as stream:
-        stream.write(open(plain, "rb").read())
-    assert _read(RawLines([str(tmp_path / "b.gz")], 0.2), True) == _read(RawLines([plain], 0.2), True)
-
-
 def test_chunk_numbers_do_not_depend_on_the_order(tmp_path):
     for name in "abcdef":
         _write(tmp_path / f"{name}.txt", _documents(300, name))

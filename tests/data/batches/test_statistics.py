@@ -27,8 +27,7 @@ def shards(tmp_path_factory):
     return tokenizer.vocabulary, ShardSet.open(folder)
 
 
-@pytest.mark.parametrize("unit", ["token", "word"])
-@pytest.mark.parametrize("pair", ["nsp", "none"])
+@pytest.mark.parametrize(("pair", "unit"), [("nsp", "token"), ("none", "word")])
 def test_shares_in_the_batches_of_an_epoch(shards, tmp_path, pair, unit):
     vocabulary, shards = shards
     phase = PhaseConfig(sequence_length=128, batch_size=64, max_predictions_per_seq=20)

@@ -1,133 +1,78 @@
 """Batches from raw text: content, order, restart, masks and sides."""
 
+import functools
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import tensorflow as tf
-from corpus import documents
+from random_shards import batch_spec, expected_spec, take
+from raw_text import LENGTH, PREDICTIONS, TEXTS, equal, real_rows, text_source, text_tokenizer, write_texts
 
-from keras_bert.config.objectives import MaskingConfig, ObjectiveConfig, PhaseConfig
 from keras_bert.core.errors import UserError
-from keras_bert.data.batches.raw_lines import RawLines
-from keras_bert.data.batches.text_batches import TextBatches
-from keras_bert.text.vocabulary_learning import learn_vocabulary
-from keras_bert.text.wordpiece import WordPieceTokenizer
 from keras_bert.training.strategy import distribute
 
-LENGTH, PREDICTIONS = 32, 6
-
 
 @pytest.fixture(scope="module")
-def texts():
-    return [list(documents(30, seed)) for seed in range(6)]
+def make_source(tmp_path_factory):
+    return functools.partial(text_source, [write_texts(tmp_path_factory.mktemp("text"))])
 
 
-@pytest.fixture(scope="module")
-def tokenizer(texts):
-    return WordPieceTokenizer(learn_vocabulary((text for file in texts for text in file), 90, True))
-
-
-@pytest.fixture(scope="module")
-def folder(texts, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("text")
-    for number, file in enumerate(texts):
-        (folder / f"{number}.txt").write_text("\n\n".join(file), encoding="utf-8")
-    return str(folder)
-
-
-@pytest.fixture(scope="module")
-def make_source(folder, tokenizer):
-    def make(batch_size=8, seed=3, validation=False, share=0.1, packing="full", **masking):
-        phase = PhaseConfig(sequence_length=LENGTH, batch_size=batch_size, max_predictions_per_seq=PREDICTIONS)
-        objective = ObjectiveConfig(pair="none", packing=packing)
-        lines = RawLines([folder], share)
-        return TextBatches(lines, tokenizer, phase, objective, MaskingConfig(**masking), seed, validation)
-
-    return make
-
-
-def _take(dataset, count=-1):
-    return list(dataset.take(count).as_numpy_iterator())
-
-
-def _rows(batches, masked=False):
-    """The real rows as tuples, before or after masking."""
-    rows = []
-    for batch in batches:
-        ids = batch["input_word_ids"].copy()
-        if not masked:
-            for row, places, originals, weights in zip(
-                ids, batch["masked_lm_positions"], batch["masked_lm_ids"], batch["masked_lm_weights"]
-            ):
-                row[places[weights > 0]] = originals[weights > 0]
-        rows += [tuple(row) for row in ids[batch["example_weights"] > 0].tolist()]
-    return rows
-
-
-def _rows_of_an_epoch(source):
-    return sum(int(batch["example_weights"].sum()) for batch in _take(source.all_batches()))
+def rows_of_an_epoch(source):
+    return sum(int(batch["example_weights"].sum()) for batch in take(source.all_batches()))
 
 
 def test_batches_are_those_of_packed_shards(make_source):
-    spec = make_source().epoch(0).element_spec
-    assert {key: (tuple(value.shape), value.dtype.name) for key, value in spec.items()} == {
-        "input_word_ids": ((8, LENGTH), "int32"),
-        "input_mask": ((8, LENGTH), "int32"),
-        "input_type_ids": ((8, LENGTH), "int32"),
-        "masked_lm_positions": ((8, PREDICTIONS), "int32"),
-        "masked_lm_ids": ((8, PREDICTIONS), "int32"),
-        "masked_lm_weights": ((8, PREDICTIONS), "float32"),
-        "example_weights": ((8,), "float32"),
-    }
+    assert batch_spec(make_source().epoch(0)) == expected_spec(8, PREDICTIONS)
 
 
 @pytest.mark.parametrize("packing", ["document", "full", "filled"])
-def test_every_token_of_both_sides_is_in_a_row_once(make_source, texts, tokenizer, packing):
+def test_every_token_of_both_sides_is_in_a_row_once(make_source, packing):
+    tokenizer = text_tokenizer()
     special = {tokenizer.vocabulary.cls_id, tokenizer.vocabulary.sep_id, tokenizer.vocabulary.pad_id}
     rows = []
     for validation in (False, True):
         source = make_source(validation=validation, share=0.3, packing=packing)
-        side = _rows(_take(source.all_batches()))
+        side = real_rows(take(source.all_batches()))
         filled = np.count_nonzero(np.array(side) != tokenizer.vocabulary.pad_id) / (LENGTH * len(side))
         assert source.padding_share == pytest.approx(1 - filled, abs=0.05)
         rows += side
     found = np.bincount([token for row in rows for token in row if token not in special], minlength=90)
-    expected = tokenizer([text for file in texts for text in file]).values.numpy()
+    expected = tokenizer([text for file in TEXTS for text in file]).values.numpy()
     assert np.array_equal(found, np.bincount(expected, minlength=90))
 
 
 def test_a_start_anywhere_gives_the_batches_of_the_whole_stream(make_source):
     source = make_source(batch_size=64, unit="word")
-    whole = _take(source.epoch(0), 60)
-    assert 60 * 64 > 1.2 * _rows_of_an_epoch(source), "the stream goes on in a second epoch"
+    whole = take(source.epoch(0).take(60))
+    assert 60 * 64 > 1.2 * rows_of_an_epoch(source), "the stream goes on in a second epoch"
     for first in (1, 58):
-        part = _take(source.epoch(0, first), 60 - first)
+        part = take(source.epoch(0, first).take(60 - first))
         for one, other in zip(part, whole[first:], strict=True):
-            assert all(np.array_equal(one[key], other[key]) for key in one)
+            assert equal(one, other)
 
 
 @pytest.mark.parametrize("refresh", ["epoch", "never"])
 def test_an_epoch_has_every_row_once_in_another_order_with_other_masks(make_source, refresh):
-    in_order = _rows(_take(make_source(batch_size=64).all_batches()))
+    in_order = real_rows(take(make_source(batch_size=64).all_batches()))
     # So many rows a batch that batches end with the epoch.
     batch_size = max(size for size in range(1, 200) if len(in_order) % size == 0)
     source = make_source(batch_size=batch_size, refresh=refresh)
     batches = len(in_order) // batch_size
-    both = _take(source.epoch(0), 2 * batches)
+    both = take(source.epoch(0).take(2 * batches))
     epochs = both[:batches], both[batches:]
-    rows = [_rows(epoch) for epoch in epochs]
+    rows = [real_rows(epoch) for epoch in epochs]
     in_order.sort()
     assert sorted(rows[0]) == sorted(rows[1]) == in_order
     assert rows[0] != rows[1]
     assert np.mean([one == other for one, other in zip(rows[0], in_order)]) < 0.1
-    masked = [sorted(_rows(epoch, masked=True)) for epoch in epochs]
+    masked = [sorted(real_rows(epoch, masked=True)) for epoch in epochs]
     assert (masked[0] == masked[1]) == (refresh == "never")
 
 
 def test_a_mask_does_not_depend_on_the_batch_size(make_source):
-    expected = sorted(_rows(_take(make_source(batch_size=16, refresh="never").all_batches()), masked=True))
-    assert sorted(_rows(_take(make_source(batch_size=7, refresh="never").all_batches()), masked=True)) == expected
+    expected = sorted(real_rows(take(make_source(batch_size=16, refresh="never").all_batches()), masked=True))
+    assert sorted(real_rows(take(make_source(batch_size=7, refresh="never").all_batches()), masked=True)) == expected
 
 
 def test_workers_divide_each_batch_and_not_the_epochs(make_source):
@@ -150,16 +95,18 @@ def test_replicas_get_the_whole_batch_between_them(make_source, mirrored_strateg
 
 
 def test_seeds_give_other_orders(make_source):
-    assert _rows(_take(make_source(seed=4).epoch(0), 5)) != _rows(_take(make_source().epoch(0), 5))
+    assert real_rows(take(make_source(seed=4).epoch(0).take(5))) != real_rows(take(make_source().epoch(0).take(5)))
 
 
-def test_the_last_batch_of_a_pass_is_filled_with_rows_that_weigh_nothing(make_source, tokenizer):
-    batches = _take(make_source(batch_size=50, validation=True).all_batches())
+def test_the_last_batch_of_a_pass_is_filled_with_rows_that_weigh_nothing(make_source):
+    batches = take(make_source(batch_size=50, validation=True).all_batches())
     last = batches[-1]
     empty = last["example_weights"] == 0
     assert empty.any() and not empty.all() and all(batch["example_weights"].all() for batch in batches[:-1])
     assert not last["masked_lm_weights"][empty].any()
-    assert {tuple(row[:2]) for row in last["input_word_ids"][empty].tolist()} == {(tokenizer.vocabulary.cls_id, 0)}
+    assert {tuple(row[:2]) for row in last["input_word_ids"][empty].tolist()} == {
+        (text_tokenizer().vocabulary.cls_id, 0)
+    }
 
 
 def test_a_side_without_text_is_refused(make_source):

@@ -5,20 +5,17 @@ from bisect import bisect_left
 import numpy as np
 import pytest
 import tensorflow as tf
-from corpus import documents
+from random_shards import LENGTH, restored, take
+from raw_text import TEXTS, equal, text_source, text_tokenizer, write_texts
 
-from keras_bert.config.objectives import MaskingConfig, ObjectiveConfig, PhaseConfig
+from keras_bert.config.objectives import ObjectiveConfig
 from keras_bert.core.errors import UserError
 from keras_bert.data.batches import text_batches
 from keras_bert.data.batches.masking import example_keys
 from keras_bert.data.batches.raw_lines import RawLines
-from keras_bert.data.batches.text_batches import TextBatches
 from keras_bert.data.batches.text_plans import pair_sentences
-from keras_bert.text.vocabulary_learning import learn_vocabulary
-from keras_bert.text.wordpiece import WordPieceTokenizer
 
 GOLDEN, MASK_64 = 0x9E3779B97F4A7C15, 2**64 - 1
-LENGTH = 32
 SHAPES = {  # documents, sentences a document, tokens a sentence
     "ordinary": (60, (1, 30), (0, 20)),
     "single sentences": (200, (1, 2), (1, 60)),
@@ -137,56 +134,27 @@ def test_no_sentence_no_pair():
 
 
 @pytest.fixture(scope="module")
-def texts():
-    return [list(documents(30, seed)) for seed in range(6)]
-
-
-@pytest.fixture(scope="module")
-def tokenizer(texts):
-    return WordPieceTokenizer(learn_vocabulary((text for file in texts for text in file), 90, True))
-
-
-@pytest.fixture(scope="module")
-def make_source(texts, tokenizer, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("text")
-    for number, file in enumerate(texts):
-        (folder / f"{number}.txt").write_text("\n\n".join(file), encoding="utf-8")
-
-    def make(pair="nsp", batch_size=8, seed=3, validation=False, names=(str(folder),), **masking):
-        phase = PhaseConfig(sequence_length=LENGTH, batch_size=batch_size, max_predictions_per_seq=6)
-        objective = ObjectiveConfig(pair=pair)
-        lines = RawLines(names, 0.1)
-        return TextBatches(lines, tokenizer, phase, objective, MaskingConfig(**masking), seed, validation)
-
-    return make
-
-
-def _take(dataset, count=-1):
-    return list(dataset.take(count).as_numpy_iterator())
+def make_source(tmp_path_factory):
+    folder = write_texts(tmp_path_factory.mktemp("text"))
+    return lambda pair="nsp", names=(folder,), **options: text_source(names, pair, **options)
 
 
 def _rows(batches):
     """(ids before they were masked, segments, label) of the real rows."""
     rows = []
     for batch in batches:
-        ids = batch["input_word_ids"].copy()
-        for row, places, originals, weights in zip(
-            ids, batch["masked_lm_positions"], batch["masked_lm_ids"], batch["masked_lm_weights"]
-        ):
-            row[places[weights > 0]] = originals[weights > 0]
         label = next(batch[name] for name in ("next_sentence_labels", "sentence_order_labels") if name in batch)
-        rows += [
-            (tuple(ids[row]), tuple(batch["input_type_ids"][row]), int(label[row]))
-            for row in np.flatnonzero(batch["example_weights"])
-        ]
+        columns = (restored(batch), batch["input_type_ids"], label)
+        is_real = batch["example_weights"] > 0
+        rows += [(tuple(ids), tuple(types), int(one)) for ids, types, one in zip(*(each[is_real] for each in columns))]
     return rows
 
 
 @pytest.mark.parametrize("pair", ["nsp", "sop"])
-def test_rows_are_two_segments_of_the_text(make_source, tokenizer, texts, pair):
+def test_rows_are_two_segments_of_the_text(make_source, pair):
     source = make_source(pair)
-    rows, vocabulary = _rows(_take(source.all_batches())), tokenizer.vocabulary
-    tokenized = [" ".join(map(str, ids)) for file in texts for ids in tokenizer(file).numpy()]
+    rows, vocabulary = _rows(take(source.all_batches())), text_tokenizer().vocabulary
+    tokenized = [" ".join(map(str, ids)) for file in TEXTS for ids in text_tokenizer()(file).numpy()]
     labels = []
     for ids, segments, label in rows:
         first, second = (index for index, token in enumerate(ids) if token == vocabulary.sep_id)
@@ -205,13 +173,11 @@ def test_rows_are_two_segments_of_the_text(make_source, tokenizer, texts, pair):
 
 def test_a_start_anywhere_gives_the_pairs_of_the_whole_stream(make_source):
     source = make_source(batch_size=64)
-    whole = _take(source.epoch(0), 20)
-    assert 20 * 64 > 1.2 * len(_rows(_take(source.all_batches()))), "the stream goes on in a second epoch"
-    for first in (1, 18):
-        part = _take(source.epoch(0, first), 20 - first)
-        for one, other in zip(part, whole[first:], strict=True):
-            assert all(np.array_equal(one[key], other[key]) for key in one)
-    assert _rows(whole[:2]) != _rows(_take(make_source(batch_size=64, seed=4).epoch(0), 2))
+    whole = take(source.epoch(0).take(20))
+    assert 20 * 64 > 1.2 * len(_rows(take(source.all_batches()))), "the stream goes on in a second epoch"
+    part = take(source.epoch(0, 18).take(2))
+    assert all(equal(one, other) for one, other in zip(part, whole[18:], strict=True))
+    assert _rows(whole[:2]) != _rows(take(make_source(batch_size=64, seed=4).epoch(0).take(2)))
 
 
 @pytest.mark.parametrize("refresh", ["epoch", "never"])
@@ -223,7 +189,7 @@ def test_epochs_have_other_pairs_if_they_are_refreshed(make_source, refresh):
     assert (contents[0] == contents[1]) == (refresh == "never")
 
 
-def test_documents_go_on_over_chunks_that_are_read_together(make_source, tmp_path, monkeypatch, tokenizer):
+def test_documents_go_on_over_chunks_that_are_read_together(make_source, tmp_path, monkeypatch):
     """Parts of one document that were taken for two would give pairs with a wrong label."""
     sentence = "The cat sees the dog in the garden."
     path = tmp_path / "long.txt"

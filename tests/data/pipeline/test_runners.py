@@ -5,11 +5,10 @@ import json
 import os
 
 import pytest
-from click.testing import CliRunner
+from command_line import output_of
 from corpus import documents
 from prepared import contents
 
-from keras_bert.cli import main
 from keras_bert.core import imports
 from keras_bert.core.errors import UserError
 from keras_bert.text.vocabulary import Vocabulary
@@ -48,20 +47,14 @@ def vocabulary(text, tmp_path_factory):
     return path
 
 
-def run(*arguments, status=0):
-    result = CliRunner().invoke(main, list(arguments))
-    assert result.exit_code == status, result.output
-    return result.output
-
-
 def learn(text, path, size, *options):
-    return run("vocab", *READING, "--input", str(text), "--size", size, "--output", str(path), *options)
+    return output_of("vocab", *READING, "--input", str(text), "--size", size, "--output", str(path), *options)
 
 
 def prepare(text, vocabulary, folder, *options, status=0):
     marks = ["--phrases", f"{vocabulary}.phrases"]
     paths = ["--input", str(text), "--vocab", vocabulary, "--output", str(folder)]
-    return run("prepare", *paths, *marks, *SHARDS, *READING, *options, status=status)
+    return output_of("prepare", *paths, *marks, *SHARDS, *READING, *options, status=status)
 
 
 @pytest.fixture(scope="module")
@@ -209,20 +202,17 @@ def test_counts_of_finished_files_are_kept(text, vocabulary, tmp_path, monkeypat
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (
-            ["--runner", "direct", "--", "--temp_locatoin=x"],
-            "--temp_locatoin: is no option of Apache Beam. Did you mean",
-        ),
-        (["--runner", "direct", "--", "project=x"], "project=x: is no option of Apache Beam. Give options as --NAME"),
-        (["--runner", "direct", "--", "--runner=Flink"], "--runner=Flink: stands among Beam's options"),
-        (["--runner", "direct", "--", "--direct_num_workers=two"], "direct_num_workers: invalid int value: 'two'"),
-        (["--runner", "dataflow", "--workers", "2"], "--workers 2: counts the processes of --runner direct"),
-        (["--runner", "cloud"], "'cloud' is not one of 'direct', 'dataflow', 'spark', 'flink'"),
-        (["stray"], "unexpected argument (stray)"),
+        ("--runner direct -- --temp_locatoin=x", "--temp_locatoin: is no option of Apache Beam. Did you mean"),
+        ("--runner direct -- project=x", "project=x: is no option of Apache Beam. Give options as --NAME"),
+        ("--runner direct -- --runner=Flink", "--runner=Flink: stands among Beam's options"),
+        ("--runner direct -- --direct_num_workers=two", "direct_num_workers: invalid int value: 'two'"),
+        ("--runner dataflow --workers 2", "--workers 2: counts the processes of --runner direct"),
+        ("--runner cloud", "'cloud' is not one of 'direct', 'dataflow', 'spark', 'flink'"),
+        ("stray", "unexpected argument (stray)"),
     ],
 )
 def test_what_is_refused(text, vocabulary, tmp_path, arguments, told):
-    output = prepare(text, vocabulary, tmp_path / "out", *arguments, status=2)
+    output = prepare(text, vocabulary, tmp_path / "out", *arguments.split(), status=2)
     assert told in output and "Traceback" not in output
     assert list(tmp_path.iterdir()) == []
 

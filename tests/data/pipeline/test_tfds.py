@@ -1,10 +1,9 @@
 """Corpora of TensorFlow Datasets in a pipeline."""
 
 import pytest
-from click.testing import CliRunner
+from command_line import give
 from corpus import documents
 
-from keras_bert.cli import main
 from keras_bert.data.corpus.documents import Corpus
 from keras_bert.data.tables.tfds import TfdsText
 from keras_bert.text.vocabulary_learning import learn_vocabulary
@@ -48,8 +47,7 @@ def test_prepare_has_tfds_make_a_data_set_with_beam(tmp_path, monkeypatch):
 
     def prepare(folder, *options):
         arguments = ["--input", "tfds:beam_corpus:train", "--vocab", str(tmp_path / "v.txt"), "--output", str(folder)]
-        result = CliRunner().invoke(main, ["prepare", *arguments, "--shard-megabytes", "0.002", *options])
-        assert result.exit_code == 0, result.output
+        give("prepare", *arguments, "--shard-megabytes", "0.002", *options)
         return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
     made = prepare(tmp_path / "beam", "--runner", "direct", "--workers", "1")

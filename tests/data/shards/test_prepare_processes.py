@@ -10,12 +10,11 @@ from pathlib import Path
 
 import psutil
 import pytest
-from click.testing import CliRunner
+from command_line import give
 from corpus import write_corpus
 from prepared import VOCABULARY, contents
 from test_prepare import make_documents, prepare
 
-from keras_bert.cli import main
 from keras_bert.core.errors import UserError
 from keras_bert.data.shards.document_tokenizer import map_in_processes
 from keras_bert.data.shards.prepared_folder import is_prepared
@@ -111,6 +110,5 @@ def test_killed_at_any_instant(tmp_path):
     assert last.returncode == 0, output
     assert "Resuming in killed.partial" in output
     straight = ["--input", text, "--vocab", str(tmp_path / "vocab.txt"), "--output", str(tmp_path / "straight")]
-    result = CliRunner().invoke(main, ["prepare", *straight, "--shard-megabytes", "0.2", "--workers", "1"])
-    assert result.exit_code == 0, result.output
+    give("prepare", *straight, "--shard-megabytes", "0.2", "--workers", "1")
     assert contents(tmp_path / "killed") == contents(tmp_path / "straight")

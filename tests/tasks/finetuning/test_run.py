@@ -194,14 +194,6 @@ def test_a_finished_run_may_be_given_more_epochs(run, init, glue, tmp_path):
     assert results["steps"] == 150 and figures(path)[: len(figures(run[0]))] == figures(run[0])
 
 
-def test_patience_ends_a_run_that_gets_no_better(init, glue, tmp_path):
-    config = finetune_config(
-        init, **{"data.folder": glue, "optimizer.learning_rate": 1e-9, "training.patience": 2, "training.epochs": 5}
-    )
-    results = FinetuningRuns(config).one(str(tmp_path / "run"))
-    assert results["steps"] == 90 and results["best_step"] == 30
-
-
 def test_two_replicas_come_to_what_one_does(one_epoch, init, glue, tmp_path, mirrored_strategy):
     _, expected, _ = one_epoch
     config = finetune_config(init, **{"data.folder": glue, "training.epochs": 1.0})

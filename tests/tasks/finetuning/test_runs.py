@@ -1,4 +1,4 @@
-"""Several runs of one recipe: for each seed, and for each point of a grid."""
+"""Several runs of one recipe: for each seed, each point of a grid and each task of a benchmark."""
 
 import json
 import os
@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 import yaml
-from finetuning import finetune_config
+from finetuning import finetune_config, write_sst2, write_tiny_bert
 from said import listen
 from tensorboard.plugins.hparams import plugin_data_pb2
 
@@ -15,8 +15,10 @@ import keras_bert
 from keras_bert.config.finetuning import FinetuneConfig
 from keras_bert.core import settings
 from keras_bert.core.errors import UserError
+from keras_bert.tasks.benchmarks import BENCHMARKS
 from keras_bert.tasks.finetuning import runs as finetuning_runs
-from keras_bert.tasks.finetuning.runs import FinetuningRuns, summary
+from keras_bert.tasks.finetuning.results import benchmark_lines
+from keras_bert.tasks.finetuning.runs import FinetuningRuns, finetune_benchmark, summary
 
 
 @pytest.mark.slow
@@ -135,3 +137,62 @@ def test_seeds_leave_the_folder_of_a_single_run_alone(init, glue, tmp_path):
     with pytest.raises(UserError, match="that holds a run for each seed. Received: a fine-tuning run"):
         FinetuningRuns(finetune_config(init, **{"data.folder": glue})).seeds(str(tmp_path), [1, 2])
     assert os.listdir(tmp_path) == ["config.yaml"]
+
+
+@pytest.fixture
+def recipes(tmp_path):
+    """Of a task without files and one that has them."""
+    init, data = write_tiny_bert(tmp_path / "bert"), write_sst2(tmp_path / "glue", train=8, dev=8)
+    return {task: finetune_config(init, task, **{"data.folder": data}) for task in ("rte", "sst2")}
+
+
+def test_a_task_without_data_is_left_out(recipes, tmp_path, monkeypatch):
+    monkeypatch.setattr(FinetuningRuns, "one", lambda self, path: {"task": self.problem.task.name})
+    said = listen()
+    assert finetune_benchmark("glue", recipes, str(tmp_path / "run")) == {"sst2": {"task": "sst2"}}
+    written = json.loads((tmp_path / "run" / "results.json").read_text(encoding="utf-8"))
+    assert list(written["tasks"]) == ["sst2"] and "train.tsv, for the split 'train'" in written["left_out"]["rte"]
+    assert any(line.startswith("Skipped rte: ") for line in said)
+    with pytest.raises(UserError, match="glue: needs the data of at least one task"):
+        finetune_benchmark("glue", {"rte": recipes["rte"]}, str(tmp_path / "none"))
+
+
+def test_data_that_is_wrong_is_not_left_out(recipes, tmp_path):
+    """The benchmark ended well, without the task that the user wanted most."""
+    with open(tmp_path / "glue" / "SST-2" / "dev.tsv", "a", encoding="utf-8") as stream:
+        stream.write("no label\n")
+    with pytest.raises(UserError, match="dev.tsv line 10: needs 2 cells"):
+        finetune_benchmark("glue", recipes, str(tmp_path / "run"))
+    assert not (tmp_path / "run").exists()
+
+
+def results(main, split="dev", **scores):
+    return {
+        "main_metric": main,
+        "splits": {split: {"loss": 0.5, **scores}},
+        "baseline": {split: dict.fromkeys(scores, 0.25)},
+    }
+
+
+def cells(name, found):
+    return [line.split("  ") for line in benchmark_lines(BENCHMARKS[name], found)]
+
+
+def row(name, found, number):
+    return [cell.strip() for cell in cells(name, found)[number] if cell.strip()]
+
+
+def test_superglue_averages_the_means_of_each_tasks_metrics():
+    """CB counts once, by F1 and accuracy; the published averages are over the same tasks."""
+    found = {"cb": results("macro_f1", macro_f1=0.5, accuracy=0.7), "boolq": results("accuracy", accuracy=0.8)}
+    assert row("superglue", found, 0) == ["boolq", "cb", "average"]
+    assert row("superglue", found, 1) == ["this model (dev)", "80.0", "60.0", "70.0"]
+    assert row("superglue", found, 2) == ["majority (dev)", "25.0", "25.0", "25.0"]
+    assert row("superglue", found, 3) == ["BERT large (test)", "77.4", "79.7", "78.5"]
+
+
+def test_glue_averages_the_main_metrics_without_wnli():
+    found = {"wnli": results("accuracy", accuracy=0.1), "mrpc": results("f1", f1=0.9, accuracy=0.5)}
+    assert row("glue", found, 0) == ["mrpc", "wnli", "average"]
+    assert row("glue", found, 1) == ["this model (dev)", "90.0", "10.0", "90.0"]
+    assert row("glue", found, 3) == ["BERT base (test)", "88.9", "-", "88.9"]

@@ -1,17 +1,24 @@
-"""What the sources of a run give its phases."""
+"""What the sources of a run give its phases, and the masked LM alone on packed rows from them."""
 
+import functools
+import operator
+
+import keras
 import numpy as np
 import pytest
-from corpus import write_corpus
-from pretraining import recipe
+from pretraining import metrics, recipe, stopped_at
+from said import listen
 
 from keras_bert.data.shards import shard_files
+from keras_bert.inference.loading import load
+from keras_bert.models.pretraining import BertForPreTraining
 from keras_bert.tasks.pretraining.batch_sources import open_batch_sources
+from keras_bert.tasks.pretraining.run import _columns, pretrain
+from keras_bert.training.run_folder import RunFolder
 
 
-def test_phases_mask_what_they_say_and_validation_its_own_share(tmp_path):
+def test_phases_mask_what_they_say_and_validation_its_own_share(corpus, tmp_path):
     """Perplexities of runs that mask differently can be compared only at one share."""
-    corpus = write_corpus(tmp_path / "text.txt")
     phase = {"sequence_length": 32, "batch_size": 8, "max_predictions_per_seq": 16}
     phases = [{**phase, "share": 0.5, "masking_share": 0.4}, {**phase, "share": 0.5}]
     config = recipe(corpus, phases=phases, **{"masking.share": 0.2, "masking.validation_share": 0.1})
@@ -28,9 +35,9 @@ def test_phases_mask_what_they_say_and_validation_its_own_share(tmp_path):
     assert [masked(source) for source in sources.validation] == [pytest.approx(0.11, abs=0.02)] * 2
 
 
-def test_a_start_reads_each_shard_once(tmp_path, monkeypatch):
+def test_a_start_reads_each_shard_once(corpus, tmp_path, monkeypatch):
     """To check it and to count its tokens at once: twice would take twice the minutes over hundreds of gigabytes."""
-    config = recipe(write_corpus(tmp_path / "text.txt"))
+    config = recipe(corpus)
     open_batch_sources(config, str(tmp_path / "data"))  # Which plans the batches too.
     read, read_verified = [], shard_files.read_verified
     monkeypatch.setattr(
@@ -43,9 +50,8 @@ def test_a_start_reads_each_shard_once(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("source", ["files", pytest.param("text", marks=pytest.mark.slow)])
-def test_filled_rows_are_validated_on_those_of_whole_sentences(tmp_path, source):
+def test_filled_rows_are_validated_on_those_of_whole_sentences(corpus, tmp_path, source):
     """Longer rows are easier to predict, so that filled ones would look better than they are."""
-    corpus = write_corpus(tmp_path / "text.txt")
 
     def rows(packing):
         changes = {"objective.pair": "none", "objective.packing": packing, "data.source": source}
@@ -56,3 +62,56 @@ def test_filled_rows_are_validated_on_those_of_whole_sentences(tmp_path, source)
     (full, full_validation), (filled, filled_validation) = rows("full"), rows("filled")
     np.testing.assert_array_equal(filled_validation, full_validation)
     assert (filled == 0).mean() < (full == 0).mean()
+
+
+PACKED = {"objective.pair": "none", "training.steps": 6, "training.checkpoint_every": 2}
+
+
+@pytest.fixture(scope="module")
+def packed(corpus, tmp_path_factory):
+    """A function: (run folder, results, lines said) of the masked LM alone, by the source of its data."""
+
+    @functools.cache
+    def run_on(source):
+        run, said = RunFolder(str(tmp_path_factory.mktemp("packed") / source)), listen()
+        return run, pretrain(recipe(corpus, **PACKED, **{"data.source": source}), run), said
+
+    return run_on
+
+
+@pytest.mark.parametrize("source", ["files", pytest.param("text", marks=pytest.mark.slow)])
+def test_the_masked_lm_alone(packed, source):
+    """Packed rows from shards and from raw text: no figure of the next sentence, and the heads stay as they began."""
+    run, results, said = packed(source)
+    lines = metrics(run)
+    assert lines and not any("nsp" in name for line in lines for name in line)
+    assert all(line["loss"] == line["mlm_loss"] for line in lines if "loss" in line)
+    assert ("eval_mask_token_unigram_loss" in results) == (source == "files")
+    (described,) = [line for line in said if line.startswith("Training examples:")]
+    assert "% padding" in described and "next" not in described
+    trained = load(run.path).model
+    keras.utils.set_random_seed(1)
+    fresh = BertForPreTraining(trained.config)
+    for part in ("nsp_head", "encoder.pooler"):
+        kept, started_at = (operator.attrgetter(part)(model).get_weights() for model in (trained, fresh))
+        assert all(np.array_equal(one, other) for one, other in zip(kept, started_at, strict=True))
+    assert not np.array_equal(trained.mlm_head.get_weights()[0], fresh.mlm_head.get_weights()[0])
+
+
+@pytest.mark.slow
+def test_a_run_on_raw_text_stopped_and_started_again_gives_the_same_numbers(corpus, packed, tmp_path, monkeypatch):
+    config = recipe(corpus, **PACKED, **{"data.source": "text"})
+    straight, expected, _ = packed("text")
+    stopped = RunFolder(str(tmp_path / "stopped"))
+    with stopped_at(4, monkeypatch):
+        pretrain(config, stopped)
+    said = listen()
+    results = pretrain(config, stopped)
+    assert "Resuming from step 2." in said
+    assert metrics(stopped) == metrics(straight)
+    assert {**results, "seconds": 0} == {**expected, "seconds": 0}
+
+
+def test_the_table_has_columns_for_what_is_predicted_only():
+    """Every run used to show three empty columns, for the losses it does not have."""
+    assert [column.heading for column in _columns(("mlm", "sop"))] == ["perplexity", "masked LM", "sent. order"]

@@ -4,7 +4,6 @@ import os
 
 import numpy as np
 import pytest
-from corpus import write_corpus
 from pretraining import MODEL, metrics, recipe, stopped_at
 from said import listen
 
@@ -19,11 +18,6 @@ from keras_bert.training.run_folder import RunFolder
 
 UNUSED = "The recipe's initialization is not used, because the run starts from a model."
 COUNTING = "Counting co-occurrences of pieces to initialize the word embeddings."
-
-
-@pytest.fixture(scope="module")
-def corpus(tmp_path_factory):
-    return write_corpus(tmp_path_factory.mktemp("corpus") / "text.txt")
 
 
 def begun(config, folder):
@@ -108,6 +102,7 @@ def test_weights_of_a_model_stay_its_own(corpus, tmp_path):
     Vocabulary(tokens).to_file(file)
     extended = recipe(corpus, **{"init": run.path, "vocabulary.file": file})
     begun_with, said = begun(extended, tmp_path / "third")
+    assert f"Starting from the weights of {run.path}." in said
     assert "1 rows of the vocabulary are new; each starts as the mean of the pieces it was split into before." in said
     assert UNUSED not in said  # That recipe has none of its own.
     assert len(pieces) > 1 and len(vocabulary) - 1 not in pieces

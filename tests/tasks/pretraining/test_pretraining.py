@@ -29,11 +29,6 @@ from tools import compare_runs
 
 
 @pytest.fixture(scope="module")
-def corpus(tmp_path_factory):
-    return write_corpus(tmp_path_factory.mktemp("corpus") / "text.txt")
-
-
-@pytest.fixture(scope="module")
 def told(corpus, tmp_path_factory):
     """(run folder, results, lines said) of a run that nothing stops."""
     run, said = RunFolder(str(tmp_path_factory.mktemp("runs") / "straight")), listen()
@@ -262,42 +257,6 @@ def test_no_document_is_on_both_sides(straight):
 
     train, validation = set(documents("train")), set(documents("validation"))
     assert train and validation and not train & validation
-
-
-def test_going_on_from_a_model_with_an_extended_vocabulary(corpus, straight, tmp_path):
-    """The weights are the model's and the ids too; a new word's row is the mean of the pieces that it was cut into."""
-    before = load(straight[0].path)
-    vocabulary = tmp_path / "extended.txt"
-    tokens = list(before.tokenizer.vocabulary.tokens)
-    tokens[-1] = "catdogs"
-    pieces = before.tokenizer(["catdogs"]).to_list()[0]
-    vocabulary.write_text("\n".join(tokens) + "\n", encoding="utf-8")
-    run = RunFolder(str(tmp_path / "run"))
-    settings = {"init": straight[0].path, "vocabulary.file": str(vocabulary), "model.vocab_size": len(tokens)}
-    said = listen()
-    pretrain(recipe(corpus, **settings, **{"training.steps": 1, "optimizer.learning_rate": 1e-9}), run)
-    assert any("Starting from the weights of" in line for line in said)
-    after = load(run.path)
-    assert after.tokenizer.vocabulary.tokens == tokens
-    for ours, theirs in zip(after.model.get_weights(), before.model.get_weights(), strict=True):
-        expected = theirs
-        if len(theirs) == len(tokens):  # The word embeddings and the decoder's bias.
-            expected = np.concatenate([theirs[:-1], theirs[pieces].mean(axis=0, keepdims=True)])
-        np.testing.assert_allclose(ours, expected, atol=1e-6)
-
-
-def test_two_phases_in_one_run(corpus, tmp_path):
-    values = {
-        "phases": [
-            {"share": 0.5, "sequence_length": 16, "batch_size": 8, "max_predictions_per_seq": 3},
-            {"share": 0.5, "sequence_length": 32, "batch_size": 4, "max_predictions_per_seq": 5},
-        ],
-        "training.steps": 4,
-        "training.log_every": 1,
-    }
-    run = RunFolder(str(tmp_path / "run"))
-    pretrain(recipe(corpus, **values), run)
-    assert [line["step"] for line in metrics(run)] == [1, 2, 3, 4, 4]
 
 
 def test_a_run_by_the_clock_ends_on_time_and_is_then_finished(corpus, tmp_path, monkeypatch):

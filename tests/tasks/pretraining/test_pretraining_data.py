@@ -4,12 +4,12 @@ import json
 import os
 import shutil
 
+import pretraining
 import pytest
 from corpus import NOUNS, documents, write_corpus
 from prepared import prepare, shard_settings
 
 from keras_bert.config.corpus import CorpusConfig, FilterConfig
-from keras_bert.config.pretraining import PretrainConfig
 from keras_bert.core.errors import UserError
 from keras_bert.core.settings import read_json
 from keras_bert.data.corpus.documents import Corpus
@@ -25,14 +25,6 @@ from keras_bert.training.run_folder import RunFolder
 
 VOCABULARY = learn_vocabulary(documents(100), 90, lower_case=False)
 CASED = shard_settings(VOCABULARY, False, 0.1)
-MODEL = {
-    "vocab_size": 90,
-    "hidden_size": 16,
-    "num_hidden_layers": 1,
-    "num_attention_heads": 2,
-    "intermediate_size": 32,
-    "max_position_embeddings": 32,
-}
 
 
 @pytest.fixture(scope="module")
@@ -43,14 +35,8 @@ def prepared(tmp_path_factory):
 
 
 def recipe(*files, **overrides):
-    values = {
-        "model": MODEL,
-        "data": {"files": [str(file) for file in files], "validation_share": 0.1},
-        "phases": [{"sequence_length": 32, "batch_size": 8, "max_predictions_per_seq": 5}],
-        "training": {"steps": 2, "log_every": 1, "evaluate_every": 2, "evaluation_examples": 16},
-        "examples": [],
-    }
-    return PretrainConfig.from_mapping(values, overrides)
+    sizes = {"model.vocab_size": 90, "training.steps": 2, "training.log_every": 1, "training.evaluate_every": 2}
+    return pretraining.recipe("", **{"data.files": [str(file) for file in files], **sizes, **overrides})
 
 
 def run_data(config, folder):

@@ -2,13 +2,14 @@
 
 import os
 import pathlib
-import shutil
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from command_line import sets
 from corpus import write_corpus
 from hub_server import Repository, hub_server, own_cache, point_to
+from said import listen
 from tiny import random_weights, without_dropout
 
 from keras_bert.api.pretraining import _model_settings
@@ -26,24 +27,15 @@ from keras_bert.text.vocabulary import Vocabulary
 from keras_bert.text.vocabulary_learning import learn_vocabulary
 from keras_bert.training.run_folder import RunFolder
 
-SETTINGS = [
-    "--set",
+SETTINGS = sets(
     "phases=[{sequence_length: 16, batch_size: 4, max_predictions_per_seq: 3}]",
-    "--steps",
-    "1",
-    "--set",
     "data.validation_share=0.2",
-    "--set",
     "training.jit_compile=false",
-    "--set",
-    "examples=[]",
-    "--set",
-    "optimizer.learning_rate=1e-9",
-    "--set",
-    "optimizer.warmup_steps=0",
-    "--set",
     "training.evaluation_examples=4",
-]
+    "optimizer.learning_rate=1e-9",
+    "optimizer.warmup_steps=0",
+    "examples=[]",
+)
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +54,7 @@ def parts(tmp_path_factory):
 
 
 def pretrain(corpus, init, output, *more, config="wiki_mini"):
-    arguments = ["pretrain", "--config", config, "--data", corpus, "--output", output, *SETTINGS, *more]
+    arguments = ["pretrain", "--config", config, "--data", corpus, "--output", output, *SETTINGS, "--steps", "1", *more]
     return CliRunner().invoke(main, [*arguments, *(["--init", init] if init else [])])
 
 
@@ -180,7 +172,9 @@ def test_a_run_that_has_begun_does_without_a_model_that_is_gone(tmp_path, monkey
         with pytest.raises(UserError, match="is gone"):
             _model_settings(given, None, run)
         return
+    said = listen()
     found = _model_settings(given, None, run)
+    assert any("The run has begun and does without it." in line for line in said)
     assert (found["init"], found["vocabulary.lower_case"]) == (recorded, False)
     assert found["model"]["num_hidden_layers"] == 3
     for new in (None, RunFolder(str(tmp_path / "new"))):
@@ -226,16 +220,3 @@ def test_the_commit_of_a_model_is_not_asked_for_again(tmp_path, monkeypatch):
     config = PretrainConfig.from_mapping({"init": f"hf:me/bert@{COMMIT}"})
     with RunFolder(str(tmp_path / "run")) as run:
         assert Pretraining(config, run).config.init == config.init
-
-
-@pytest.mark.slow
-def test_a_run_goes_on_when_its_first_model_is_gone(parts, tmp_path):
-    corpus, folder, _ = parts
-    init, run = str(tmp_path / "init"), str(tmp_path / "run")
-    shutil.copytree(folder, init)
-    first = pretrain(corpus, init, run)
-    assert first.exit_code == 0, first.output
-    shutil.rmtree(init)
-    longer = pretrain(corpus, init, run, "--steps", "2")
-    assert longer.exit_code == 0, longer.output
-    assert "The run has begun and does without it." in longer.output and "Resuming from step 1." in longer.output

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 import yaml
-from corpus import NOUNS, write_corpus
+from corpus import NOUNS
 from pretraining import MODEL, metrics, recipe
 from said import listen
 
@@ -19,11 +19,6 @@ from keras_bert.training.run_folder import RunFolder
 
 CHINESE = "我们在北京大学学习中文。他们在上海工作了很长时间。"
 SPANS = {"masking.unit": "span", "objective.pair": "none", "objective.span_boundary": True, "training.steps": 4}
-
-
-@pytest.fixture(scope="module")
-def corpus(tmp_path_factory):
-    return write_corpus(tmp_path_factory.mktemp("corpus") / "text.txt")
 
 
 @pytest.mark.slow
