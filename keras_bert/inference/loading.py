@@ -29,6 +29,8 @@ from keras_bert.models.tensor_names import MASKED_LM_HEAD, encoder_of
 from keras_bert.tasks.kind import kind_of_head, kind_of_task, task_names
 from keras_bert.text.tokenizers import Tokenizer, make_tokenizer
 
+_log = logging.getLogger(__name__)
+
 _Made = TypeVar("_Made")
 
 
@@ -245,7 +247,7 @@ def load_folder(folder: ModelFolder) -> LoadedModel:
     tokenizer = model_tokenizer(folder)
     model, report = _loaded(_model_maker(folder), folder)
     for line in (*folder.notes, *report.lines()):
-        logging.getLogger("keras_bert").warning(line)
+        _log.warning(line)
     return LoadedModel(folder, tokenizer, model, report)
 
 

@@ -36,7 +36,7 @@ _SHARD = re.compile(r"\d+-of-(\d+)")
 _DESCRIPTIONS = ("dataset_infos.json", "dataset_info.json", "dataset_dict.json", "state.json")
 _SHOWN = 12
 
-_log = logging.getLogger("keras_bert")
+_log = logging.getLogger(__name__)
 
 
 def hub_files(entry: str, endings: Iterable[str]) -> tuple[str, list[str]]:

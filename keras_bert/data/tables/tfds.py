@@ -38,7 +38,7 @@ _DEFAULT_SPLIT = "train"
 
 _MOST_PROBED = 3  # Servers, one after the other.
 
-_log = logging.getLogger("keras_bert")
+_log = logging.getLogger(__name__)
 # They warn of every attempt and of folders that do not exist yet; the outcome is reported here.
 for _noisy in ("absl", "urllib3"):
     logging.getLogger(_noisy).setLevel(logging.ERROR)
