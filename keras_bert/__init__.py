@@ -21,6 +21,7 @@ if TYPE_CHECKING:  # The names of `public_names.py`, for type checkers.
     from keras_bert.checkpoints.model_folder import open_model_folder as open_model_folder
     from keras_bert.checkpoints.stored_tensors import LoadReport as LoadReport
     from keras_bert.checkpoints.writing import write_model_folder as write_model_folder
+    from keras_bert.core.errors import RunStopped as RunStopped
     from keras_bert.core.errors import UserError as UserError
     from keras_bert.core.runtime import keep_freed_memory as keep_freed_memory
     from keras_bert.export.serving_function import ServingFunction as ServingFunction

@@ -20,6 +20,7 @@ PUBLIC_NAMES = {
         "ModelFolder": "keras_bert.checkpoints.model_folder",
         "write_model_folder": "keras_bert.checkpoints.writing",
         "UserError": "keras_bert.core.errors",
+        "RunStopped": "keras_bert.core.errors",
     },
     "Answers and vectors": {
         "Classification": "keras_bert.tasks.classification.in_python",

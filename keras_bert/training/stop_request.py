@@ -2,6 +2,7 @@
 
 import os
 import signal
+import threading
 import time
 from collections.abc import Callable
 from types import FrameType, TracebackType
@@ -44,7 +45,9 @@ class StopRequest:
         self._previous: dict[signal.Signals, Any] = {}  # What `signal.signal` returned.
 
     def __enter__(self) -> "StopRequest":
-        for number in REQUESTS:
+        # Only the main thread may handle signals; a run that a program starts in another is stopped by its time alone.
+        is_main = threading.current_thread() is threading.main_thread()
+        for number in REQUESTS if is_main else ():
             if signal.getsignal(number) != signal.SIG_IGN:  # nohup ignores SIGHUP.
                 self._previous[number] = signal.signal(number, self._note)
         return self

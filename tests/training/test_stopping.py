@@ -1,5 +1,6 @@
 """How a run ends before its last step: on request with a checkpoint, by a kill, or because the loss is no number."""
 
+import concurrent.futures
 import contextlib
 import os
 import signal
@@ -79,6 +80,12 @@ def test_a_signal_saves_after_the_step_and_states_its_status():
             loop.run(0)
     assert stopped.value.status == 75
     assert checkpoints.saved == [4, 6]
+
+
+def test_outside_the_main_thread_signals_are_left_alone():
+    """Python refuses to handle them there, and a run in a thread of a server or a notebook would not start."""
+    with concurrent.futures.ThreadPoolExecutor(1) as thread:
+        assert thread.submit(lambda: StopRequest(max_minutes=1.0).__enter__().reason()).result() is None
 
 
 def test_a_fresh_run_that_is_stopped_says_what_resumes_it(monkeypatch):
