@@ -78,7 +78,8 @@ class Loop:
                 written.
         """
         self.context.progress.start(self.budget.share_done(first_step))
-        self.context.callbacks.begin(self._engine.model)
+        if self.context.callbacks:
+            self.context.callbacks.begin(self._engine.model)
         while True:
             watch = DivergenceWatch(self.run_config, self.checkpoints.watch)
             if watch.rollbacks:
