@@ -357,7 +357,7 @@ def test_going_on_has_a_warm_up_in_any_number_of_steps():
     """README's example without a recipe took the warm-up of a million steps, and never left it."""
     for steps in (10, 10_000):
         changes = {"training.steps": steps}
-        config = PretrainConfig.from_file(find_config("pretrain", default_recipe((), "MODEL", None)), changes)
+        config = PretrainConfig.from_file(find_config("pretrain", default_recipe(False, "MODEL", None)), changes)
         config.require_warmup()
         assert config.name == "continue" and config.training.steps == steps
 

@@ -127,6 +127,7 @@ def finetune(
     import_tensorflow()
     from keras_bert.tasks.finetuning.runs import FinetuningRuns
 
+    kept.write()
     runs = FinetuningRuns(config, command=command_line(), started_at=started_at, callbacks=callbacks)
     if seeds:
         runs.seeds(folder, seeds)

@@ -49,6 +49,7 @@ class GivenData:
     def __init__(self, folder: str):
         self._run = RunFolder(folder)
         self._folder = files.join(folder, GIVEN)
+        self._unwritten: list[_Unwritten] = []
 
     def corpus(self, data: Any, text: str | None) -> GivenCorpus:
         """The text to pretrain on; see `keras_bert.pretrain`. Raises `UserError` if it is none."""
@@ -59,34 +60,49 @@ class GivenData:
         return GivenCorpus([self.source("text", data)], text or TEXT)
 
     def source(self, name: str, data: Any, replaces: bool = False) -> str:
-        """A path or data set by name as it is; the path of a file that keeps any other data.
+        """A path or data set by name as it is; the path of a file that will keep any other data, see `write`.
 
         Args:
             name: what the data are, such as "train"; the file's name.
             data: a path; texts; rows as dicts, or columns as a dict; a DataFrame, a `datasets.Dataset`, an Arrow table
                 or a `tf.data.Dataset`.
             replaces: whether the data may be others than before, because the run does not learn from them.
-
-        Raises:
-            UserError: the data are none of these, or empty; or the run in the folder has begun with other data.
         """
         if isinstance(data, (str, os.PathLike)):
             return os.fspath(data)
         arrow = _arrow_batches(data)
         path = files.join(self._folder, f"{name}.{'arrow' if arrow else 'jsonl'}")
-        with whole_files.atomic_write(path, "wb") as stream:
-            written = _Hashed(stream)
-            count = _write_arrow(written, arrow) if arrow else _write_lines(written, _lines(name, data))
-            if not count:
-                raise UserError(f"{name}: needs rows. Received: a {type(data).__name__} without any.")
-            is_bound = not replaces and self._run.has_begun() and files.exists(path)
-            if is_bound and files.sha256(path) != written.sha256():
-                raise UserError(
-                    f"{path}: holds the data that the run has begun with. Received: other data for {name}. Give the "
-                    "same to resume it, fresh=True to start over in a new folder, or another output."
-                )
-        _log.info(f"{path} keeps the {count:,} rows of {name}.")
+        self._unwritten.append(_Unwritten(name, data, arrow, path, replaces))
         return path
+
+    def write(self) -> None:
+        """Writes the files that `corpus` and `source` have named; call it once the settings are checked.
+
+        Raises:
+            UserError: data are of no known kind, or empty; or the run in the folder has begun with others.
+        """
+        for name, data, arrow, path, replaces in self._unwritten:
+            with whole_files.atomic_write(path, "wb") as stream:
+                written = _Hashed(stream)
+                count = _write_arrow(written, arrow) if arrow else _write_lines(written, _lines(name, data))
+                if not count:
+                    raise UserError(f"{name}: needs rows. Received: a {type(data).__name__} without any.")
+                is_bound = not replaces and self._run.has_begun() and files.exists(path)
+                if is_bound and files.sha256(path) != written.sha256():
+                    raise UserError(
+                        f"{path}: holds the data that the run has begun with. Received: other data for {name}. Give "
+                        "the same to resume it, fresh=True to start over in a new folder, or another output."
+                    )
+            _log.info(f"{path} keeps the {count:,} rows of {name}.")
+        self._unwritten.clear()
+
+
+class _Unwritten(NamedTuple):
+    name: str
+    data: Any
+    arrow: Iterator[Any] | None
+    path: str
+    replaces: bool
 
 
 class _Hashed:

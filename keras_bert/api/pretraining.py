@@ -76,18 +76,23 @@ def pretrain(
     sizes = {name: keywords.pop(name, None) for name in ("batch_size", "max_length")}
     by_key = keyword_settings(PretrainConfig, keywords)
     by_key |= length_settings(by_key)
-    init = settings.text_of({"init": str(init) if init else by_key.get("init")}, "init")
-    recipe_file = find_config("pretrain", recipe or default_recipe(data, init, by_key.get("training.strategy")))
+    init = settings.text_of({"init": by_key.get("init") if init is None else os.fspath(init)}, "init")
+    strategy = by_key.get("training.strategy")
+    recipe_file = find_config("pretrain", recipe or default_recipe(data is not None, init, strategy))
     folder = os.fspath(output or os.path.join("runs", recipe_name(recipe_file, by_key)))
     folder = RunFolder.fresh(folder).path if fresh else folder
     run = run_to_resume(folder, fresh=False)
-    source = GivenData(folder).corpus(data, text)
+    kept = GivenData(folder)
+    source = kept.corpus(data, text)
     options = given({"data.files": source.paths, "data.text": source.text, "data.format": format})
     chosen = {**by_key, **options, **phase_settings(recipe_file, by_key, **sizes)}
     config = pretraining_recipe(recipe_file, init, lower_case, run, chosen)
     import_tensorflow()
     from keras_bert.tasks.pretraining.run import pretrain as train
 
+    require_tpu(config)
+    kept.write()
+    config.require_text()
     train(config, run or RunFolder(folder), command_line(), started_at, callbacks)
     return PretrainingRun(folder)
 
@@ -108,7 +113,7 @@ def pretraining_recipe(
     run: RunFolder | None,
     chosen: Mapping[str, Any],
 ) -> PretrainConfig:
-    """The recipe of a run, checked as far as that is possible without its data.
+    """The recipe of a run, checked as far as that is possible without its data: `require_text` is yet to come.
 
     Args:
         recipe_file: the recipe's file.
@@ -131,18 +136,28 @@ def pretraining_recipe(
         of_vocabulary = _settings_of_vocabulary(chosen, lower_case)
         changes.update({key: value for key, value in of_vocabulary.items() if key not in own})
     recipe = PretrainConfig.from_file(recipe_file, changes)
-    recipe.require_text()
     recipe.require_warmup()
     return recipe
 
 
-def default_recipe(data: Any, init: str | None, strategy: str | None) -> str:
+def require_tpu(config: PretrainConfig) -> None:
+    """Raises `UserError` if the recipe needs the TPU of this machine, and there is none. Needs TensorFlow.
+
+    The first thing to know, before any data. A TPU elsewhere is asked once the paths that it reads are checked.
+    """
+    from keras_bert.training.strategy import make_strategy
+
+    if (config.training.strategy, config.training.tpu) == ("tpu", "local"):
+        make_strategy("tpu")
+
+
+def default_recipe(has_data: bool, init: str | None, strategy: str | None) -> str:
     """The name of the recipe of a run that names none."""
     if init:
         return "continue"
     if strategy == "tpu":
         return "bert_base_tpu"
-    return "bert_base" if data or strategy else "demo"
+    return "bert_base" if has_data or strategy else "demo"
 
 
 def phase_settings(

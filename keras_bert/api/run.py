@@ -132,7 +132,9 @@ class FinetuningRun(Run):
         changes: dict[str, Any] = {} if text is None else {"texts": [text] if isinstance(text, str) else list(text)}
         changes |= {} if label is None else {"label": label}
         if data is not None:
-            changes["dev"] = GivenData(self.path).source("evaluated", data, replaces=True)
+            given = GivenData(self.path)
+            changes["dev"] = given.source("evaluated", data, replaces=True)
+            given.write()
             split = "dev"
         finetuned = FinetunedModel(self.path, changes)
         scores = {one: finetuned.evaluate(one) for one in splits_like(finetuned.problem, split)}

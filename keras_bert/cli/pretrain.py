@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from keras_bert.api.pretraining import default_recipe, phase_settings, pretraining_recipe, run_to_resume
+from keras_bert.api.pretraining import default_recipe, phase_settings, pretraining_recipe, require_tpu, run_to_resume
 from keras_bert.cli.options import (
     casing_option,
     column_option,
@@ -100,19 +100,20 @@ def pretrain(
         **given({"data.files": list(data) or None, "data.text": text, "data.format": format, "training.seed": seed}),
         **run_settings(**run),
     }
-    recipe_file = find_config("pretrain", config or default_recipe(data, init_given, flags.get("training.strategy")))
+    recipe_file = find_config(
+        "pretrain", config or default_recipe(bool(data), init_given, flags.get("training.strategy"))
+    )
     flags |= phase_settings(recipe_file, by_key, batch_size, max_length)
     require_agreement(by_key, {**flags, **given({"init": init, "vocabulary.lower_case": lower_case})})
     output = output or os.path.join("runs", recipe_name(recipe_file, by_key))
     to_resume = run_to_resume(output, fresh)
     recipe = pretraining_recipe(recipe_file, init_given, lower_case, to_resume, {**by_key, **flags})
+    recipe.require_text()
 
     import_tensorflow(context.find_root().params["debug"])
     from keras_bert.tasks.pretraining.run import pretrain as run_pretraining
-    from keras_bert.training.strategy import make_strategy
 
-    if (recipe.training.strategy, recipe.training.tpu) == ("tpu", "local"):
-        make_strategy("tpu")  # First of all, whether there is one. One elsewhere is asked once its paths are checked.
+    require_tpu(recipe)
     folder = to_resume or RunFolder.fresh(output)
     context.meta["keras_bert.run_folder"] = folder.path
     note_fresh_folder(folder.path if fresh else None)

@@ -24,8 +24,15 @@ class Polars:
         return iter(ROWS)
 
 
+def keep(tmp_path, data, name="train", **options):
+    given = GivenData(str(tmp_path))
+    path = given.source(name, data, **options)
+    given.write()
+    return path
+
+
 def read(tmp_path, data, columns=("text", "stars")):
-    path = GivenData(str(tmp_path)).source("train", data)
+    path = keep(tmp_path, data)
     return [row.cells for row in read_table(path, columns)]
 
 
@@ -50,10 +57,10 @@ def test_texts_and_cells_of_other_types(tmp_path):
     texts = tf.data.Dataset.from_tensor_slices(["Good.", "„Bad“"])
     assert read(tmp_path, texts, ["text"]) == [("Good.",), ("„Bad“",)]
     frame = pandas.DataFrame({"text": ["a", None], "at": [datetime.date(2026, 1, 2)] * 2, "tags": [["x"], ["y", "z"]]})
-    path = GivenData(str(tmp_path)).source("dev", frame)
+    path = keep(tmp_path, frame, "dev")
     with open(path, encoding="utf-8") as stream:
         assert [json.loads(line)["tags"] for line in stream] == [["x"], ["y", "z"]]
-    assert GivenData(str(tmp_path)).source("dev", tmp_path / "own.csv") == str(tmp_path / "own.csv")
+    assert keep(tmp_path, tmp_path / "own.csv", "dev") == str(tmp_path / "own.csv")
 
 
 @pytest.mark.parametrize(
@@ -70,20 +77,19 @@ def test_texts_and_cells_of_other_types(tmp_path):
 )
 def test_what_is_no_data_is_named(tmp_path, data, message):
     with pytest.raises(UserError, match=message):
-        GivenData(str(tmp_path)).source("train", data)
+        keep(tmp_path, data)
     assert not list(tmp_path.glob("given/train*"))
 
 
 def test_a_run_that_has_begun_keeps_its_data(tmp_path):
     """Otherwise resuming with other rows would replace what the run has learned from before it is refused."""
-    given = GivenData(str(tmp_path))
-    path = given.source("train", ROWS)
+    path = keep(tmp_path, ROWS)
     (tmp_path / "results.json").write_text("{}")
-    assert given.source("train", iter(ROWS)) == path
+    assert keep(tmp_path, iter(ROWS)) == path
     with pytest.raises(UserError, match="train.jsonl: holds the data that the run has begun with. Received: other"):
-        given.source("train", ROWS[:1])
+        keep(tmp_path, ROWS[:1])
     assert len(list(read_table(path, ["text"]))) == 2
-    given.source("train", ROWS[:1], replaces=True)
+    keep(tmp_path, ROWS[:1], replaces=True)
 
 
 def test_a_list_of_strings_is_of_paths_if_one_exists_and_of_texts_otherwise(tmp_path):

@@ -4,6 +4,7 @@ import json
 
 import keras
 import numpy as np
+import pandas
 import pytest
 from click.testing import CliRunner
 from corpus import write_corpus
@@ -178,3 +179,14 @@ def test_names_that_are_none_or_several_are_refused():
     with pytest.raises(UserError, match="steps: needs to be the only length of the run. Received: minutes too"):
         length_settings({"training.steps": 1, "training.minutes": 1})
     assert length_settings({"training.epochs": 1}) == {"training.minutes": 0.0, "training.steps": 0}
+
+
+def test_settings_are_checked_before_data_are_read(folder, pretrained):
+    """A generator is read once: a misspelt setting must not cost it."""
+    rows = iter(REVIEWS)
+    with pytest.raises(UserError, match="training.batch_size: needs a value above 0"):
+        keras_bert.finetune(pretrained, train=rows, text="review", label="stars", output=folder / "bad", batch_size=0)
+    assert next(rows) == REVIEWS[0] and not (folder / "bad").exists()
+    with pytest.raises(UserError, match="Received: python_documentation|python_documentation, which does not use it"):
+        keras_bert.pretrain(pandas.DataFrame(REVIEWS), "demo", text="review", output=folder / "bad")
+    assert not (folder / "bad").exists()
