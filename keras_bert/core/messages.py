@@ -61,9 +61,11 @@ class Kept(logging.Handler):
         self.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
         self._path, self._waiting, self._written = path, "", time.monotonic()
         # From Python, where the root logger shows warnings alone by default: it must not show what the file takes.
-        self._forwards = LOGGER.level == logging.NOTSET and LOGGER.propagate
-        if self._forwards:
+        self._sets_level = LOGGER.level == logging.NOTSET
+        self._forwards = self._sets_level and LOGGER.propagate
+        if self._sets_level:
             LOGGER.setLevel(logging.INFO)
+        if self._forwards:
             LOGGER.propagate = False
         LOGGER.addHandler(self)
 
@@ -96,9 +98,9 @@ class Kept(logging.Handler):
 
     def close(self) -> None:
         LOGGER.removeHandler(self)
-        if self._forwards and _TERMINAL not in LOGGER.handlers:
+        if self._sets_level and _TERMINAL not in LOGGER.handlers:
             LOGGER.setLevel(logging.NOTSET)
-            LOGGER.propagate = True
+            LOGGER.propagate = LOGGER.propagate or self._forwards
         if self._waiting:
             self._write()
         super().close()
