@@ -69,7 +69,8 @@ def test_a_file_that_cannot_be_written_stops_nothing(tmp_path):
 
 def test_a_name_that_is_no_text_is_kept_too(tmp_path, monkeypatch):
     """Files may have such names; their encoding raised in the midst of a run."""
-    monkeypatch.setattr(messages.LOGGER, "propagate", False)  # pytest would capture it, and cannot send it to its main process.
+    # pytest would capture it, and cannot send it to its main process.
+    monkeypatch.setattr(messages.LOGGER, "propagate", False)
     kept = messages.Kept(str(tmp_path / "log.txt"))
     LOGGER.info("a \udce9 name")
     kept.close()
