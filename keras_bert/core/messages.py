@@ -20,7 +20,9 @@ class _Terminal(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         stream = sys.stderr if record.levelno >= logging.WARNING else sys.stdout
-        line = self.format(record)
+        # Names of files may be no text, and a terminal may know few characters: neither may end a run.
+        encoding = stream.encoding or "utf-8"
+        line = self.format(record).encode(encoding, "backslashreplace").decode(encoding)
         if tqdm := sys.modules.get("tqdm"):
             tqdm.tqdm.write(line, file=stream)
         else:

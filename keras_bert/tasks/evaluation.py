@@ -264,9 +264,12 @@ def _run_config(path: str) -> FinetuneConfig | None:
 
 
 def _settings(cls: type[_Settings], values: Mapping[str, Any]) -> _Settings:
-    """The settings that `values`, which may have other keys too, gives for a class."""
+    """The settings that config.json's field `keras_bert`, which has other keys too, gives for a class."""
     names = {field.name for field in dataclasses.fields(cls)}
-    return cls(**{name: value for name, value in values.items() if name in names and value is not None})
+    own = {name: value for name, value in values.items() if name in names and value is not None}
+    if isinstance(own.get("label"), int):  # The number of a column, which recipes have as text.
+        own["label"] = str(own["label"])
+    return settings.from_mapping(cls, own, f"config.json: {FIELD}")
 
 
 # Sizes of what is between the encoder and a head's outputs, which change no output's meaning.

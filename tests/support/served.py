@@ -101,6 +101,6 @@ class ReloadedExport(ServingFunction):
         self._loaded = tf.saved_model.load(str(folder))
         self.signatures, self.inputs = self._loaded.signatures, function.inputs
 
-    def _call(self, signature, values):
+    def _outputs(self, signature, tensors):
         names = [spec.name for spec in self.inputs[signature]]
-        return self.signatures[signature](**dict(zip(names, self._tensors(signature, values))))
+        return self.signatures[signature](**dict(zip(names, tensors, strict=True)))
