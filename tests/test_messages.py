@@ -72,6 +72,7 @@ def test_a_name_that_is_no_text_is_shown_and_kept_too(tmp_path, monkeypatch, cap
     messages.show()
     # pytest would capture it, and cannot send it to its main process.
     monkeypatch.setattr(messages.LOGGER, "propagate", False)
+    monkeypatch.setattr(logging.root, "handlers", [])
     kept = messages.Kept(str(tmp_path / "log.txt"))
     LOGGER.info("a \udce9 name")
     kept.close()

@@ -129,6 +129,7 @@ class Finetuning:
     """
 
     is_chief: bool
+    callbacks: Iterable[keras.callbacks.Callback] = ()
     rows: TokenRows
     noise_shares: dict[str, dict[str, float]]
     source: LengthBatches
