@@ -280,7 +280,7 @@ def test_long_texts_are_read_as_in_training(served, kind, reading):
 
 
 @pytest.mark.parametrize(
-    ("name", "value"), [("max_length", 41), ("max_length", "8"), ("pair", 1), ("long", "tail"), ("stride", 0)]
+    ("name", "value"), [("max_length", 41), ("max_length", "eight"), ("pair", 1), ("long", "tail"), ("stride", 0)]
 )
 def test_what_config_json_says_is_checked(served, name, value):
     with pytest.raises(UserError, match=f"config.json: keras_bert.{name}: needs"):
