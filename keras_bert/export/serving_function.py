@@ -104,6 +104,11 @@ class ServingFunction:
             yield holder
 
 
+def signatures_of(bert: LoadedModel) -> ServingFunction:
+    """The `serving_function` of a model, made and traced once for it, with which it answers in Python."""
+    return bert.once("signatures", lambda: serving_function(bert))
+
+
 def serving_function(
     bert: LoadedModel,
     dtype: str = FLOAT32,

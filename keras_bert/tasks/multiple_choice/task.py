@@ -160,10 +160,10 @@ class MultipleChoice(TaskKind):
         return _IN_TRANSFORMERS
 
     def answer(self, bert: Any, examples: Sequence[Any]) -> list[Any]:
-        from keras_bert.export.serving_function import serving_function
+        from keras_bert.export.serving_function import signatures_of
         from keras_bert.tasks.multiple_choice.in_python import choices_made
 
-        return choices_made(bert.once("choices", lambda: serving_function(bert)), examples)
+        return choices_made(signatures_of(bert), examples)
 
     def answers_shown(self, bert: Any, texts: list[str]) -> list[str]:
         from keras_bert.tasks.shown_answers import ranked, shown

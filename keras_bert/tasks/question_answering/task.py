@@ -277,11 +277,11 @@ class QuestionAnswering(TaskKind):
         return _IN_TRANSFORMERS
 
     def answer(self, bert: Any, examples: Sequence[Any]) -> list[Any]:
-        from keras_bert.export.serving_function import serving_function
+        from keras_bert.export.serving_function import signatures_of
         from keras_bert.tasks.question_answering.in_python import passage_answers
 
         answering = AnsweringConfig.from_fields(bert.folder.other_fields, f"{bert.path}/config.json")
-        function = bert.once("answers to questions", lambda: serving_function(bert))
+        function = signatures_of(bert)
         return passage_answers(function, examples, answering.unanswerable)
 
     def answers_shown(self, bert: Any, texts: list[str]) -> list[str]:

@@ -54,10 +54,10 @@ class Segmentation(CrfTagging):
         return 'print(keras_bert.serving_function(bert)(["thecatsat"])["words"])'
 
     def answer(self, bert: Any, examples: Sequence[Any]) -> list[Any]:
-        from keras_bert.export.serving_function import serving_function
+        from keras_bert.export.serving_function import signatures_of
         from keras_bert.inference.texts import text_list
 
-        function = bert.once("segmented texts", lambda: serving_function(bert))
+        function = signatures_of(bert)
         return [row["segmented"].decode("utf-8") for row in function.answers_by_length(text_list(examples))]
 
     def answers_shown(self, bert: Any, texts: list[str]) -> list[str]:

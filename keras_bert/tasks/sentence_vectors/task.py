@@ -123,12 +123,12 @@ class SentenceVectors(TaskKind):
         )
 
     def answer(self, bert: Any, examples: Sequence[Any]) -> list[Any]:
-        from keras_bert.export.serving_function import serving_function
+        from keras_bert.export.serving_function import signatures_of
         from keras_bert.inference.texts import text_list
         from keras_bert.tasks.classification.in_python import text_columns
 
         columns = text_columns(text_list(examples, pairs=True))
-        function = bert.once("vectors of texts", lambda: serving_function(bert))
+        function = signatures_of(bert)
         found = [[row["vectors"] for row in function.answers_by_length(column)] for column in columns]
         return found[0] if len(found) == 1 else [float(first @ second) for first, second in zip(*found)]
 

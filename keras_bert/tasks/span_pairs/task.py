@@ -130,10 +130,10 @@ class SpanPairs(TaskKind):
         )
 
     def answer(self, bert: Any, examples: Sequence[Any]) -> list[Any]:
-        from keras_bert.export.serving_function import serving_function
+        from keras_bert.export.serving_function import signatures_of
         from keras_bert.tasks.classification.in_python import class_answers
 
-        function = bert.once("answers to spans", lambda: serving_function(bert))
+        function = signatures_of(bert)
         for example in examples:
             if not isinstance(example, Mapping) or set(example) != set(function.columns):
                 needed = f"a dict of {', '.join(function.columns)}"

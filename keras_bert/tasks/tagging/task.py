@@ -82,10 +82,10 @@ class Tagging(TaskKind):
         return f'print(keras_bert.serving_function(bert)([{_EXAMPLE}])["labels"])'
 
     def answer(self, bert: Any, examples: Sequence[Any]) -> list[Any]:
-        from keras_bert.export.serving_function import serving_function
+        from keras_bert.export.serving_function import signatures_of
         from keras_bert.tasks.tagging.in_python import tagged_texts
 
-        return tagged_texts(bert.once("labels of words", lambda: serving_function(bert)), examples)
+        return tagged_texts(signatures_of(bert), examples)
 
     def answers_shown(self, bert: Any, texts: list[str]) -> list[str]:
         from keras_bert.tasks.shown_answers import shown
