@@ -12,7 +12,7 @@ from keras_bert.core.errors import UserError
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-_LENGTHS = ("training.epochs", "training.steps", "training.minutes")
+LENGTHS = ("training.epochs", "training.steps", "training.minutes")
 
 
 def keyword_settings(cls: type[DataclassInstance], keywords: Mapping[str, Any]) -> dict[str, Any]:
@@ -54,17 +54,20 @@ def _key_of(name: str, keys: list[str]) -> str:
     raise UserError(f"{name}: no such argument or setting.{hint} `run.py settings` lists all.")
 
 
-def length_settings(given: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings that turn off a recipe's other limits of its length, if `given`, by their keys, sets one.
-
-    Raises:
-        UserError: more than one limit is given.
-    """
-    lengths = [key for key in _LENGTHS if given.get(key)]
+def length_settings(chosen: Mapping[str, Any]) -> dict[str, Any]:
+    """As `other_lengths`. Raises `UserError` if more than one limit is chosen."""
+    lengths = [key.removeprefix("training.") for key in LENGTHS if chosen.get(key)]
     if len(lengths) > 1:
-        one, other = (key.removeprefix("training.") for key in lengths[:2])
+        one, other = lengths[:2]
         raise UserError(f"{one}: needs to be the only length of the run. Received: {other} too. Leave out one.")
-    if not lengths or lengths == ["training.minutes"]:
-        return {}
-    others = {"training.minutes": 0.0, **({"training.steps": 0} if lengths == ["training.epochs"] else {})}
-    return {key: value for key, value in others.items() if key not in given}
+    return other_lengths(chosen)
+
+
+def other_lengths(chosen: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings that turn off a recipe's other limits of its length, if `chosen`, by their keys, sets one."""
+    off: dict[str, Any] = {}
+    if chosen.get("training.epochs"):
+        off["training.steps"] = 0
+    if chosen.get("training.epochs") or chosen.get("training.steps"):
+        off["training.minutes"] = 0.0
+    return {key: value for key, value in off.items() if not chosen.get(key)}

@@ -81,7 +81,8 @@ def pretrain(
     recipe_file = find_config("pretrain", recipe or default_recipe(data is not None, init, strategy))
     folder = os.fspath(output or os.path.join("runs", recipe_name(recipe_file, by_key)))
     folder = RunFolder.fresh(folder).path if fresh else folder
-    run = run_to_resume(folder, fresh=False)
+    run = RunFolder(folder)
+    run.require(PRETRAINING)
     kept = GivenData(folder)
     source = kept.corpus(data, text)
     options = given({"data.files": source.paths, "data.text": source.text, "data.format": format})
@@ -93,17 +94,8 @@ def pretrain(
     require_tpu(config)
     kept.write()
     config.require_text()
-    train(config, run or RunFolder(folder), command_line(), started_at, callbacks)
+    train(config, run, command_line(), started_at, callbacks)
     return PretrainingRun(folder)
-
-
-def run_to_resume(output: str, fresh: bool) -> RunFolder | None:
-    """The run in a folder, or None with `fresh`. Raises `UserError` if the folder holds something else."""
-    if fresh:
-        return None
-    run = RunFolder(output)
-    run.require(PRETRAINING)
-    return run
 
 
 def pretraining_recipe(

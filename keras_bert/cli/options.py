@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin
 
 import click
 
+from keras_bert.api.keywords import LENGTHS, other_lengths
 from keras_bert.config.corpus import CorpusConfig, FilterConfig, extended_filters
 from keras_bert.config.finetuning import TaskDataConfig
 from keras_bert.config.pretraining import DATA_SETS, DataConfig
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from keras_bert.data.pipeline.runners import Runner
 
 _CORPUS = CorpusConfig()
-_LENGTHS = ("training.epochs", "training.steps", "training.minutes")
 
 
 class Number(click.FloatRange):
@@ -253,19 +253,19 @@ def run_settings(
     epochs: float | None = None,
 ) -> dict[str, Any]:
     """Returns `{key: value}`, settings of a recipe, for the `run_options` that were given."""
-    # Each of the three overrides a recipe that is limited by another.
-    return given(
+    chosen = given(
         {
             "training.epochs": epochs,
             "training.strategy": strategy or ("tpu" if tpu else None),
             "training.devices": [name.strip() for name in devices.split(",")] if devices else None,
             "training.tpu": tpu,
-            "training.steps": 0 if epochs and not steps else steps,
-            "training.minutes": 0.0 if (epochs or steps) and not minutes else minutes,
+            "training.steps": steps,
+            "training.minutes": minutes,
             "training.max_minutes": max_minutes,
             "optimizer.learning_rate": learning_rate,
         }
     )
+    return {**chosen, **other_lengths(chosen)}
 
 
 def set_by_key(overrides: Iterable[str]) -> dict[str, Any]:
@@ -280,7 +280,7 @@ def require_agreement(by_key: Mapping[str, Any], of_options: Mapping[str, Any]) 
         by_key: the settings given by `--set`.
         of_options: the settings given by options of their own.
     """
-    lengths = [key for key in _LENGTHS if of_options.get(key) or by_key.get(key)]
+    lengths = [key for key in LENGTHS if of_options.get(key) or by_key.get(key)]
     if len(lengths) > 1:
         names = [f"--{key.removeprefix('training.')}" if of_options.get(key) else f"--set {key}" for key in lengths]
         raise UserError(f"{names[0]}: needs to be the only length of the run. Received: {names[1]} too. Leave out one.")

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from keras_bert.api.pretraining import default_recipe, phase_settings, pretraining_recipe, require_tpu, run_to_resume
+from keras_bert.api.pretraining import default_recipe, phase_settings, pretraining_recipe, require_tpu
 from keras_bert.cli.options import (
     casing_option,
     column_option,
@@ -31,7 +31,7 @@ from keras_bert.core.program import PROGRAM, command_line, note_fresh_folder, sa
 from keras_bert.core.runtime import import_tensorflow
 from keras_bert.models.bert.config import BOTH, MASKED, NEXT
 from keras_bert.models.term import all_terms
-from keras_bert.training.run_folder import RunFolder
+from keras_bert.training.run_folder import PRETRAINING, RunFolder
 
 _log = logging.getLogger(__name__)
 
@@ -106,7 +106,9 @@ def pretrain(
     flags |= phase_settings(recipe_file, by_key, batch_size, max_length)
     require_agreement(by_key, {**flags, **given({"init": init, "vocabulary.lower_case": lower_case})})
     output = output or os.path.join("runs", recipe_name(recipe_file, by_key))
-    to_resume = run_to_resume(output, fresh)
+    to_resume = None if fresh else RunFolder(output)
+    if to_resume:
+        to_resume.require(PRETRAINING)
     recipe = pretraining_recipe(recipe_file, init_given, lower_case, to_resume, {**by_key, **flags})
     recipe.require_text()
 

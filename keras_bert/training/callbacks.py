@@ -36,13 +36,12 @@ class Callbacks:
     @property
     def stop(self) -> bool:
         """Whether a callback has asked for the end of the run."""
-        return bool(self._callbacks and self._model and self._model.stop_training)
+        return self._model is not None and self._model.stop_training
 
     def begin(self, model: keras.Model) -> None:
-        """Call before the first step."""
-        if self._callbacks:
-            self._model = model
-            model.stop_training = False
+        """Call before the first step, if there are callbacks."""
+        self._model = model
+        model.stop_training = False
         for callback in self._callbacks:
             callback.set_model(model)
             callback.on_train_begin()

@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import importlib
 import logging
 import sys
 import time
@@ -11,7 +12,6 @@ import click
 import keras
 import tensorflow as tf
 import tqdm
-import tqdm.auto
 
 from keras_bert.config.training import RunConfig
 from keras_bert.core.errors import UserError
@@ -69,8 +69,8 @@ class Progress:
 
     def start(self, share: float) -> None:
         """Call before the first step, when the `share` (0 to 1) of the run is done: shows the bar, starts the clock."""
-        make_bar = tqdm.auto.tqdm if in_notebook() else tqdm.tqdm
-        self._bar = make_bar(
+        # The first looks for a notebook's widgets when it is imported.
+        self._bar = importlib.import_module("tqdm.auto" if in_notebook() else "tqdm").tqdm(
             total=100.0,
             initial=100.0 * share,
             disable=not self._has_bar,
