@@ -67,14 +67,14 @@ def test_a_file_that_cannot_be_written_stops_nothing(tmp_path):
     kept.close()
 
 
-def test_a_name_that_is_no_text_is_shown_and_kept_too(tmp_path, monkeypatch, capsys):
+def test_a_name_that_is_no_text_is_shown_and_kept_too(tmp_path, capsys):
     """Files may have such names; their encoding raised in the midst of a run."""
     messages.show()
-    # pytest would capture it, and cannot send it to its main process.
-    monkeypatch.setattr(messages.LOGGER, "propagate", False)
-    monkeypatch.setattr(logging.root, "handlers", [])
     kept = messages.Kept(str(tmp_path / "log.txt"))
-    LOGGER.info("a \udce9 name")
+    # Not by the logger: pytest would capture the message, and a worker of its cannot send it on.
+    record = LOGGER.makeRecord(LOGGER.name, logging.INFO, __file__, 0, "a \udce9 name", (), None)
+    for handler in (messages._TERMINAL, kept):
+        handler.handle(record)
     kept.close()
     assert (tmp_path / "log.txt").read_text().endswith("INFO a \\udce9 name\n")
     assert capsys.readouterr().out == "a \\udce9 name\n"
