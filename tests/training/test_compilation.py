@@ -141,7 +141,7 @@ def test_without_auto_nothing_is_chosen():
 
 
 def test_more_blocks_than_there_are_cannot_be_recomputed():
-    encoder = SimpleNamespace(blocks=[1, 2], trainable=True)
+    encoder = SimpleNamespace(blocks=[1, 2], trainable=True, recomputes=True)
     _set_recomputation(encoder, 2)
     assert encoder.recompute_every == 2
     with pytest.raises(UserError, match="training.recompute_every: needs at most the encoder's 2 blocks.*Received: 3"):
