@@ -6,6 +6,7 @@ DISK_IS_FULL_AT: from this process's checkpoint with this number on, counted fro
 CLOCK_JUMPS: the wall clock jumps by an hour, forwards or backwards, at every other look on average.
 """
 
+import contextlib
 import datetime
 import os
 import random
@@ -56,6 +57,8 @@ def fill_the_disk(at: int) -> None:
 
 def let_the_clock_jump() -> None:
     """Replaces what Python code knows of the wall clock; `time.monotonic` never jumps on any machine."""
+    with contextlib.suppress(ImportError):
+        import pandas  # noqa: F401  # Keras imports it if it is there; its C code ends on another class of dates.
     true_time, true_nanoseconds, true_datetime = time.time, time.time_ns, datetime.datetime
     generator, offset = random.Random(os.getpid()), [0.0]
 
