@@ -5,13 +5,16 @@ between words, NFKD, no accents, lower case) handles each character on its own, 
 sigma, so that a table look-up does the rest (see `characters.py`).
 """
 
+import hashlib
 from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
 import tensorflow_text as text
+from tensorflow_text.python.ops.sentencepiece_tokenizer import gen_sentencepiece_tokenizer as ops
 
 from keras_bert.core.files import StrPath
+from keras_bert.core.runtime import stderr_kept_back
 from keras_bert.text import standalone_tokenizer as table
 from keras_bert.text.characters import (
     CharacterLookUp,
@@ -129,6 +132,27 @@ def character_bytes(characters: tf.Tensor) -> tf.Tensor:
     return 1 + tf.add_n([tf.cast(characters > most, tf.int32) for most in (0x7F, 0x7FF, 0xFFFF)])
 
 
+class _NamedModel(tf.saved_model.experimental.TrackableResource):
+    """A model that lasts: one without a name is the kernel's that made it, and setting a seed clears all kernels."""
+
+    def __init__(self, model: bytes) -> None:
+        self._model = model
+        super().__init__()
+        _ = self.resource_handle  # Which makes it.
+
+    def _create_resource(self) -> tf.Tensor:
+        return ops.sentencepiece_op(model=self._model, shared_name=hashlib.sha256(self._model).hexdigest())
+
+
+class SentencePieceModel(text.SentencepieceTokenizer):
+    """A model's file as a tokenizer of tensorflow-text; of texts `[batch]`, to ids int32."""
+
+    def __init__(self, model: bytes) -> None:
+        with tf.init_scope(), stderr_kept_back():  # It says that there is no normalization.
+            super().__init__(model, out_type=tf.int32)
+            self._model_resource = _NamedModel(model)
+
+
 class SentencePieceTokenizer(Tokenizer):
     """Splits texts into the pieces of a SentencePiece model, as ALBERT does.
 
@@ -152,8 +176,8 @@ class SentencePieceTokenizer(Tokenizer):
         self.vocabulary = vocab_file if is_open else SentencePieceVocabulary.from_file(vocab_file)  # type: ignore
         self.lower_case, self.quotes = lower_case, quotes
         self._normalizer = AlbertNormalizer(lower_case, quotes)
+        self._model = SentencePieceModel(self.vocabulary.model)
         with tf.init_scope():
-            self._model = text.SentencepieceTokenizer(self.vocabulary.model, out_type=tf.int32)
             splits = self._number_splits()
         # By id: what a piece is replaced by, itself for most, and how many characters each of these has.
         rows = [splits.get(index, [index]) for index in range(len(self.vocabulary))]

@@ -7,6 +7,7 @@ import random
 import sys
 import unicodedata
 
+import keras
 import pytest
 import tensorflow as tf
 from hostile_texts import HOSTILE, random_hostile
@@ -189,6 +190,14 @@ def test_it_works_in_tf_data_and_in_functions(vocabulary):
     mapped = [row for batch in dataset for row in batch.to_list()]
     traced = tf.function(tokenizer.tokenize, input_signature=[tf.TensorSpec([None], tf.string)])
     assert mapped == tokenizer(texts).to_list() == traced(tf.constant(texts)).to_list()
+
+
+def test_a_seed_does_not_end_it(vocabulary):
+    """Setting one clears TensorFlow's kernels, to which a model without a name would belong."""
+    tokenizer = SentencePieceTokenizer(vocabulary)
+    expected = tokenizer(["the house"]).to_list()
+    keras.utils.set_random_seed(1)
+    assert tokenizer(["the house"]).to_list() == expected
 
 
 def test_the_vocabulary_is_read_without_the_package(vocabulary, processor, tmp_path):
