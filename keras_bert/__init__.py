@@ -85,6 +85,8 @@ if TYPE_CHECKING:  # The names of `public_names.py`, for type checkers.
     from keras_bert.tasks.tagging.network import BertCrfTagger as BertCrfTagger
     from keras_bert.tasks.tagging.network import BertForTokenClassification as BertForTokenClassification
     from keras_bert.tasks.tagging.network import BertSegmenter as BertSegmenter
+    from keras_bert.text.byte_pieces import BytePieceTokenizer as BytePieceTokenizer
+    from keras_bert.text.byte_vocabulary import ByteVocabulary as ByteVocabulary
     from keras_bert.text.sentencepiece import SentencePieceTokenizer as SentencePieceTokenizer
     from keras_bert.text.sentencepiece_vocabulary import SentencePieceVocabulary as SentencePieceVocabulary
     from keras_bert.text.sentences import split_sentences as split_sentences

@@ -38,6 +38,8 @@ PUBLIC_NAMES = {
     },
     "Text": {
         "WordPieceTokenizer": "keras_bert.text.wordpiece",
+        "BytePieceTokenizer": "keras_bert.text.byte_pieces",
+        "ByteVocabulary": "keras_bert.text.byte_vocabulary",
         "SentencePieceTokenizer": "keras_bert.text.sentencepiece",
         "SentencePieceVocabulary": "keras_bert.text.sentencepiece_vocabulary",
         "StandaloneTokenizer": "keras_bert.text.standalone_tokenizer",

@@ -1,9 +1,10 @@
 """Tokens per CPU second: this tokenizer, without and with offsets, and Hugging Face's `tokenizers`.
 
     python tools/benchmark_tokenizer.py --vocab vocab.txt corpus.txt more.txt.gz
+    python tools/benchmark_tokenizer.py --vocab vocab.json corpus.txt
 
-Everything runs on one thread, in turns, and the median of the turns is printed, so that other work on the machine
-weighs on all three alike.
+The vocabulary is of WordPieces, or a vocab.json of byte-level BPE with its merges.txt. Everything runs on one thread,
+in turns, and the median of the turns is printed, so that other work on the machine weighs on all three alike.
 """
 
 import gzip
@@ -40,13 +41,17 @@ def read_lines(files, megabytes):
 def tokenizers_to_compare(vocab, lower_case):
     """Name to a function from a batch of bytes to its number of tokens."""
     import tensorflow as tf
-    from tokenizers import BertWordPieceTokenizer
+    from tokenizers import BertWordPieceTokenizer, ByteLevelBPETokenizer
 
-    from keras_bert.text.wordpiece import WordPieceTokenizer
+    from keras_bert.text.byte_vocabulary import ByteVocabulary, merges_path
+    from keras_bert.text.tokenizer_files import TokenizerSettings
+    from keras_bert.text.tokenizers import make_tokenizer
+    from keras_bert.text.vocabulary import Vocabulary
 
     tf.config.threading.set_intra_op_parallelism_threads(1)
     tf.config.threading.set_inter_op_parallelism_threads(1)
-    ours = WordPieceTokenizer(vocab, lower_case)
+    vocabulary = Vocabulary.from_file(vocab)
+    ours = make_tokenizer(vocabulary, TokenizerSettings(lower_case, prefix_space=False))
     signature = [tf.TensorSpec([None], tf.string)]
     without_offsets = tf.function(lambda texts: tf.size(ours.tokenize(texts).values), input_signature=signature)
 
@@ -55,8 +60,12 @@ def tokenizers_to_compare(vocab, lower_case):
         ids, starts, ends = ours.tokenize_with_offsets(texts)
         return ids.values, starts.values, ends.values
 
+    if isinstance(vocabulary, ByteVocabulary):
+        theirs = ByteLevelBPETokenizer(vocab, merges_path(vocab))
+    else:
+        theirs = BertWordPieceTokenizer(vocab, lowercase=lower_case)
     # The wrapper does not hand on the fast call, which leaves out the offsets.
-    encode_batch_fast = BertWordPieceTokenizer(vocab, lowercase=lower_case)._tokenizer.encode_batch_fast
+    encode_batch_fast = theirs._tokenizer.encode_batch_fast
 
     def hugging_face(batch):
         texts = [line.decode("utf-8", "ignore") for line in batch]
@@ -70,7 +79,7 @@ def tokenizers_to_compare(vocab, lower_case):
 
 
 @click.command()
-@click.option("--vocab", required=True, type=click.Path(exists=True), help="A vocab.txt.")
+@click.option("--vocab", required=True, type=click.Path(exists=True), help="A vocab.txt or vocab.json.")
 @click.option("--cased", is_flag=True, help="Keep case and accents.")
 @click.option("--megabytes", default=2.0, show_default=True, help="How much text, in equal parts from the files.")
 @click.option("--turns", default=7, show_default=True, help="How often each tokenizer runs.")

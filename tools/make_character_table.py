@@ -1,4 +1,4 @@
-"""Builds keras_bert/text/character_table.npz and albert_table.npz from this Python's `unicodedata`.
+"""Builds character_table.npz, albert_table.npz and character_classes.npz of keras_bert/text from this `unicodedata`.
 
 python tools/make_character_table.py
 """
@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
+from keras_bert.text import byte_pieces
 from keras_bert.text.characters import (
     ALBERT_FILE,
     CODE_POINTS,
@@ -131,6 +132,25 @@ def save_albert_tables(path: str) -> None:
     _save(path, arrays)
 
 
+def build_character_classes() -> dict[str, npt.NDArray[np.generic]]:
+    """`page_starts` and `pages` of the classes by which byte-level BPE splits texts."""
+    classes = np.array([_class_of(chr(code_point)) for code_point in range(CODE_POINTS)], np.uint8)
+    pages, page_of = np.unique(classes.reshape(-1, PAGE_SIZE), axis=0, return_inverse=True)
+    return {"page_starts": page_of.reshape(-1).astype(np.uint16) * PAGE_SIZE, "pages": pages.reshape(-1)}
+
+
+def _class_of(character: str) -> int:
+    category = unicodedata.category(character)[0]
+    if category == "Z" or character in "\t\n\v\f\r\x85":
+        return byte_pieces.SPACE
+    return {"L": byte_pieces.LETTER, "N": byte_pieces.NUMBER}.get(category, byte_pieces.OTHER)
+
+
+def save_character_classes(path: str) -> None:
+    """Writes the classes; equal arrays give equal bytes."""
+    _save(path, build_character_classes())
+
+
 def _save(path: str, arrays: dict[str, np.ndarray]) -> None:
     arrays = {"unicode_version": np.array(unicodedata.unidata_version), **arrays}
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -196,6 +216,10 @@ def _casing(character: str) -> int:
 
 
 if __name__ == "__main__":
-    for save, file in ((save_character_tables, FILE), (save_albert_tables, ALBERT_FILE)):
+    for save, file in (
+        (save_character_tables, FILE),
+        (save_albert_tables, ALBERT_FILE),
+        (save_character_classes, byte_pieces.CLASSES_FILE),
+    ):
         save(file)
         print(f"Wrote {file}: Unicode {unicodedata.unidata_version}, {os.path.getsize(file):,} bytes.")

@@ -121,6 +121,7 @@ def write_model_folder(
     split_chinese: bool = True,
     quotes: bool = True,
     max_characters_per_word: int = MAX_CHARACTERS_PER_WORD,
+    prefix_space: bool = True,
     head: Head | None = None,
     task: Mapping[str, Any] | None = None,
     card: ModelCard | None = None,
@@ -130,7 +131,8 @@ def write_model_folder(
     Args:
         path: replaced if it exists.
         model: a model with an `encoder`, such as `BertForPreTraining`; its weights are written in float32.
-        lower_case, strip_accents, split_chinese, quotes, max_characters_per_word: see `TokenizerSettings`.
+        lower_case, strip_accents, split_chinese, quotes, max_characters_per_word, prefix_space: see
+            `TokenizerSettings`.
         head: the config of the model's head, if a task put one on it.
         task: the description of the task that the model was fine-tuned on; see `ModelFolder.task`.
         card: what its README.md says.
@@ -141,7 +143,9 @@ def write_model_folder(
     if head and not head.outputs and head.num_outputs != model.num_labels:
         raise ValueError(f"head: needs {model.num_labels} labels, as the model has. Received: {head.num_outputs}.")
     tensors = {name: variable.numpy() for name, variable in model_variables(model)}
-    tokenizer = TokenizerSettings(lower_case, strip_accents, split_chinese, quotes, max_characters_per_word)
+    tokenizer = TokenizerSettings(
+        lower_case, strip_accents, split_chinese, quotes, max_characters_per_word, prefix_space
+    )
     fields: dict[str, Any] = head.to_fields() if head else {"architectures": [architecture]}
     if task:
         fields[FIELD] = {**fields.get(FIELD, {}), **task}

@@ -21,7 +21,7 @@ from keras_bert.cli.options import (
     text_option,
     validation_share_option,
 )
-from keras_bert.config.pretraining import SENTENCEPIECE, DataConfig, VocabularyConfig
+from keras_bert.config.pretraining import BYTES, SENTENCEPIECE, WORDPIECE, DataConfig, VocabularyConfig
 from keras_bert.core.errors import UserError
 from keras_bert.core.files import exists
 from keras_bert.core.program import PROGRAM
@@ -34,6 +34,9 @@ if TYPE_CHECKING:
     from keras_bert.data.pipeline.runners import Runner
 
 _log = logging.getLogger(__name__)
+
+# How messages call the vocabularies that are not WordPieces, and how the names of their files end.
+_OTHERS = {SENTENCEPIECE: ("a SentencePiece model", ".model"), BYTES: ("byte-level BPE", "vocab.json")}
 
 
 @click.command()
@@ -79,6 +82,7 @@ def vocab(
     Examples:
       python run.py vocab --input 'wiki/*' --size 16384 --output vocab.txt
       python run.py vocab --input 'wiki/*' --size 30000 --kind sentencepiece --output spiece.model
+      python run.py vocab --input 'wiki/*' --size 16384 --kind bytes --output vocab.json
       python run.py vocab --input 'law/*.txt' --extend bert/vocab.txt --output law.txt
       python run.py vocab --input 'wet/*.gz' --size 30522 --output vocab.txt --runner direct
     """
@@ -86,12 +90,15 @@ def vocab(
         raise click.UsageError("Give either --size, to learn a vocabulary, or --extend, to extend one.")
     if extend is not None and unused:
         raise click.UsageError("--unused goes with --size: --extend fills the existing [unused] rows.")
-    if kind == SENTENCEPIECE or (extend or "").endswith(".model"):
-        _check_sentencepiece(extend, unused, runner, output)
-    elif output.endswith(".model"):
+    of_file = next((other for other, (_, ending) in _OTHERS.items() if output.endswith(ending)), WORDPIECE)
+    of_base = next((other for other, (_, ending) in _OTHERS.items() if (extend or "").endswith(ending)), WORDPIECE)
+    if kind != WORDPIECE or of_base != WORDPIECE:
+        _check_other(of_base if extend else kind, extend, unused, runner, output)
+    elif of_file != WORDPIECE:
+        title, ending = _OTHERS[of_file]
         raise UserError(
-            f"--output: needs another name, because .model is a SentencePiece model's. Received: {output}. "
-            "Give vocab.txt, or --kind sentencepiece."
+            f"--output: needs another name, because {ending} is for {title}. Received: {output}. "
+            f"Give vocab.txt, or --kind {of_file}."
         )
     on_beam = beam_runner(runner, beam_options)
     if exists(output):
@@ -114,14 +121,13 @@ def vocab(
 
         free_rows(base, extend)  # Told before the texts are read.
     vocabulary: Vocabulary
-    if kind == SENTENCEPIECE:
-        from keras_bert.text.vocabulary_learning import learn_sentencepiece
+    if kind in _OTHERS:
+        from keras_bert.text.vocabulary_learning import learn_byte_pieces, learn_sentencepiece
 
         assert size is not None
-        vocabulary = learn_sentencepiece(
-            training_documents(corpus.documents("Read"), validation_share), size, lower_case
-        )
-        summary = f"{len(vocabulary):,} pieces of a SentencePiece model."
+        learn = learn_sentencepiece if kind == SENTENCEPIECE else learn_byte_pieces
+        vocabulary = learn(training_documents(corpus.documents("Read"), validation_share), size, lower_case)
+        summary = f"{len(vocabulary):,} pieces of {_OTHERS[kind][0]}."
     elif base is not None and extend is not None:
         counts = _word_counts(corpus, lower_case, validation_share, output, on_beam)
         vocabulary, added = extend_from_counts(base, counts, extend)
@@ -149,24 +155,26 @@ def vocab(
     _log.info(f"Written: {output}. Next: {PROGRAM} prepare{given} --vocab {shlex.quote(output)} --output prepared")
 
 
-def _check_sentencepiece(extend: str | None, unused: int, runner: str | None, output: str) -> None:
-    """Raises `UserError` for what does not go with a SentencePiece model."""
+def _check_other(kind: str, extend: str | None, unused: int, runner: str | None, output: str) -> None:
+    """Raises `UserError` for what does not go with a vocabulary that is not of WordPieces."""
+    title, ending = _OTHERS[kind]
     if extend is not None:
         raise UserError(
-            "--extend: needs a WordPiece vocabulary, whose [unused] rows take new words. Received: a SentencePiece "
-            "model, which has none. Learn a new one with --size N --kind sentencepiece."
+            f"--extend: needs a WordPiece vocabulary, whose [unused] rows take new words. Received: {title}, which has "
+            f"none. Learn a new one with --size N --kind {kind}."
         )
     if unused:
-        raise UserError("--unused: goes with --kind wordpiece. A SentencePiece model has no unused rows; leave it out.")
+        raise UserError(f"--unused: goes with --kind wordpiece. {title.capitalize()} has no unused rows; leave it out.")
     if runner:
         raise UserError(
-            "--runner: goes with --kind wordpiece. A SentencePiece model is learned in one process; leave it out."
+            f"--runner: goes with --kind wordpiece. {title.capitalize()} is learned in one process; leave it out."
         )
-    if not output.endswith(".model"):
-        raise UserError(f"--output: needs a name that ends in .model for a SentencePiece model. Received: {output}.")
-    from keras_bert.text.sentencepiece_vocabulary import require_sentencepiece
+    if not output.endswith(ending):
+        raise UserError(f"--output: needs a name that ends in {ending} for {title}. Received: {output}.")
+    if kind == SENTENCEPIECE:
+        from keras_bert.text.sentencepiece_vocabulary import require_sentencepiece
 
-    require_sentencepiece()
+        require_sentencepiece()
 
 
 def _word_counts(

@@ -1,6 +1,7 @@
 """The function from raw strings to answers: `export` writes it, TensorFlow Serving runs it."""
 
 import contextlib
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -18,6 +19,7 @@ from keras_bert.inputs.windows import truncate_beginning
 from keras_bert.models.bert.config import MASKED, NEXT
 from keras_bert.models.bert.encoder import last_state
 from keras_bert.tasks.kind import kind_of_head
+from keras_bert.text.standalone_tokenizer import SPACES
 from keras_bert.text.tokenizers import Tokenizer
 from keras_bert.text.vocabulary import MASK
 
@@ -227,6 +229,8 @@ def token_logits(model: keras.Model, states: tf.Tensor) -> tf.Tensor:
 
 def _masked_pieces(texts: tf.Tensor, tokenizer: Tokenizer) -> PieceSpans:
     """The pieces of texts, with [MASK] as one piece; the tokenizer, like BERT's, would split it."""
+    if tokenizer.vocabulary.mask_takes_space:
+        texts = tf.strings.regex_replace(texts, rf"[{SPACES}]+{re.escape(MASK)}", MASK)
     parts = tf.strings.split(texts, MASK)
     pieces = tokenizer.tokenize(parts.values)
     mask = tf.fill([tf.size(parts.values), 1], tokenizer.vocabulary.mask_id)

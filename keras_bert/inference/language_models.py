@@ -23,6 +23,7 @@ from keras_bert.layers.tensors import Tensor
 from keras_bert.models.bert.config import BOTH, MASKED, NEXT, BertConfig
 from keras_bert.models.bert.encoder import FLOAT16_PADDING_BIAS, PADDING_BIAS, BertEncoder
 from keras_bert.models.pretraining import BertForPreTraining
+from keras_bert.text.standalone_tokenizer import SPACES
 from keras_bert.text.tokenizers import Tokenizer
 from keras_bert.text.vocabulary import MASK, Vocabulary
 
@@ -273,6 +274,8 @@ def masked_ids(tokenizer: Tokenizer, text: str, config: BertConfig) -> list[int]
     parts = text.split(MASK)
     if len(parts) == 1:
         raise UserError(f"The text needs at least one {MASK}. Received: {text!r}.")
+    if tokenizer.vocabulary.mask_takes_space:
+        parts = [*(part.rstrip(SPACES) for part in parts[:-1]), parts[-1]]
     ids: list[int] = []
     for index, pieces in enumerate(tokenizer.tokenize(parts).to_list()):
         ids += [tokenizer.vocabulary.mask_id] * (index > 0) + pieces

@@ -5,6 +5,7 @@ its type.
 """
 
 import hashlib
+import struct
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -29,7 +30,8 @@ PAD, UNK = "<pad>", "<unk>"
 # transformers' names of ALBERT's tokenizer.
 _ALBERTS = ("AlbertTokenizer", "AlbertTokenizerFast")
 _QUOTES = "fold_quotes"  # Our own field: whether texts' `` and '' become ".
-_NORMAL, _UNKNOWN, _USER_DEFINED = 1, 2, 4
+_NORMAL, _UNKNOWN, _CONTROL, _USER_DEFINED = 1, 2, 3, 4
+_BPE = 2
 
 
 def require_sentencepiece() -> None:
@@ -179,6 +181,42 @@ def _pieces(model: bytes) -> Iterator[tuple[str, int]]:
             if not isinstance(text, bytes) or not isinstance(kind, int):
                 raise ValueError("a piece with other fields")
             yield text.decode("utf-8"), kind
+
+
+def bpe_model(pieces: Sequence[str], ranks: Sequence[int]) -> bytes:
+    """The file of a model of the BPE kind that takes texts as they are.
+
+    Args:
+        pieces: in the order of their ids; those that are empty are in no text.
+        ranks: those of lower ranks are joined before others.
+    """
+    messages = []
+    unknown = pieces.index("")
+    for index, (piece, rank) in enumerate(zip(pieces, ranks, strict=True)):
+        kind = _NORMAL if piece else _CONTROL if index != unknown else _UNKNOWN
+        score = _varint_bytes(2 << 3 | 5) + struct.pack("<f", -rank)
+        name = piece or f"<{index}>"
+        messages.append(_field(1, _field(1, name.encode()) + score + _field(3, kind)))
+    messages.append(_field(2, _field(3, _BPE) + _field(40, unknown) + b"".join(_field(n, -1) for n in (41, 42, 43))))
+    normalizer = _field(1, b"identity") + b"".join(_field(number, 0) for number in (3, 4, 5))
+    return b"".join([*messages, _field(3, normalizer)])
+
+
+def _field(number: int, value: int | bytes) -> bytes:
+    """A field of a protocol buffer's message."""
+    if isinstance(value, int):
+        return _varint_bytes(number << 3) + _varint_bytes(value)
+    return _varint_bytes(number << 3 | 2) + _varint_bytes(len(value)) + value
+
+
+def _varint_bytes(number: int) -> bytes:
+    """A number; one below 0 as its 64 bits."""
+    number %= 1 << 64
+    written = bytearray()
+    while number > 0x7F:
+        written.append(number & 0x7F | 0x80)
+        number >>= 7
+    return bytes([*written, number])
 
 
 def _fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:

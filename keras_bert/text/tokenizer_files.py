@@ -121,6 +121,8 @@ class TokenizerSettings:
         split_chinese: whether every ideograph is a word of its own.
         quotes: whether a SentencePiece tokenizer turns `` and '' into ".
         max_characters_per_word: a longer word is one [UNK].
+        prefix_space: whether byte-level BPE reads a text as if a space came before it, so that its first word is the
+            same piece as elsewhere.
     """
 
     lower_case: bool = True
@@ -128,6 +130,7 @@ class TokenizerSettings:
     split_chinese: bool = True
     quotes: bool = True
     max_characters_per_word: int = MAX_CHARACTERS_PER_WORD
+    prefix_space: bool = True
 
     def in_effect(self, vocabulary: "Vocabulary") -> dict[str, bool | int]:
         """The settings that the tokenizer of a vocabulary uses, by name."""

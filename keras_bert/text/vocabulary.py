@@ -109,6 +109,7 @@ class Vocabulary:
         tokenizer_settings: the names of these settings.
         in_plain_python: whether `StandaloneTokenizer` reads it, which exports for LiteRT need.
         takes_new_words: whether a model's vocabulary may be replaced by another of its kind.
+        mask_takes_space: whether the space before a [MASK] belongs to the piece that it stands for.
         example_recipe: a recipe that trains with such a vocabulary.
     """
 
@@ -124,6 +125,7 @@ class Vocabulary:
     )
     in_plain_python: ClassVar[bool] = True
     takes_new_words: ClassVar[bool] = True
+    mask_takes_space: ClassVar[bool] = False
     example_recipe: ClassVar[str] = "wiki_mini"
 
     tokens: list[str]
@@ -303,7 +305,11 @@ class Vocabulary:
 
 
 # The kinds of vocabularies in the package, as `module:class`. A file is of the last kind that knows its name.
-_KINDS = ("keras_bert.text.vocabulary:Vocabulary", "keras_bert.text.sentencepiece_vocabulary:SentencePieceVocabulary")
+_KINDS = (
+    "keras_bert.text.vocabulary:Vocabulary",
+    "keras_bert.text.sentencepiece_vocabulary:SentencePieceVocabulary",
+    "keras_bert.text.byte_vocabulary:ByteVocabulary",
+)
 _registered: list[type[Vocabulary]] = []
 
 

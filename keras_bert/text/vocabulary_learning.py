@@ -1,19 +1,23 @@
-"""Learns vocabularies from text: WordPiece, new words for an existing one, and SentencePiece."""
+"""Learns vocabularies from text: WordPiece, new words for an existing one, SentencePiece, and byte-level BPE."""
 
 import io
 import itertools
+import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
+import tensorflow as tf
 import tokenizers
-from tokenizers.models import WordPiece
+from tokenizers.models import BPE, WordPiece
 from tokenizers.pre_tokenizers import CharDelimiterSplit
-from tokenizers.trainers import WordPieceTrainer
+from tokenizers.trainers import BpeTrainer, WordPieceTrainer
 
 from keras_bert.core.errors import UserError
 from keras_bert.core.terminal_bar import working
-from keras_bert.text import sentencepiece_vocabulary
+from keras_bert.text import byte_vocabulary, sentencepiece_vocabulary
 from keras_bert.text.basic_tokenizer import BasicTokenizer
+from keras_bert.text.byte_pieces import PartSplitter
+from keras_bert.text.byte_vocabulary import ByteVocabulary, byte_characters
 from keras_bert.text.sentencepiece import AlbertNormalizer
 from keras_bert.text.sentencepiece_vocabulary import SentencePieceVocabulary, require_sentencepiece
 from keras_bert.text.sentences import split_sentences, utf8_batches
@@ -271,3 +275,53 @@ def _lines(texts: Iterable[str], lower_case: bool) -> Iterator[str]:
         for line in normalize(batch).texts.numpy():
             if 0 < len(line) <= _MOST_BYTES:
                 yield line.decode("utf-8")
+
+
+def learn_byte_pieces(texts: Iterable[str], size: int, lower_case: bool = False) -> ByteVocabulary:
+    """Learns byte-level BPE (Radford et al. 2019) of at most `size` pieces from `texts`; deterministic.
+
+    Ids are in RoBERTa's order: <s> <pad> </s> <unk>, the bytes, the pieces as they were learned, <mask>.
+
+    Args:
+        texts: streamed once; memory grows with the number of different words.
+        size: the number of pieces, including special tokens and 256 bytes.
+        lower_case: not used, as the tokenizer never lower-cases.
+
+    Raises:
+        UserError: the texts are empty, or `size` is too small.
+    """
+    first_pieces = [*byte_vocabulary.SPECIAL_TOKENS[:-1], *byte_characters().values()]
+    if size <= len(first_pieces):
+        raise UserError(
+            f"The vocabulary's size: needs more than the {len(first_pieces) + 1} special tokens and bytes. "
+            f"Received: {size}. Give a larger size."
+        )
+    counts = _count_parts(texts)
+    if not counts:
+        raise UserError("texts: needs words to learn a vocabulary from. Received: none. Give files with text in them.")
+    divisor = count_divisor(counts.total())
+    counts = Counter({part: count // divisor for part, count in counts.items() if count >= divisor})
+    tokenizer = tokenizers.Tokenizer(BPE())
+    tokenizer.pre_tokenizer = CharDelimiterSplit(" ")  # Which stands in no part: it is written as another character.
+    trainer = BpeTrainer(
+        vocab_size=size - 1, min_frequency=SMALLEST_COUNT, special_tokens=first_pieces, show_progress=False
+    )
+    with working("Learning the vocabulary"):
+        tokenizer.train_from_iterator(_repeat(counts), trainer)
+    model = json.loads(tokenizer.to_str())["model"]
+    tokens = [*sorted(model["vocab"], key=model["vocab"].__getitem__), byte_vocabulary.MASK]
+    return ByteVocabulary(tokens, [(first, second) for first, second in model["merges"]], "learned vocabulary")
+
+
+def _count_parts(texts: Iterable[str]) -> Counter[str]:
+    """Counts the parts of texts, in the characters that files write for their bytes."""
+    split = PartSplitter()
+    counts: Counter[bytes] = Counter()
+    for batch in utf8_batches(texts):
+        decoded = tf.strings.unicode_decode(batch, "UTF-8", errors="ignore")
+        counts.update(split(decoded).values.numpy().tolist())
+    character_of = byte_characters()
+    found: Counter[str] = Counter()
+    for part, count in counts.items():
+        found["".join(character_of[byte] for byte in part[:MAX_PIECE_BYTES])] += count
+    return found

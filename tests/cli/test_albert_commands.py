@@ -170,9 +170,12 @@ SENTENCEPIECE = ["--size", "50", "--kind", "sentencepiece"]
         ([*SENTENCEPIECE, "--unused", "3"], "--unused: goes with --kind wordpiece"),
         ([*SENTENCEPIECE, "--runner", "direct"], "--runner: goes with --kind wordpiece"),
         ([*SENTENCEPIECE, "--output", "vocab.txt"], "--output: needs a name that ends in .model"),
+        (["--size", "400", "--kind", "bytes", "--runner", "direct"], "--runner: goes with --kind wordpiece"),
+        (["--size", "400", "--kind", "bytes"], "--output: needs a name that ends in vocab.json for byte-level BPE"),
+        (["--size", "400", "--output", "vocab.json"], "because vocab.json is for byte-level BPE. Received: vocab.json"),
     ],
 )
-def test_what_does_not_go_with_sentencepiece_is_one_line(arguments, message, texts, tmp_path, monkeypatch):
+def test_what_does_not_go_with_other_vocabularies_is_one_line(arguments, message, texts, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     told = output_of("vocab", "--input", texts, "--output", "out.model", *arguments, status=2)
     assert message in told and "Traceback" not in told

@@ -299,7 +299,7 @@ def test_tokens_that_were_added_later_have_their_ids(tmp_path):
 @pytest.mark.parametrize(
     "change, message",
     [
-        (lambda content: content["model"].update(type="BPE"), "needs a WordPiece vocabulary. Received: BPE"),
+        (lambda content: content["model"].update(type="Unigram"), "needs a WordPiece vocabulary. Received: Unigram"),
         (lambda content: content["model"].update(continuing_subword_prefix="@@"), "needs the prefix '##'"),
         (lambda content: content["model"]["vocab"].update(x=99999), "needs one piece for every id"),
         (lambda content: content["model"]["vocab"].pop("A"), "needs one piece for every id"),

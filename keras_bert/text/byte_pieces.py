@@ -1,0 +1,194 @@
+"""Byte-level BPE in the TensorFlow graph: exactly the ids of GPT-2's original encoder, with offsets.
+
+Source: encoder.py of openai/gpt-2. A regular expression over Unicode's classes splits a text into parts; within each,
+merges join bytes and what they became, the first merge before others.
+
+The expression looks ahead, which TensorFlow's cannot, but a part begins where the classes of two neighbours say so. The
+merges are a SentencePiece model's of the BPE kind, each piece with its rank as a score. Such a model joins any two
+neighbours that make up a piece, where the original has a list of pairs. There is no difference if every piece becomes
+itself by the listed pairs, as `ByteVocabulary` checks: any neighbours that make up a piece are then on the way to it.
+"""
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import tensorflow as tf
+
+from keras_bert.core.files import StrPath
+from keras_bert.text.byte_vocabulary import ByteVocabulary
+from keras_bert.text.characters import PAGE_SIZE, row_ids, row_offsets
+from keras_bert.text.sentencepiece import SentencePieceModel, character_bytes
+from keras_bert.text.sentencepiece_vocabulary import bpe_model
+from keras_bert.text.tokenizers import Texts, Tokenizer, string_batch
+
+CLASSES_FILE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "character_classes.npz")
+OTHER, LETTER, NUMBER, SPACE = range(4)  # Of Unicode: \p{L}, \p{N}, and \s with the property White_Space.
+_BLANK, _APOSTROPHE = ord(" "), ord("'")
+# Of 's, 't, 'm, 'd, and of 're, 've, 'll.
+_SHORT_ENDINGS = tuple(map(ord, "stmd"))
+_LONG_ENDINGS = tuple(tuple(map(ord, ending)) for ending in ("re", "ve", "ll"))
+
+
+def load_character_classes() -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
+    """`(page_starts, pages)`: a code point's class is `pages[page_starts[code_point >> 8] + (code_point & 255)]`."""
+    with np.load(CLASSES_FILE, allow_pickle=False) as arrays:
+        return arrays["page_starts"].astype(np.int32), arrays["pages"].astype(np.int32)
+
+
+class PartSplitter(tf.Module):
+    """Splits texts into the parts within which pieces are joined.
+
+    They are what GPT-2's expression finds from left to right:
+
+        's|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        page_starts, pages = load_character_classes()
+        self._page_starts, self._pages = tf.constant(page_starts), tf.constant(pages)
+
+    def __call__(self, decoded: tf.RaggedTensor) -> tf.RaggedTensor:
+        """Strings `[batch, (parts)]` of texts' code points `[batch, (code points)]` int32."""
+        places = tf.where(self._begins(decoded.values, decoded.row_splits))[:, 0]
+        splits = tf.concat([places, decoded.row_splits[-1:]], axis=0)
+        code_points = tf.RaggedTensor.from_row_splits(decoded.values, splits, validate=False)
+        parts = tf.ensure_shape(tf.strings.unicode_encode(code_points, "UTF-8"), [None])
+        rows = tf.searchsorted(places, decoded.row_splits, out_type=tf.int64)
+        return tf.RaggedTensor.from_row_splits(parts, rows, validate=False)
+
+    def _begins(self, code_points: tf.Tensor, row_splits: tf.Tensor) -> tf.Tensor:
+        """Which code points `[code_points]` of texts with row splits `[batch + 1]` begin a part: bool."""
+        page = tf.gather(self._page_starts, tf.bitwise.right_shift(code_points, 8))
+        classes = tf.gather(self._pages, page + (code_points & (PAGE_SIZE - 1)))
+        ends = tf.ones_like(row_splits, tf.bool)
+        begins_row = tf.scatter_nd(row_splits[:, tf.newaxis], ends, tf.shape(code_points, tf.int64) + 1)
+        is_first, is_last = begins_row[:-1], begins_row[1:]
+        is_space = tf.equal(classes, SPACE)
+        changes = is_first | _after(tf.not_equal(classes[1:], classes[:-1]))
+        # A blank belongs to the part after it. Of other spaces before a word the last is a part of its own.
+        follows_blank = ~is_first & _after(tf.equal(code_points[:-1], _BLANK))
+        precedes_word = ~is_last & _before(~is_space[1:])
+        begins = tf.where(is_space, changes | precedes_word, changes & ~follows_blank)
+        is_apostrophe = begins & tf.equal(code_points, _APOSTROPHE)
+        return tf.cond(
+            tf.reduce_any(is_apostrophe),
+            lambda: _with_contractions(begins, is_apostrophe, code_points, is_last),
+            lambda: begins,
+        )
+
+
+def _after(of_pairs: tf.Tensor) -> tf.Tensor:
+    """What is true of a character and the one before it, for each; false for the first."""
+    return tf.pad(of_pairs, [[1, 0]])
+
+
+def _before(of_pairs: tf.Tensor) -> tf.Tensor:
+    """What is true of a character and the one after it, for each; false for the last."""
+    return tf.pad(of_pairs, [[0, 1]])
+
+
+def _with_contractions(
+    begins: tf.Tensor, is_apostrophe: tf.Tensor, code_points: tf.Tensor, is_last: tf.Tensor
+) -> tf.Tensor:
+    """Joins each apostrophe with the ending after it, behind which a part begins."""
+    places = tf.where(is_apostrophe)[:, 0]
+    # The two characters after each, -1 beyond the end of its text.
+    code_points, is_last = tf.pad(code_points, [[0, 2]], constant_values=-1), tf.pad(is_last, [[0, 2]])
+    first = tf.where(tf.gather(is_last, places), -1, tf.gather(code_points, places + 1))
+    ends = tf.gather(is_last, places) | tf.gather(is_last, places + 1)
+    second = tf.where(ends, -1, tf.gather(code_points, places + 2))
+    is_short = tf.reduce_any([tf.equal(first, ending) for ending in _SHORT_ENDINGS], axis=0)
+    is_long = tf.reduce_any([tf.equal(first, one) & tf.equal(second, two) for one, two in _LONG_ENDINGS], axis=0)
+    found = tf.where(is_short | is_long)
+    places = tf.gather_nd(places, found)[:, tf.newaxis]
+    lengths = tf.where(tf.gather_nd(is_short, found), 2, 3)
+    begins = tf.pad(begins, [[0, 1]])  # Where an ending ends the last text.
+    begins = tf.tensor_scatter_nd_update(begins, places + 1, tf.zeros_like(lengths, tf.bool))
+    after = places + tf.cast(lengths, tf.int64)[:, tf.newaxis]
+    return tf.tensor_scatter_nd_update(begins, after, tf.ones_like(lengths, tf.bool))[:-1]
+
+
+class BytePieceTokenizer(Tokenizer):
+    """Splits texts into the pieces of byte-level BPE, as GPT-2 and RoBERTa do.
+
+    The original takes no bytes that are not UTF-8; here they are skipped, as by the other tokenizers. Special tokens in
+    a text, such as "<mask>", are text.
+
+    Attributes:
+        prefix_space: whether a text is read as if a space came before it, unless it begins with one.
+    """
+
+    vocabulary: ByteVocabulary
+    lower_case = False
+
+    def __init__(self, vocab_file: StrPath | ByteVocabulary, prefix_space: bool = False) -> None:
+        """`vocab_file`: the path of a vocab.json or a tokenizer.json, or a vocabulary."""
+        super().__init__()
+        is_open = isinstance(vocab_file, ByteVocabulary)
+        self.vocabulary = vocab_file if is_open else ByteVocabulary.from_file(vocab_file)  # type: ignore
+        self.prefix_space = prefix_space
+        self._splitter = PartSplitter()
+        # Bytes as Latin-1, which TensorFlow can transcode.
+        pieces = [content.decode("latin-1") for content in self.vocabulary.bytes_of]
+        rank_of = {first + second: rank for rank, (first, second) in enumerate(self.vocabulary.merges)}
+        ranks = [rank_of.get(token, 0) for token in self.vocabulary.tokens]
+        self._model = SentencePieceModel(bpe_model(pieces, ranks))
+        self._lengths = tf.constant([len(content) for content in self.vocabulary.bytes_of], tf.int32)
+        self._begins_with_blank = tf.constant([content[:1] == b" " for content in self.vocabulary.bytes_of])
+
+    @property
+    def resources(self) -> Sequence[Any]:  # type: ignore[override]
+        """The loaded model, which a SavedModel has to hold."""
+        return [self._model]
+
+    def tokenize(self, texts: Texts) -> tf.RaggedTensor:
+        """Ids `[batch, (pieces)]` int32 of texts `[batch]`."""
+        return self._tokenize(self._decode(texts))
+
+    def tokenize_with_offsets(self, texts: Texts) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
+        """`(ids, starts, ends)`, each `[batch, (pieces)]` int32, of texts `[batch]`; see `Tokenizer`.
+
+        Offsets leave out the blank that a piece begins with. A piece of some bytes of a character has its place.
+        """
+        decoded = self._decode(texts)
+        ids = self._tokenize(decoded)
+        # Pieces have all bytes of all texts, one after the other.
+        lengths = tf.gather(self._lengths, ids.values)
+        ends = tf.cumsum(lengths)
+        starts = ends - lengths + tf.cast(tf.gather(self._begins_with_blank, ids.values), tf.int32)
+        after = tf.cumsum(character_bytes(decoded.values))
+        first = tf.searchsorted(after, starts, side="right")
+        last = tf.where(starts < ends, tf.searchsorted(after, ends - 1, side="right") + 1, first)
+        text_starts = row_offsets(tf.cast(decoded.row_lengths(), tf.int32), ids.row_splits, tf.size(first))
+        first, last = first - text_starts, last - text_starts
+        if self.prefix_space:
+            added = tf.cast(self._gets_space(string_batch(texts)), tf.int32)
+            added = tf.gather(added, row_ids(ids.row_splits, tf.size(first)))
+            first, last = tf.maximum(first - added, 0), tf.maximum(last - added, 0)
+        return ids, ids.with_values(first), ids.with_values(last)
+
+    def _decode(self, texts: Texts) -> tf.RaggedTensor:
+        """Code points `[batch, (code points)]` int32."""
+        texts = string_batch(texts)
+        if self.prefix_space:
+            texts = tf.where(self._gets_space(texts), tf.strings.join([" ", texts]), texts)
+        return tf.strings.unicode_decode(texts, "UTF-8", errors="ignore")
+
+    def _gets_space(self, texts: tf.Tensor) -> tf.Tensor:
+        return ~tf.strings.regex_full_match(texts, "(?s)| .*")
+
+    def _tokenize(self, decoded: tf.RaggedTensor) -> tf.RaggedTensor:
+        parts = self._splitter(decoded)
+        # Most parts occur more than once in a batch.
+        different, number = tf.unique(parts.values)
+        pieces = self._model.tokenize(tf.strings.unicode_transcode(different, "ISO-8859-1", "UTF-8"))
+        ends = tf.concat([[0], tf.cumsum(tf.gather(pieces.row_lengths(), number))], axis=0)
+        # From the place of a piece among all to that among those of the different parts.
+        shifts = tf.gather(pieces.row_splits, number) - ends[:-1]
+        places = tf.range(ends[-1]) + tf.gather(shifts, row_ids(ends, ends[-1]))
+        rows = tf.gather(ends, parts.row_splits)
+        return tf.RaggedTensor.from_row_splits(tf.gather(pieces.values, places), rows, validate=False)

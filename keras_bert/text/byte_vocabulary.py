@@ -1,0 +1,317 @@
+"""A vocabulary of byte-level BPE, as GPT-2's and RoBERTa's: every text is some of its pieces, and none is unknown.
+
+Two files hold it: vocab.json maps pieces to ids, and merges.txt lists, in the order in which they were learned, the
+pairs of pieces that are joined. A tokenizer.json holds both. Files write each byte as a printable character.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from keras_bert.core import settings
+from keras_bert.core.errors import UserError
+from keras_bert.core.files import StrPath, is_file, join, open_file, parent
+from keras_bert.core.program import PROGRAM
+from keras_bert.core.whole_files import atomic_write, write_json
+from keras_bert.text.tokenizer_files import (
+    GENERIC,
+    TOKENIZER,
+    TOKENIZER_CONFIG,
+    TokenizerSettings,
+    read_added_tokens,
+    read_if_there,
+)
+from keras_bert.text.vocabulary import RowPattern, Vocabulary
+
+CLS, PAD, SEP, UNK, MASK = SPECIAL_TOKENS = ("<s>", "<pad>", "</s>", "<unk>", "<mask>")
+VOCABULARY_FILE, MERGES_FILE = "vocab.json", "merges.txt"
+_ROBERTAS = ("RobertaTokenizer", "RobertaTokenizerFast")
+_BLANK = "Ġ"  # A space.
+_MERGES_HEADER = "#version: 0.2"
+
+
+@functools.cache
+def byte_characters() -> dict[int, str]:
+    """The character that files write for each byte: itself if it is printable Latin-1, else one from U+0100 on."""
+    printable = {*range(ord("!"), ord("~") + 1), *range(ord("¡"), ord("¬") + 1), *range(ord("®"), ord("ÿ") + 1)}
+    others = [byte for byte in range(256) if byte not in printable]
+    return {byte: chr(byte if byte in printable else 0x100 + others.index(byte)) for byte in range(256)}
+
+
+@functools.cache
+def _bytes_of_characters() -> dict[str, int]:
+    return {character: byte for byte, character in byte_characters().items()}
+
+
+def piece_bytes(piece: str) -> bytes:
+    """The bytes that a piece stands for. Raises `KeyError` if it is none."""
+    return bytes(map(_bytes_of_characters().__getitem__, piece))
+
+
+class ByteVocabulary(Vocabulary):
+    """The pieces of byte-level BPE in the order of their ids (Radford et al. 2019, section 2.2).
+
+    Attributes:
+        merges: the pairs of pieces that are joined, the first before others.
+        bytes_of: the bytes of each piece, of which a special token has none.
+    """
+
+    title = "a byte-level BPE vocabulary"
+    file_name = VOCABULARY_FILE
+    other_files = (MERGES_FILE,)
+    tokenizer = "keras_bert.text.byte_pieces:BytePieceTokenizer"
+    tokenizer_settings = ("prefix_space",)
+    in_plain_python = takes_new_words = False
+    mask_takes_space = True
+
+    def __init__(
+        self, tokens: Iterable[str], merges: Iterable[tuple[str, str]], source: StrPath = "vocabulary"
+    ) -> None:
+        """`tokens` are pieces and special tokens; `source` names their origin in messages.
+
+        Raises:
+            UserError: a special token or a byte is missing, or merges name unknown pieces or are in no order that
+                learning gives.
+        """
+        self.tokens, self.merges = list(tokens), list(merges)
+        self.num_pieces = len(self.tokens)
+        self.ids = {token: index for index, token in enumerate(self.tokens)}
+        missing = [name for name in SPECIAL_TOKENS if name not in self.ids]
+        if missing:
+            raise UserError(
+                f"{source}: needs {' '.join(SPECIAL_TOKENS)}. Received: {len(self.tokens):,} pieces without "
+                f"{' '.join(missing)}. Learn a vocabulary with: {PROGRAM} vocab --kind bytes"
+            )
+        lost = [byte for byte, character in byte_characters().items() if character not in self.ids]
+        if lost:
+            raise UserError(f"{source}: needs a piece for each of 256 bytes. Received: {256 - len(lost)}.")
+        self.cls_id, self.pad_id, self.sep_id, self.unk_id, self.mask_id = (self.ids[name] for name in SPECIAL_TOKENS)
+        _check_merges(self.merges, self.ids, source)
+        pieces = {*byte_characters().values(), *(first + second for first, second in self.merges)}
+        self.bytes_of = [piece_bytes(token) if token in pieces else b"" for token in self.tokens]
+        # A byte beyond ASCII belongs to a letter more often than to anything else.
+        self.is_continued = np.array([any(_is_of_word(byte) for byte in content) for content in self.bytes_of])
+        self.is_continuation = self.is_continued & ~np.array([token.startswith(_BLANK) for token in self.tokens])
+        self.fingerprint = hashlib.sha256(self._file_bytes() + _merges_bytes(self.merges)).hexdigest()
+
+    @property
+    def row_pattern(self) -> RowPattern:
+        """The special tokens of rows: <s> first </s>, or <s> first </s></s> second </s>."""
+        return RowPattern((self.cls_id,), (self.sep_id, self.sep_id), (self.sep_id,))
+
+    @classmethod
+    def is_file(cls, path: str) -> bool:
+        if _name(path) == TOKENIZER and is_file(path):
+            model = settings.read_json(path).get("model")
+            return isinstance(model, dict) and model.get("type") == "BPE"
+        return _name(path).endswith(VOCABULARY_FILE)
+
+    @classmethod
+    def from_file(cls, path: StrPath) -> ByteVocabulary:
+        """Reads vocab.json with the merges.txt beside it, or a tokenizer.json. Raises `UserError`."""
+        return cls.read(path)
+
+    @classmethod
+    def read(cls, path: StrPath) -> ByteVocabulary:
+        content = settings.read_json(path)
+        if _name(path) == TOKENIZER:
+            _require_gpt2s(content, path)
+            model = content["model"]
+            return cls(_in_order(_with_added(model.get("vocab"), content), path), _listed_merges(model, path), path)
+        return cls(_in_order(content, path), _read_merges(merges_path(path)), path)
+
+    @classmethod
+    def read_settings(
+        cls, folder: str, config: Mapping[str, Any], lower_case: bool | None
+    ) -> tuple[TokenizerSettings, list[str]]:
+        named = config.get("tokenizer_class") or _ROBERTAS[0]
+        if named not in (*_ROBERTAS, *GENERIC):
+            raise UserError(
+                f"{join(folder, TOKENIZER_CONFIG)}: needs RoBERTa's tokenizer for {cls.file_name}. Received: {named}, "
+                "which is not supported."
+            )
+        if lower_case:
+            raise UserError(f"{folder}: needs text as it is for byte-level BPE. Received: lower case. Leave it out.")
+        prefix_space = config.get("add_prefix_space")
+        if prefix_space is None:
+            pre_tokenizer = read_if_there(join(folder, TOKENIZER)).get("pre_tokenizer") or {}
+            prefix_space = pre_tokenizer.get("add_prefix_space")
+        return TokenizerSettings(lower_case=False, prefix_space=bool(prefix_space)), []
+
+    def tokenizer_config(self, settings: TokenizerSettings, max_positions: int) -> dict[str, Any]:
+        return {
+            "add_prefix_space": settings.prefix_space,
+            "tokenizer_class": _ROBERTAS[0],
+            "model_max_length": max_positions,
+            "bos_token": CLS,
+            "eos_token": SEP,
+            "unk_token": UNK,
+            "sep_token": SEP,
+            "pad_token": PAD,
+            "cls_token": CLS,
+            "mask_token": MASK,
+        }
+
+    @classmethod
+    def describe(cls, settings: TokenizerSettings) -> str:
+        begins = "as if they began with a space" if settings.prefix_space else "as they are"
+        return f"{cls.title}; texts are read {begins}."
+
+    def require_supported(self, folder: str, path: str) -> None:
+        later = [token.content for token in read_added_tokens(path, self.tokens) if token.id >= len(self)]
+        if later:
+            raise UserError(
+                f"{folder}: needs byte-level BPE without added tokens. Received: {later[0]!r} among {len(later)}, "
+                "which is not supported."
+            )
+
+    def to_file(self, path: StrPath) -> None:
+        """Writes vocab.json, and merges.txt beside it."""
+        with atomic_write(merges_path(path), "wb") as stream:
+            stream.write(_merges_bytes(self.merges))
+        write_json(path, {token: index for index, token in enumerate(self.tokens[: self.num_pieces])})
+
+    def appended(self, text: str, piece: str) -> str:
+        return self.continued(text.rstrip(), [piece])
+
+    def continued(self, text: str, pieces: Sequence[str]) -> str:
+        return text + b"".join(self.bytes_of[self.ids[piece]] for piece in pieces).decode("utf-8", "replace")
+
+    def _file_bytes(self) -> bytes:
+        return json.dumps(self.tokens[: self.num_pieces]).encode()
+
+
+def _name(path: StrPath) -> str:
+    return os.path.basename(os.fspath(path))
+
+
+def _is_of_word(byte: int) -> bool:
+    return byte > 0x7F or chr(byte).isalnum()
+
+
+def merges_path(path: StrPath) -> str:
+    """The file of the merges of a vocab.json, which may have a prefix: gpt2-vocab.json has gpt2-merges.txt."""
+    return join(parent(path), _name(path).removesuffix(VOCABULARY_FILE) + MERGES_FILE)
+
+
+def _merges_bytes(merges: Iterable[tuple[str, str]]) -> bytes:
+    return "".join(f"{line}\n" for line in (_MERGES_HEADER, *map(" ".join, merges))).encode("utf-8")
+
+
+def _read_merges(path: str) -> list[tuple[str, str]]:
+    try:
+        with open_file(path) as stream:
+            lines = stream.read().decode("utf-8").split("\n")
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read ({error.strerror or error}). It belongs to vocab.json.") from None
+    except UnicodeDecodeError:
+        raise UserError(f"{path}: needs UTF-8. Received: other bytes. Fetch or write it again.") from None
+    if lines[0].startswith("#version"):
+        lines = lines[1:]
+    return _pairs((line.rstrip("\r").split(" ") for line in lines if line), path)
+
+
+def _listed_merges(model: Mapping[str, Any], path: StrPath) -> list[tuple[str, str]]:
+    merges = model.get("merges") or []
+    return _pairs((merge.split(" ") if isinstance(merge, str) else merge for merge in merges), path)
+
+
+def _pairs(merges: Iterable[Any], path: StrPath) -> list[tuple[str, str]]:
+    pairs = []
+    for number, merge in enumerate(merges, start=1):
+        if not isinstance(merge, list) or len(merge) != 2 or not all(isinstance(piece, str) for piece in merge):
+            raise UserError(f"{path}: needs two pieces a merge. Received: {merge!r} as merge {number:,}.")
+        pairs.append((merge[0], merge[1]))
+    return pairs
+
+
+def _with_added(pieces: Any, content: Mapping[str, Any]) -> Any:
+    """The pieces of a tokenizer.json, and special tokens that only its list of added tokens has."""
+    if not isinstance(pieces, dict):
+        return pieces
+    added = {token["content"]: token["id"] for token in content.get("added_tokens") or []}
+    return {**{token: added[token] for token in SPECIAL_TOKENS if token in added}, **pieces}
+
+
+def _in_order(pieces: Any, path: StrPath) -> list[str]:
+    """The pieces of `{piece: id}` in the order of their ids. Raises `UserError` if that is none."""
+    if not isinstance(pieces, dict) or not all(type(number) is int for number in pieces.values()):
+        raise UserError(f"{path}: needs pieces with whole numbers as ids. Received: others.")
+    piece_of = {number: piece for piece, number in pieces.items()}
+    absent = next((number for number in range(len(pieces)) if number not in piece_of), None)
+    if absent is not None:
+        raise UserError(
+            f"{path}: needs one piece for every id. Received: {len(pieces):,} pieces, none with id {absent}."
+        )
+    return [piece_of[number] for number in range(len(pieces))]
+
+
+# What a tokenizer.json may say beside the pieces, and the values that GPT-2's own encoder stands for.
+_MODEL_FIELDS = {
+    "dropout": (None,),
+    "continuing_subword_prefix": (None, ""),
+    "end_of_word_suffix": (None, ""),
+    "byte_fallback": (None, False),
+    "ignore_merges": (None, False),
+}
+
+
+def _require_gpt2s(content: Mapping[str, Any], path: StrPath) -> None:
+    """Raises `UserError` if a tokenizer.json splits texts otherwise than GPT-2's encoder."""
+    wrong = ""
+    if content.get("normalizer"):
+        wrong = f"the normalizer {content['normalizer'].get('type')}"
+    splitter = content.get("pre_tokenizer") or {}
+    if splitter.get("type") != "ByteLevel":
+        wrong = f"the pre-tokenizer {splitter.get('type')}"
+    elif splitter.get("use_regex") is False:
+        wrong = "the pre-tokenizer ByteLevel with use_regex false"
+    for field, allowed in _MODEL_FIELDS.items():
+        if content["model"].get(field) not in allowed:
+            wrong = f"{field} {content['model'][field]!r}"
+    if wrong:
+        raise UserError(f"{path}: needs GPT-2's byte-level BPE. Received: {wrong}, which is not supported.")
+
+
+def _check_merges(merges: Sequence[tuple[str, str]], ids: Mapping[str, int], source: StrPath) -> None:
+    """Checks what `BytePieceTokenizer` relies on: joined in the order of the merges, each piece becomes itself.
+
+    A piece of two parts becomes another only if, on the way, what ends the first part joins what begins the second.
+
+    Raises:
+        UserError: merges do not fit the pieces, or are in no order that learning gives.
+    """
+    rank_of = {pair: rank for rank, pair in enumerate(merges)}
+    never = len(merges)
+    # By piece: the pieces that it begins with, and ends with, on the way, each with the merge that ends it.
+    begins: dict[str, list[tuple[str, int]]] = {character: [] for character in byte_characters().values()}
+    ends: dict[str, list[tuple[str, int]]] = {character: [] for character in byte_characters().values()}
+    for rank, (first, second) in enumerate(merges):
+        piece = first + second
+        unknown = next((part for part in (first, second, piece) if part not in ids), None)
+        if unknown is not None:
+            raise UserError(
+                f"{source}: needs merges of its pieces. Received: {unknown!r} in merge {rank + 1:,}, no piece."
+            )
+        if first not in begins or second not in begins or piece in begins:
+            raise UserError(
+                f"{source}: needs each merge once, after those of its parts. Received: {first!r} {second!r}."
+            )
+        for last, ended in (*ends[first], (first, never)):
+            for start, begun in (*begins[second], (second, never)):
+                # Of equal pairs the left one is joined first.
+                joined = rank_of.get((last, start), never)
+                if joined < rank and joined < ended and joined <= begun:
+                    raise UserError(
+                        f"{source}: needs merges as learning gives them. Received: {first!r} {second!r}, but "
+                        f"{last!r} {start!r} come together before."
+                    )
+        begins[piece] = [*begins[first], (first, rank)]
+        ends[piece] = [*ends[second], (second, rank)]

@@ -1,0 +1,198 @@
+"""Byte-level BPE in the graph is GPT-2's encoder, of any text; and its vocabulary's files."""
+
+import json
+import os
+import pickle
+import random
+import sys
+import unicodedata
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from hostile_texts import HOSTILE, random_hostile
+
+from keras_bert.core.errors import UserError
+from keras_bert.text import byte_pieces
+from keras_bert.text.byte_pieces import BytePieceTokenizer
+from keras_bert.text.byte_vocabulary import SPECIAL_TOKENS, ByteVocabulary, byte_characters, piece_bytes
+from keras_bert.text.tokenizer_files import TokenizerSettings
+from keras_bert.text.tokenizers import make_tokenizer
+from keras_bert.text.vocabulary import Vocabulary
+from keras_bert.text.vocabulary_learning import learn_byte_pieces
+from tools import make_character_table
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
+from gpt2_encoding import encode  # noqa: E402
+
+WORDS = (
+    "the house of a River, it's they're we've I'll cafés 1990 2,000 é中文 “quoted” \n\n\t  aaa aaaa bbb ½ 🙂 --- ..."
+)
+PARTS = [*WORDS.split(" "), " ", "  ", "\n", "\t", "'", "'s", "'S", "'re", "'l", "\u00a0", "\x1c", "\x85", "\u2028", "\u200d", "\u0301", "\x00", "<mask>", "</s>", "Ġ"]  # noqa: E501  # fmt: skip
+
+
+def corpus():
+    rng, words = random.Random(0), WORDS.split(" ")
+    for _ in range(400):
+        yield " ".join(rng.choice(words) for _ in range(rng.randint(3, 12))) + "."
+
+
+@pytest.fixture(scope="module")
+def vocabulary():
+    return learn_byte_pieces(corpus(), 420)
+
+
+def original(vocabulary, texts):
+    """`(ids, starts, ends)` of each text as GPT-2's encoder has them."""
+    ids = {content: index for index, content in enumerate(vocabulary.bytes_of) if content}
+    merges = {(piece_bytes(a), piece_bytes(b)): rank for rank, (a, b) in enumerate(vocabulary.merges)}
+    for text in texts:
+        yield [list(column) for column in zip(*encode(text, ids, merges))] or [[], [], []]
+
+
+def assert_original(vocabulary, texts):
+    tokenizer = BytePieceTokenizer(vocabulary)
+    decoded = [text.decode("utf-8", "ignore") if isinstance(text, bytes) else text for text in texts]
+    columns = [column.to_list() for column in tokenizer.tokenize_with_offsets(tf.constant(texts))]
+    assert tokenizer(texts).to_list() == columns[0]
+    for text, *received, expected in zip(decoded, *columns, original(vocabulary, decoded), strict=True):
+        assert received == expected, text
+
+
+def test_hostile_texts_are_split_as_by_the_original(vocabulary):
+    """NUL, bytes that are not UTF-8, joiners, spaces of every kind."""
+    assert_original(vocabulary, [*HOSTILE, *random_hostile(500, seed=3)])
+
+
+def test_parts_begin_where_the_expression_says(vocabulary):
+    """It looks ahead: of several spaces the last belongs to the word, and "'s" is a part after a letter alone."""
+    rng = random.Random(1)
+    texts = ["".join(rng.choice(PARTS) for _ in range(rng.randint(0, 9))) for _ in range(5000)]
+    assert_original(vocabulary, [text.encode() for text in texts])
+
+
+def test_a_long_line_and_a_batch_of_nothing(vocabulary):
+    assert_original(vocabulary, ["a" * 5001 + " b" * 3000 + "'s"])
+    tokenizer = BytePieceTokenizer(vocabulary)
+    assert [column.to_list() for column in tokenizer.tokenize_with_offsets([])] == [[], [], []]
+    assert tokenizer(["", ""]).to_list() == [[], []]
+
+
+def test_no_text_is_unknown(vocabulary):
+    texts = [bytes([byte]).decode("latin-1") for byte in range(256)] + ["\U0010ffff", "</s><unk>"]
+    for text, ids in zip(texts, BytePieceTokenizer(vocabulary)(texts).to_list()):
+        assert not {*ids} & {vocabulary.unk_id, vocabulary.sep_id, vocabulary.mask_id}
+        assert b"".join(vocabulary.bytes_of[index] for index in ids) == text.encode()
+
+
+def test_a_text_may_be_read_as_if_a_space_came_before_it(vocabulary):
+    plain, spaced = BytePieceTokenizer(vocabulary), BytePieceTokenizer(vocabulary, prefix_space=True)
+    texts = ["the house", " the house", "", "\tthe", "é"]
+    ids, starts, ends = (column.to_list() for column in spaced.tokenize_with_offsets(texts))
+    assert ids == plain([" the house", " the house", "", " \tthe", " é"]).to_list()
+    assert [texts[0][start:end] for start, end in zip(starts[0], ends[0])] == ["the", "house"]
+    assert [texts[1][start:end] for start, end in zip(starts[1], ends[1])] == ["the", "house"]
+
+
+def test_it_works_in_tf_data_and_in_a_saved_model(vocabulary, tmp_path):
+    tokenizer = BytePieceTokenizer(vocabulary)
+    texts = [f"the house {number}, it's" for number in range(20)]
+    dataset = tf.data.Dataset.from_tensor_slices(texts).batch(5).map(tokenizer, num_parallel_calls=4)
+    assert [row for batch in dataset for row in batch.to_list()] == tokenizer(texts).to_list()
+    module = tf.Module()
+    module.tokenizer = tokenizer
+    module.serve = tf.function(
+        lambda texts: tokenizer(texts).to_tensor(), input_signature=[tf.TensorSpec([None], tf.string)]
+    )
+    tf.saved_model.save(module, str(tmp_path / "saved"))
+    served = tf.saved_model.load(str(tmp_path / "saved")).serve(tf.constant(texts))
+    np.testing.assert_array_equal(served, tokenizer(texts).to_tensor())
+
+
+def test_one_vocabulary_is_learned_from_the_same_text(vocabulary):
+    assert learn_byte_pieces(corpus(), 420).fingerprint == vocabulary.fingerprint
+    assert vocabulary.tokens[:4] == ["<s>", "<pad>", "</s>", "<unk>"] and vocabulary.tokens[-1] == "<mask>"
+    assert "Ġhouse" in vocabulary.ids and len(vocabulary) <= 420
+    with pytest.raises(UserError, match="The vocabulary's size: needs more than the 261"):
+        learn_byte_pieces(corpus(), 200)
+    with pytest.raises(UserError, match="needs words to learn"):
+        learn_byte_pieces(["", ""], 400)
+
+
+def test_its_files_are_read_again(vocabulary, tmp_path):
+    path = str(tmp_path / "vocab.json")
+    vocabulary.to_file(path)
+    again = Vocabulary.from_file(path)
+    assert isinstance(again, ByteVocabulary) and again.fingerprint == vocabulary.fingerprint
+    assert pickle.loads(pickle.dumps(again)).fingerprint == again.fingerprint
+    assert isinstance(make_tokenizer(again, TokenizerSettings(prefix_space=False)), BytePieceTokenizer)
+    os.remove(path)
+    fields = {
+        "model": {"type": "BPE", "vocab": vocabulary.ids, "merges": [*map(" ".join, vocabulary.merges)]},
+        "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": False, "use_regex": True},
+    }
+    (tmp_path / "tokenizer.json").write_text(json.dumps(fields))
+    assert Vocabulary.from_file(str(tmp_path / "tokenizer.json")).fingerprint == vocabulary.fingerprint
+
+
+def tokenizer_json(**changes):
+    letters = list(byte_characters().values())
+    tokens = [*SPECIAL_TOKENS, *letters, "ab"]
+    model = {"type": "BPE", "vocab": {token: index for index, token in enumerate(tokens)}, "merges": [["a", "b"]]}
+    content = {"model": model, "pre_tokenizer": {"type": "ByteLevel"}, **changes}
+    model.update(content.pop("model_fields", {}))
+    return content
+
+
+@pytest.mark.parametrize(
+    "content, message",
+    [
+        (tokenizer_json(pre_tokenizer={"type": "Sequence"}), "Received: the pre-tokenizer Sequence, which is not"),
+        (tokenizer_json(pre_tokenizer={"type": "ByteLevel", "use_regex": False}), "ByteLevel with use_regex false"),
+        (tokenizer_json(normalizer={"type": "NFC"}), "Received: the normalizer NFC, which is not supported"),
+        (tokenizer_json(model_fields={"ignore_merges": True}), "Received: ignore_merges True, which is not"),
+        (
+            tokenizer_json(model_fields={"merges": ["a b", "c zz"]}),
+            "needs merges of its pieces. Received: 'zz' in merge 2",
+        ),  # noqa: E501
+        (tokenizer_json(model_fields={"merges": ["a b", "a b"]}), "needs each merge once, after those of its parts"),
+        (tokenizer_json(model_fields={"merges": ["ab"]}), "needs two pieces a merge. Received"),
+        (tokenizer_json(model_fields={"vocab": {"a": 0}}), "needs <s> <pad> </s> <unk> <mask>. Received: 1 pieces"),
+        (tokenizer_json(model_fields={"vocab": {"a": 0, "b": 5}}), "needs one piece for every id"),
+    ],
+)
+def test_other_files_are_refused_in_one_line(content, message, tmp_path):
+    (tmp_path / "tokenizer.json").write_text(json.dumps(content))
+    with pytest.raises(UserError) as error:
+        Vocabulary.from_file(str(tmp_path / "tokenizer.json"))
+    assert message in str(error.value) and "\n" not in str(error.value)
+
+
+def test_merges_that_learning_cannot_give_are_refused():
+    """Of "abc" the first merge would join b and c, so that ab and c never meet: SentencePiece would join a and bc."""
+    tokens = [*SPECIAL_TOKENS, *byte_characters().values(), "bc", "ab", "abc"]
+    with pytest.raises(UserError, match="needs merges as learning gives them. Received: 'ab' 'c', but 'b' 'c'"):
+        ByteVocabulary(tokens, [("b", "c"), ("a", "b"), ("ab", "c")])
+    ByteVocabulary([*tokens[:-1], "abd"], [("b", "c"), ("a", "b"), ("ab", "d")])
+
+
+def test_merges_txt_belongs_to_vocab_json(vocabulary, tmp_path):
+    vocabulary.to_file(str(tmp_path / "vocab.json"))
+    os.remove(tmp_path / "merges.txt")
+    with pytest.raises(UserError, match=r"merges.txt: cannot be read \(No such file or directory\)"):
+        Vocabulary.from_file(str(tmp_path / "vocab.json"))
+
+
+def test_pieces_are_text_again(vocabulary):
+    assert vocabulary.appended("The ", "Ġhouse") == vocabulary.appended("The", "Ġhouse") == "The house"
+    assert vocabulary.continued("It", ["'s", "Ġthe"]) == "It's the"
+
+
+def test_the_shipped_classes_are_what_the_code_builds():
+    if unicodedata.unidata_version != "14.0.0":
+        pytest.skip("another version of Unicode than the table's")
+    starts, pages = byte_pieces.load_character_classes()
+    built = make_character_table.build_character_classes()
+    np.testing.assert_array_equal(starts, built["page_starts"])
+    np.testing.assert_array_equal(pages, built["pages"])
