@@ -53,6 +53,8 @@ PUBLIC_NAMES = {
         "BertEncoder": "keras_bert.models.bert.encoder",
         "AlbertConfig": "keras_bert.models.albert.kind",
         "AlbertEncoder": "keras_bert.models.albert.encoder",
+        "RobertaConfig": "keras_bert.models.roberta.kind",
+        "RobertaEncoder": "keras_bert.models.roberta.encoder",
         "ElmoConfig": "keras_bert.models.elmo.kind",
         "ElmoEncoder": "keras_bert.models.elmo.encoder",
         "BertForPreTraining": "keras_bert.models.pretraining",

@@ -156,21 +156,46 @@ def _places(
     """`({name in the table: name in the file}, names in the file that the table lacks)`."""
     prefix = _prefix(names, path, kind)
     heads_prefix = prefix.removesuffix(kind.stored_prefix)
-    places, others = {}, []
+    places, others = _places_in_classifier(names, kind, heads_prefix, known), []
+    of_classifier = set(places.values())
     for name in names:
+        if name in of_classifier:
+            continue
         rest = name.removeprefix(prefix)
         for old, new in _OLD_NAMES.items():
             rest = rest.replace(old, new)
         head = rest.removeprefix(heads_prefix)
         if rest in _BUFFERS:
             continue
+        in_encoder = f"{kind.stored_prefix}{rest}"
         if head in known and not head.startswith(kind.stored_prefix):
             places[head] = name
-        elif name.startswith(prefix) and f"{kind.stored_prefix}{rest}" in known:
-            places[f"{kind.stored_prefix}{rest}"] = name
+        elif name.startswith(prefix) and in_encoder in known and in_encoder not in places:
+            places[in_encoder] = name
         else:
             others.append(name)
     return places, others
+
+
+def _places_in_classifier(
+    names: Collection[str], kind: ModelKind, heads_prefix: str, known: Collection[str]
+) -> dict[str, str]:
+    """`{name in the table: name in the file}` of the tensors that transformers' class for texts calls otherwise."""
+    found = {
+        own + name.removeprefix(heads_prefix + theirs): name
+        for own, theirs in kind.classification_names.items()
+        for name in names
+        if name.startswith(heads_prefix + theirs)
+    }
+    return found if all(name in known for name in found) else {}
+
+
+def named_for_classifier(kind: ModelKind, name: str) -> str:
+    """The name of a tensor in transformers' class for the classification of texts."""
+    for own, theirs in kind.classification_names.items():
+        if name.startswith(own):
+            return theirs + name.removeprefix(own)
+    return name
 
 
 def _prefix(names: Collection[str], path: str, kind: ModelKind) -> str:

@@ -11,7 +11,7 @@ import safetensors.numpy
 
 from keras_bert.checkpoints.google import is_google_folder, write_google_folder
 from keras_bert.checkpoints.hub import hub_repository, shown_name
-from keras_bert.checkpoints.huggingface import CONFIG, WEIGHTS
+from keras_bert.checkpoints.huggingface import CONFIG, WEIGHTS, named_for_classifier
 from keras_bert.checkpoints.model_card import CARD, ModelCard, write_card
 from keras_bert.checkpoints.model_folder import ModelFolder, open_model_folder
 from keras_bert.checkpoints.stored_tensors import as_stored
@@ -61,6 +61,8 @@ def write_huggingface_folder(
     with whole_files.whole_folder(path, last=CONFIG) as aside:
         config_file, weights_file = files.join(aside, CONFIG), files.join(aside, WEIGHTS)
         fields = _config(config, tensors, vocabulary, other_fields or {})
+        if bert_counterpart(fields["architectures"][0]) == "BertForSequenceClassification":
+            stored = {named_for_classifier(kind_of_config(config), name): value for name, value in stored.items()}
         whole_files.write_json(config_file, fields)
         with files.written_locally(weights_file) as local:
             safetensors.numpy.save_file(stored, local, metadata={"format": "pt"})

@@ -107,7 +107,7 @@ def _embed(
     look_up: Callable[[tf.Variable, tf.Tensor], tf.Tensor],
 ) -> tf.Tensor:
     words = look_up(embeddings.word_embeddings.value, ids)
-    words += look_up(embeddings.position_embeddings.value, positions)
+    words += look_up(embeddings.position_embeddings.value, embeddings.first_position + positions)
     words += look_up(embeddings.token_type_embeddings.value, embeddings.segments(types))
     return embeddings.mapped(embeddings.layer_norm(words))
 

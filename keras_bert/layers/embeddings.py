@@ -30,6 +30,7 @@ class BertEmbeddings(PlainLayer):
     """Sum of three embeddings, then LayerNorm and dropout. They are learned; `sinusoidal` fixes those of positions.
 
     With `type_vocab_size` 1 every token is of segment 0, so that a pair is two texts of the same segment.
+    `first_position` rows of the position embeddings come before those of `max_position_embeddings` tokens.
 
     Call arguments: `input_word_ids` and `input_type_ids`, both [batch, seq] int32.
     Returns: [batch, seq, hidden].
@@ -50,10 +51,12 @@ class BertEmbeddings(PlainLayer):
         layer_norm_eps: float = 1e-12,
         dropout_rate: float = 0.1,
         sinusoidal: bool = False,
+        first_position: int = 0,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         self.sinusoidal = sinusoidal
+        self.first_position = first_position
         self.vocab_size = vocab_size
         self.hidden_size = hidden_size
         self.max_position_embeddings = max_position_embeddings
@@ -68,7 +71,8 @@ class BertEmbeddings(PlainLayer):
 
     def build(self, *input_shapes: tuple[int | None, ...]) -> None:
         self.word_embeddings = self._add_table("word_embeddings", self.vocab_size)
-        self.position_embeddings = self._add_table("position_embeddings", self.max_position_embeddings, self.sinusoidal)
+        positions = self.first_position + self.max_position_embeddings
+        self.position_embeddings = self._add_table("position_embeddings", positions, self.sinusoidal)
         self.token_type_embeddings = self._add_table("token_type_embeddings", self.type_vocab_size)
         self.layer_norm.build((None, None, self.hidden_size))
 
@@ -99,7 +103,7 @@ class BertEmbeddings(PlainLayer):
             in_range(input_type_ids, self.type_vocab_size, "input_type_ids", "type_vocab_size"),
         )
         words = ops.take(self.word_embeddings, input_word_ids, axis=0)
-        positions = self.position_embeddings[:seq]
+        positions = self.position_embeddings[self.first_position :][:seq]
         # As in the original: with so few rows, a product with one-hot vectors is faster than a gather. It also spreads
         # the NaN of an id out of range over the whole vector at no cost.
         one_hot = ops.one_hot(input_type_ids, self.type_vocab_size, dtype="float32")

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from keras_bert.models.sizes import Part
     from keras_bert.models.tensor_names import TensorName
 
-_OWN = ("bert", "albert", "elmo", "recurrent")  # The rooms in `models/` whose `kind.py` holds a record, `KIND`.
+# The rooms in `models/` whose `kind.py` holds a record, `KIND`.
+_OWN = ("bert", "albert", "roberta", "elmo", "recurrent")
 _DEFAULT = "bert"  # The kind of a file without `model_type`: Google's files and model configs in YAML have none.
 
 
@@ -51,6 +52,8 @@ class ModelKind(abc.ABC):
         google_files: the names of the files in Google's folders; None if there are no such folders.
         pretraining_heads: the terms of the loss (`models/objectives.py`) beside the masked LM that a model for
             pretraining has a head for in any case, one of two classes.
+        classification_names: what tensors' names begin with here, and in transformers' class for the classification of
+            texts if it differs there.
         in_transformers: whether transformers has such models.
         attends: whether the encoder is made of attention blocks, of which serving computes only the real tokens.
         has_positions: whether the embeddings are the sum of a word's, a position's and a segment's.
@@ -64,6 +67,7 @@ class ModelKind(abc.ABC):
     stored_prefix: ClassVar[str]
     google_files: ClassVar[GoogleFiles | None] = None
     pretraining_heads: ClassVar[tuple[str, ...]] = ()
+    classification_names: ClassVar[Mapping[str, str]] = {}
     in_transformers: ClassVar[bool] = True
     attends: ClassVar[bool] = True
     has_positions: ClassVar[bool] = True

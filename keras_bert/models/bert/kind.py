@@ -24,34 +24,39 @@ if TYPE_CHECKING:
     from keras_bert.models.bert.encoder import BertEncoder
 
 
-def _in_block(
-    tensors: Callable[[str, str, str], tuple[TensorName, ...]], attribute: str, huggingface: str, google: str
-) -> tuple[TensorName, ...]:
-    return tensors(
-        f"encoder.blocks.{{i}}.{attribute}",
-        f"bert.encoder.layer.{{i}}.{huggingface}",
-        f"bert/encoder/layer_{{i}}/{google}",
-    )
-
-
-_BLOCK = (
-    *_in_block(dense, "attention.query", "attention.self.query", "attention/self/query"),
-    *_in_block(dense, "attention.key", "attention.self.key", "attention/self/key"),
-    *_in_block(dense, "attention.value", "attention.self.value", "attention/self/value"),
-    *_in_block(dense, "attention.output_projection", "attention.output.dense", "attention/output/dense"),
-    *_in_block(layer_norm, "attention_layer_norm", "attention.output.LayerNorm", "attention/output/LayerNorm"),
-    *_in_block(dense, "intermediate", "intermediate.dense", "intermediate/dense"),
-    *_in_block(dense, "output_dense", "output.dense", "output/dense"),
-    *_in_block(layer_norm, "output_layer_norm", "output.LayerNorm", "output/LayerNorm"),
+# Within a block: the function that makes the rows, and the layer's attribute and names.
+_BLOCK: tuple[tuple[Callable[[str, str, str], tuple[TensorName, ...]], str, str, str], ...] = (
+    (dense, "attention.query", "attention.self.query", "attention/self/query"),
+    (dense, "attention.key", "attention.self.key", "attention/self/key"),
+    (dense, "attention.value", "attention.self.value", "attention/self/value"),
+    (dense, "attention.output_projection", "attention.output.dense", "attention/output/dense"),
+    (layer_norm, "attention_layer_norm", "attention.output.LayerNorm", "attention/output/LayerNorm"),
+    (dense, "intermediate", "intermediate.dense", "intermediate/dense"),
+    (dense, "output_dense", "output.dense", "output/dense"),
+    (layer_norm, "output_layer_norm", "output.LayerNorm", "output/LayerNorm"),
 )
+
+
+def blocks(kind: str, config: BertConfig) -> list[TensorName]:
+    """The tensors of all blocks in the files of a kind of model such as "bert"."""
+    rows = (
+        row
+        for make, attribute, huggingface, google in _BLOCK
+        for row in make(
+            f"encoder.blocks.{{i}}.{attribute}",
+            f"{kind}.encoder.layer.{{i}}.{huggingface}",
+            f"bert/encoder/layer_{{i}}/{google}",
+        )
+    )
+    return for_layers(rows, config.num_hidden_layers)
+
 
 _MASKED_LM_HEAD = (
     *dense("mlm_head.transform", "cls.predictions.transform.dense", "cls/predictions/transform/dense"),
     *layer_norm("mlm_head.layer_norm", "cls.predictions.transform.LayerNorm", "cls/predictions/transform/LayerNorm"),
 )
 
-_PARTS: dict[str, tuple[TensorName, ...]] = {
-    ENCODER: _BLOCK,
+_HEADS: dict[str, tuple[TensorName, ...]] = {
     POOLER: dense("encoder.pooler.dense", "bert.pooler.dense", "bert/pooler/dense"),
     MASKED_LM_HEAD: _MASKED_LM_HEAD,
     NEXT_SENTENCE_HEAD: output_layer("nsp_head.classifier", "cls.seq_relationship", "cls/seq_relationship/"),
@@ -64,7 +69,7 @@ class Bert(ModelKind):
     model_type, title, config = "bert", "BERT", BertConfig
     class_prefix, stored_prefix = "Bert", "bert."
     google_files: ClassVar[GoogleFiles | None] = GoogleFiles("bert_config.json", "bert_model.ckpt")
-    pretraining_heads = ("nsp",)
+    pretraining_heads: ClassVar[tuple[str, ...]] = ("nsp",)
     values_here: ClassVar = {
         "position_embedding_type": ("absolute",),
         "is_decoder": (False, True),
@@ -82,8 +87,8 @@ class Bert(ModelKind):
 
     def parts(self, config: BertConfig) -> dict[str, list[TensorName]]:
         head = "cls.predictions"
-        found = {part: for_layers(rows, config.num_hidden_layers) for part, rows in _PARTS.items()}
-        found[ENCODER] = [*embeddings("bert", config, head), *found[ENCODER]]
+        found = {ENCODER: [*embeddings("bert", config, head), *blocks("bert", config)]}
+        found.update({part: list(rows) for part, rows in _HEADS.items()})
         found[MASKED_LM_HEAD] += decoder(config, head)
         return found
 

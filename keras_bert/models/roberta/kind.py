@@ -1,0 +1,128 @@
+"""RoBERTa (Liu et al. 2019): BERT without segments and next sentences, whose positions are counted from its padding."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+from keras_bert.core.settings import Positive, require
+from keras_bert.models.bert.config import BIDIRECTIONAL, BertConfig
+from keras_bert.models.bert.kind import Bert, blocks
+from keras_bert.models.sizes import Part
+from keras_bert.models.tensor_names import (
+    ENCODER,
+    MASKED_LM_HEAD,
+    POOLER,
+    TensorName,
+    decoder,
+    dense,
+    embeddings,
+    layer_norm,
+)
+
+if TYPE_CHECKING:
+    from keras_bert.models.roberta.encoder import RobertaEncoder
+
+_PAD = "pad_token_id"
+_POSITIONS = "max_position_embeddings"
+
+
+@dataclass
+class RobertaConfig(BertConfig):
+    """The architecture of a RoBERTa (Liu et al. 2019, section 3). The defaults are roberta-base.
+
+    Attributes:
+        model_type: the kind of model.
+        pad_token_id: the id of <pad>. The first token's position is the one after it, as in fairseq, so that the table
+            has `pad_token_id` + 1 rows more than a row may have tokens; JSON files count these in
+            `max_position_embeddings`.
+    """
+
+    vocab_size: Positive[int] = 50265
+    type_vocab_size: Positive[int] = 1
+    layer_norm_eps: Positive[float] = 1e-5
+    model_type: Literal["roberta"] = "roberta"
+    pad_token_id: int = 1
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(self.pad_token_id >= 0, _PAD, "0 or more", self.pad_token_id)
+        require(
+            self.attention == BIDIRECTIONAL,
+            "attention",
+            "bidirectional for a RoBERTa; for a left-to-right model, use model_type: bert",
+            self.attention,
+        )
+
+    @property
+    def first_position(self) -> int:
+        """The row of the position embeddings that is the first token's."""
+        return self.pad_token_id + 1
+
+    def to_fields(self) -> dict[str, Any]:
+        """The fields for a JSON file, which counts all rows of the position embeddings."""
+        fields = super().to_fields()
+        return {**fields, _POSITIONS: fields[_POSITIONS] + self.first_position}
+
+    @classmethod
+    def from_fields(cls, values: Mapping[str, Any], where: str) -> BertConfig:
+        known = {key: value for key, value in values.items() if key != "is_decoder"}
+        if known.get(_PAD) is None:
+            known[_PAD] = cls.pad_token_id
+        rows = known.get(_POSITIONS)
+        if isinstance(rows, int) and isinstance(known[_PAD], int):
+            require(
+                rows > known[_PAD] + 1,
+                f"{where}: {_POSITIONS}",
+                f"more than the {known[_PAD] + 1} rows that no token has",
+                rows,
+            )
+            known[_POSITIONS] = rows - known[_PAD] - 1
+        return super().from_fields(known, where)
+
+
+_HEAD = "lm_head"
+
+
+class Roberta(Bert):
+    """RoBERTa, and models of its architecture under the same `model_type`, as far as their tokenizer is known."""
+
+    model_type, title, config = "roberta", "RoBERTa", RobertaConfig
+    class_prefix, stored_prefix, google_files = "Roberta", "roberta.", None
+    pretraining_heads = ()
+    # Its dense layer is what the pooler is: tanh of the first token's state.
+    classification_names: ClassVar = {
+        "roberta.pooler.dense.": "classifier.dense.",
+        "classifier.": "classifier.out_proj.",
+    }
+    values_here: ClassVar = {**Bert.values_here, "is_decoder": (False,)}
+
+    def make_encoder(self, config: Any, with_pooler: bool = True, **keras_options: Any) -> "RobertaEncoder":
+        from keras_bert.models.roberta.encoder import RobertaEncoder
+
+        return RobertaEncoder(config, with_pooler=with_pooler, **keras_options)
+
+    def parts(self, config: BertConfig) -> dict[str, list[TensorName]]:
+        head = "cls/predictions/transform"
+        return {
+            ENCODER: [*embeddings("roberta", config, _HEAD), *blocks("roberta", config)],
+            POOLER: [*dense("encoder.pooler.dense", "roberta.pooler.dense", "bert/pooler/dense")],
+            MASKED_LM_HEAD: [
+                *dense("mlm_head.transform", f"{_HEAD}.dense", f"{head}/dense"),
+                *layer_norm("mlm_head.layer_norm", f"{_HEAD}.layer_norm", f"{head}/LayerNorm"),
+                *decoder(config, _HEAD),
+            ],
+        }
+
+    def encoder_table(self, config: Any) -> list[Part]:
+        rows, hidden = config.max_position_embeddings + config.first_position, config.hidden_size
+        positions = Part("position embeddings", f"{rows}·H", rows * hidden)
+        return [positions if part.name == positions.name else part for part in super().encoder_table(config)]
+
+    def quoted_counts(self, config: BertConfig, exact: int) -> list[tuple[str, int, str]]:
+        return []
+
+    def class_in_transformers(self, parts: Collection[str], config: BertConfig) -> str:
+        return "BertForMaskedLM" if MASKED_LM_HEAD in parts else "BertModel"
+
+
+KIND = Roberta()
