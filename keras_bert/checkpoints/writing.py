@@ -123,7 +123,7 @@ def write_model_folder(
     split_chinese: bool = True,
     quotes: bool = True,
     max_characters_per_word: int = MAX_CHARACTERS_PER_WORD,
-    prefix_space: bool = True,
+    prefix_space: bool = False,
     head: Head | None = None,
     task: Mapping[str, Any] | None = None,
     card: ModelCard | None = None,

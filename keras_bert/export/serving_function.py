@@ -19,7 +19,6 @@ from keras_bert.inputs.windows import truncate_beginning
 from keras_bert.models.bert.config import MASKED, NEXT
 from keras_bert.models.bert.encoder import last_state
 from keras_bert.tasks.kind import kind_of_head
-from keras_bert.text.standalone_tokenizer import SPACES
 from keras_bert.text.tokenizers import Tokenizer
 from keras_bert.text.vocabulary import MASK
 
@@ -229,8 +228,8 @@ def token_logits(model: keras.Model, states: tf.Tensor) -> tf.Tensor:
 
 def _masked_pieces(texts: tf.Tensor, tokenizer: Tokenizer) -> PieceSpans:
     """The pieces of texts, with [MASK] as one piece; the tokenizer, like BERT's, would split it."""
-    if tokenizer.vocabulary.mask_takes_space:
-        texts = tf.strings.regex_replace(texts, rf"[{SPACES}]+{re.escape(MASK)}", MASK)
+    if tokenizer.vocabulary.masks != re.escape(MASK):
+        texts = tf.strings.regex_replace(texts, tokenizer.vocabulary.masks, MASK)
     parts = tf.strings.split(texts, MASK)
     pieces = tokenizer.tokenize(parts.values)
     mask = tf.fill([tf.size(parts.values), 1], tokenizer.vocabulary.mask_id)

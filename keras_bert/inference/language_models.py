@@ -6,6 +6,7 @@ written over when its token is known.
 """
 
 import dataclasses
+import re
 from collections.abc import Sequence
 from typing import TypeAlias
 
@@ -23,7 +24,6 @@ from keras_bert.layers.tensors import Tensor
 from keras_bert.models.bert.config import BOTH, MASKED, NEXT, BertConfig
 from keras_bert.models.bert.encoder import FLOAT16_PADDING_BIAS, PADDING_BIAS, BertEncoder
 from keras_bert.models.pretraining import BertForPreTraining
-from keras_bert.text.standalone_tokenizer import SPACES
 from keras_bert.text.tokenizers import Tokenizer
 from keras_bert.text.vocabulary import MASK, Vocabulary
 
@@ -271,11 +271,9 @@ def masked_ids(tokenizer: Tokenizer, text: str, config: BertConfig) -> list[int]
 
     Raises `UserError` if the text has no [MASK] or is longer than the model's maximum length.
     """
-    parts = text.split(MASK)
+    parts = re.split(tokenizer.vocabulary.masks, text)
     if len(parts) == 1:
         raise UserError(f"The text needs at least one {MASK}. Received: {text!r}.")
-    if tokenizer.vocabulary.mask_takes_space:
-        parts = [*(part.rstrip(SPACES) for part in parts[:-1]), parts[-1]]
     ids: list[int] = []
     for index, pieces in enumerate(tokenizer.tokenize(parts).to_list()):
         ids += [tokenizer.vocabulary.mask_id] * (index > 0) + pieces
@@ -293,7 +291,7 @@ def _fill(model: BertForPreTraining, vocabulary: Vocabulary, text: str, ids: lis
     inputs["masked_lm_positions"] = positions[None]
     candidates = best_pieces(model(inputs)["mlm_logits"][0], vocabulary, top_k)
     # Not by replacing [MASK] in the text, because the best piece may be [MASK] itself.
-    filled, *parts = text.split(MASK)
+    filled, *parts = re.split(vocabulary.masks, text)
     for best, part in zip(candidates, parts, strict=True):
         filled = vocabulary.appended(filled, best[0][0]) + part
     return Filling(text, candidates, filled)

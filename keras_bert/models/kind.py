@@ -52,6 +52,7 @@ class ModelKind(abc.ABC):
         google_files: the names of the files in Google's folders; None if there are no such folders.
         pretraining_heads: the terms of the loss (`models/objectives.py`) beside the masked LM that a model for
             pretraining has a head for in any case, one of two classes.
+        pretrains_pooler: whether a model for pretraining has a pooler even if no term of the loss needs it.
         classification_names: what tensors' names begin with here, and in transformers' class for the classification of
             texts if it differs there.
         in_transformers: whether transformers has such models.
@@ -67,6 +68,7 @@ class ModelKind(abc.ABC):
     stored_prefix: ClassVar[str]
     google_files: ClassVar[GoogleFiles | None] = None
     pretraining_heads: ClassVar[tuple[str, ...]] = ()
+    pretrains_pooler: ClassVar[bool] = True
     classification_names: ClassVar[Mapping[str, str]] = {}
     in_transformers: ClassVar[bool] = True
     attends: ClassVar[bool] = True

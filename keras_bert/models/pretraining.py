@@ -47,8 +47,9 @@ class BertForPreTraining(EncoderWithHeads):
     def __init__(self, config: BertConfig, *, terms: Sequence[str] = (), **kwargs: Any) -> None:
         asked = {*map(term_named, terms)}
         asked |= {term for term in all_terms() if term.argument and kwargs.pop(term.argument, False)}
-        super().__init__(config, **kwargs)
-        asked |= {*map(term_named, kind_of_config(config).pretraining_heads)}
+        kind = kind_of_config(config)
+        asked |= {*map(term_named, kind.pretraining_heads)}
+        super().__init__(config, with_pooler=kind.pretrains_pooler or bool(asked), **kwargs)
         self.mlm_head = MaskedLMHead(
             config.vocab_size,
             config.lm_width,

@@ -20,6 +20,7 @@ from keras_bert.core.errors import UserError
 from keras_bert.core.files import StrPath, is_file, join, open_file, parent
 from keras_bert.core.program import PROGRAM
 from keras_bert.core.whole_files import atomic_write, write_json
+from keras_bert.text.standalone_tokenizer import SPACES
 from keras_bert.text.tokenizer_files import (
     GENERIC,
     TOKENIZER,
@@ -69,7 +70,7 @@ class ByteVocabulary(Vocabulary):
     tokenizer = "keras_bert.text.byte_pieces:BytePieceTokenizer"
     tokenizer_settings = ("prefix_space",)
     in_plain_python = takes_new_words = False
-    mask_takes_space = True
+    masks = rf"[{SPACES}]*(?:\[MASK\]|<mask>)"  # The space before it belongs to the piece that it stands for.
 
     def __init__(
         self, tokens: Iterable[str], merges: Iterable[tuple[str, str]], source: StrPath = "vocabulary"

@@ -109,7 +109,7 @@ class Vocabulary:
         tokenizer_settings: the names of these settings.
         in_plain_python: whether `StandaloneTokenizer` reads it, which exports for LiteRT need.
         takes_new_words: whether a model's vocabulary may be replaced by another of its kind.
-        mask_takes_space: whether the space before a [MASK] belongs to the piece that it stands for.
+        masks: the regular expression, in RE2's and Python's syntax, of what stands for a masked token in a text.
         example_recipe: a recipe that trains with such a vocabulary.
     """
 
@@ -125,7 +125,7 @@ class Vocabulary:
     )
     in_plain_python: ClassVar[bool] = True
     takes_new_words: ClassVar[bool] = True
-    mask_takes_space: ClassVar[bool] = False
+    masks: ClassVar[str] = r"\[MASK\]"
     example_recipe: ClassVar[str] = "wiki_mini"
 
     tokens: list[str]

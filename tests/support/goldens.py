@@ -92,5 +92,6 @@ def run_peer(script, *arguments):
 
 def write_again(folder, loaded):
     """Writes what `keras_bert.load` gave."""
-    vocabulary, lower_case = loaded.tokenizer.vocabulary, loaded.tokenizer.lower_case
-    write_model_folder(folder, loaded.model, vocabulary, lower_case, head=loaded.head)
+    settings = loaded.folder.tokenizer
+    options = {"lower_case": settings.lower_case, "prefix_space": settings.prefix_space, "head": loaded.head}
+    write_model_folder(folder, loaded.model, loaded.tokenizer.vocabulary, **options)

@@ -20,7 +20,18 @@ import numpy as np
 import safetensors.torch
 import torch
 import transformers
-from of_transformers import PACKAGES, SMALL, SMALL_ALBERT, outputs_of, random_inputs, randomize, tokenizer
+from of_transformers import (
+    PACKAGES,
+    SMALL,
+    SMALL_ALBERT,
+    SMALL_ROBERTA,
+    as_robertas,
+    config_of,
+    outputs_of,
+    random_inputs,
+    randomize,
+    tokenizer_of,
+)
 from transformers.activations import ACT2FN
 
 Tensors = dict[str, torch.Tensor]
@@ -68,6 +79,9 @@ CASES: dict[str, Case] = {
     "untied": ("BertForPreTraining", {**SMALL, **UNTIED}, {}),
     "untied_classifier": ("BertForSequenceClassification", {**SMALL, **UNTIED}, {}),
     "untied_albert": ("AlbertForPreTraining", {**SMALL_ALBERT, **UNTIED}, {}),
+    "untied_roberta": ("RobertaForMaskedLM", {**SMALL_ROBERTA, **UNTIED}, {}),
+    **{f"roberta_{head}": (f"RobertaFor{head}", SMALL_ROBERTA, {}) for head in HEADS if head not in HEADS[:3]},
+    "roberta_torch": ("RobertaForSequenceClassification", SMALL_ROBERTA, {"file": "torch"}),
     "one_segment": ("BertForSequenceClassification", {**SMALL, "type_vocab_size": 1}, {}),
     "leftovers": ("BertForMaskedLM", SMALL, {"tensors": leftovers}),
     "leftovers_encoder": ("BertModel", SMALL, {"tensors": leftovers}),
@@ -90,7 +104,7 @@ def make(folder: str) -> None:
     """Writes the folder of each of CASES, its class in `class.txt`, and the inputs and outputs of its model."""
     transformers.logging.disable_progress_bar()
     for seed, (name, (kind, fields, changes)) in enumerate(CASES.items()):
-        config_class = transformers.AlbertConfig if kind.startswith("Albert") else transformers.BertConfig
+        config_class = config_of(kind)
         model = getattr(transformers, kind)(config_class(**fields, attn_implementation="eager")).eval()
         randomize(model, seed)
         file, path = changes.get("file", "safetensors"), os.path.join(folder, name)
@@ -98,12 +112,14 @@ def make(folder: str) -> None:
             model.to(getattr(torch, file))
         model.save_pretrained(path, max_shard_size=4000 if file == "shards" else "1GB")
         model.to(torch.float32)  # Of the rounded weights.
-        tokenizer().save_pretrained(path)
+        tokenizer_of(kind).save_pretrained(path)
         rewrite(path, changes, file)
         with open(os.path.join(path, "class.txt"), "w", encoding="utf-8") as stream:
             stream.write(kind)
         inputs = random_inputs(choices=2 if kind.endswith("ForMultipleChoice") else None)
-        if config_class(**fields).type_vocab_size == 1:
+        if kind.startswith("Roberta"):
+            inputs = as_robertas(inputs)
+        elif config_class(**fields).type_vocab_size == 1:
             inputs["token_type_ids"] *= 0
         stored = {f"inputs/{key}": value for key, value in inputs.items()}
         stored.update({f"outputs/{key}": value for key, value in outputs_of(model, inputs).items()})

@@ -13,6 +13,7 @@ import arrays
 import numpy as np
 import torch
 import transformers
+from tokenizers import pre_tokenizers
 
 PACKAGES = ["transformers", "torch"]
 TEXT = "The cat, hé."  # Case, an accent and words in pieces.
@@ -30,6 +31,8 @@ CONFIG = {
 # Two groups of two layers, and two blocks in a layer: 8 blocks, 4 of them with weights.
 ALBERT = {**CONFIG, "embedding_size": 8, "num_hidden_layers": 4, "num_hidden_groups": 2, "inner_group_num": 2}
 SMALL = {**CONFIG, "hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
+# 256 bytes, the special tokens and a few merges.
+SMALL_ROBERTA = {**SMALL, "vocab_size": 268, "type_vocab_size": 1, "max_position_embeddings": 26}
 SMALL_ALBERT = {**SMALL, "num_hidden_layers": 2, "embedding_size": 4}
 
 
@@ -71,22 +74,32 @@ CASES = {
         {**labelled("against", "neutral", "for", problem_type="single_label_classification"), **SMALL_ALBERT},
     ),
     "next_sentence": ("BertForNextSentencePrediction", SMALL),
+    "roberta": ("RobertaForMaskedLM", {**SMALL_ROBERTA, "num_hidden_layers": 2}),
+    "roberta_encoder": ("RobertaModel", SMALL_ROBERTA),
+    "roberta_spans": ("RobertaForQuestionAnswering", SMALL_ROBERTA),
+    "roberta_tags": ("RobertaForTokenClassification", {**labelled("O", "B-PER", "I-PER"), **SMALL_ROBERTA}),
+    "roberta_choice": ("RobertaForMultipleChoice", SMALL_ROBERTA),
+    "roberta_classes": (
+        "RobertaForSequenceClassification",
+        {**labelled("against", "neutral", "for", problem_type="single_label_classification"), **SMALL_ROBERTA},
+    ),
 }
+CONFIGS = {"": transformers.BertConfig, "albert_": transformers.AlbertConfig, "roberta_": transformers.RobertaConfig}
 
 
 def make(folder: str) -> None:
     """Writes a model folder with golden.npz for each of CASES, and the default config."""
     for seed, (name, (kind, fields)) in enumerate(CASES.items()):
-        is_albert = kind.startswith("Albert")
-        make_config = transformers.AlbertConfig if is_albert else transformers.BertConfig
-        config = make_config(**fields, attn_implementation="eager")
+        config = config_of(kind)(**fields, attn_implementation="eager")
         model = getattr(transformers, kind)(config).eval()
         randomize(model, seed)
         case = os.path.join(folder, name)
         model.save_pretrained(case)
         os.chmod(os.path.join(case, "model.safetensors"), 0o644)
-        tokenizer().save_pretrained(case)
+        tokenizer_of(kind).save_pretrained(case)
         inputs = random_inputs(choices=2 if kind.endswith("ForMultipleChoice") else None)
+        if kind.startswith("Roberta"):
+            inputs = as_robertas(inputs)
         found = outputs_of(model, inputs)
         if name == "albert":
             found["loss"] = sentence_order_loss(model, inputs)
@@ -96,9 +109,37 @@ def make(folder: str) -> None:
         stored.update({f"outputs/{key}": value for key, value in found.items()})
         arrays.save(os.path.join(case, "golden.npz"), PACKAGES, {**stored, **tokenizer_arrays(case)})
     arrays.save(os.path.join(folder, "sentence_order.npz"), PACKAGES, sentence_order())
-    for name, make_config in (("", transformers.BertConfig), ("albert_", transformers.AlbertConfig)):
+    for name, make_config in CONFIGS.items():
         with open(os.path.join(folder, f"{name}config_defaults.json"), "w", encoding="utf-8") as stream:
             json.dump(make_config().to_dict(), stream, indent=2, sort_keys=True)
+
+
+def config_of(kind: str) -> Any:
+    """The config of a class of transformers."""
+    return next(
+        (config for name, config in CONFIGS.items() if name and kind.lower().startswith(name[:-1])), CONFIGS[""]
+    )
+
+
+def tokenizer_of(kind: str) -> Any:
+    """A small tokenizer for a class of transformers."""
+    return byte_tokenizer() if kind.startswith("Roberta") else tokenizer()
+
+
+def byte_tokenizer() -> Any:
+    """A byte-level BPE of a few merges."""
+    letters = sorted(pre_tokenizers.ByteLevel.alphabet())
+    merges = [("t", "h"), ("th", "e"), ("c", "a"), ("Ġ", "ca"), ("Ã", "©"), ("h", "Ã©"), ("Ġ", "h")]
+    pieces = ["<s>", "<pad>", "</s>", "<unk>", *letters, *map("".join, merges), "<mask>"]
+    vocabulary = {piece: index for index, piece in enumerate(pieces)}
+    length = SMALL["max_position_embeddings"]
+    return transformers.RobertaTokenizer(vocab=vocabulary, merges=merges, model_max_length=length)
+
+
+def as_robertas(inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Inputs with RoBERTa's padding, from which it counts positions, and one segment."""
+    ids, mask = inputs["input_ids"], inputs["attention_mask"]
+    return {**inputs, "input_ids": np.where(mask, ids + 3, 1), "token_type_ids": 0 * mask}
 
 
 def randomize(model: torch.nn.Module, seed: int) -> None:

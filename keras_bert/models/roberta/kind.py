@@ -4,6 +4,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+from keras_bert.core.errors import UserError
 from keras_bert.core.settings import Positive, require
 from keras_bert.models.bert.config import BIDIRECTIONAL, BertConfig
 from keras_bert.models.bert.kind import Bert, blocks
@@ -70,13 +71,12 @@ class RobertaConfig(BertConfig):
             known[_PAD] = cls.pad_token_id
         rows = known.get(_POSITIONS)
         if isinstance(rows, int) and isinstance(known[_PAD], int):
-            require(
-                rows > known[_PAD] + 1,
-                f"{where}: {_POSITIONS}",
-                f"more than the {known[_PAD] + 1} rows that no token has",
-                rows,
-            )
             known[_POSITIONS] = rows - known[_PAD] - 1
+            if known[_POSITIONS] < 1:
+                raise UserError(
+                    f"{where}: {_POSITIONS}: needs more than the {known[_PAD] + 1} rows that no token has. "
+                    f"Received: {rows}."
+                )
         return super().from_fields(known, where)
 
 
@@ -89,6 +89,7 @@ class Roberta(Bert):
     model_type, title, config = "roberta", "RoBERTa", RobertaConfig
     class_prefix, stored_prefix, google_files = "Roberta", "roberta.", None
     pretraining_heads = ()
+    pretrains_pooler = False
     # Its dense layer is what the pooler is: tanh of the first token's state.
     classification_names: ClassVar = {
         "roberta.pooler.dense.": "classifier.dense.",

@@ -28,6 +28,7 @@ from keras_bert.tasks.pretraining.engine import phase_predictions, pretraining_e
 from keras_bert.tasks.pretraining.initialization import TextStatistics, initialize, start_from, text_statistics
 from keras_bert.tasks.pretraining.run_text import require_reachable, require_run_text
 from keras_bert.tasks.pretraining.views import PretrainingViews, require_examples, tried_examples
+from keras_bert.text.tokenizer_files import TokenizerSettings
 from keras_bert.text.tokenizers import Tokenizer
 from keras_bert.training.accumulation import BatchShape, choose_accumulation
 from keras_bert.training.cluster import explained_lost_worker
@@ -331,7 +332,7 @@ class Pretraining:
             self.run.model,
             self.engine.model,
             self.tokenizer.vocabulary,
-            self.tokenizer.lower_case,
+            **vars(TokenizerSettings(self.tokenizer.lower_case)),
             card=pretraining_card(self.config, self.run.path, done, evaluation, command),
         )
         results = {
