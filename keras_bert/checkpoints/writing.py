@@ -19,7 +19,7 @@ from keras_bert.config.reading import FIELD
 from keras_bert.core import files, whole_files
 from keras_bert.models.bert.config import BertConfig
 from keras_bert.models.kind import bert_counterpart, kind_of_config
-from keras_bert.models.tensor_names import TensorName, model_variables, parts
+from keras_bert.models.tensor_names import TensorName, model_values, parts
 from keras_bert.tasks.head import Head
 from keras_bert.tasks.kind import TaskKind, kind_of_head, own_architecture, task_kinds
 from keras_bert.text.standalone_tokenizer import MAX_CHARACTERS_PER_WORD
@@ -132,7 +132,8 @@ def write_model_folder(
 
     Args:
         path: replaced if it exists.
-        model: a model with an `encoder`, such as `BertForPreTraining`; its weights are written in float32.
+        model: a model with an `encoder`, such as `BertForPreTraining`; its weights are written in float32, LoRA's
+            additions added and int8 dequantized.
         lower_case, strip_accents, split_chinese, quotes, max_characters_per_word, prefix_space: see
             `TokenizerSettings`.
         head: the config of the model's head, if a task put one on it.
@@ -144,7 +145,7 @@ def write_model_folder(
         raise ValueError(f"head: needs the config of a {architecture}. Received: that of a {head.architecture}.")
     if head and not head.outputs and head.num_outputs != model.num_labels:
         raise ValueError(f"head: needs {model.num_labels} labels, as the model has. Received: {head.num_outputs}.")
-    tensors = {name: variable.numpy() for name, variable in model_variables(model)}
+    tensors = model_values(model)
     tokenizer = TokenizerSettings(
         lower_case, strip_accents, split_chinese, quotes, max_characters_per_word, prefix_space
     )

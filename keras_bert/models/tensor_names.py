@@ -12,6 +12,8 @@ import types
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from keras_bert.models.bert.config import BertConfig
 from keras_bert.models.kind import kind_of_config
 from keras_bert.models.term import all_terms
@@ -203,6 +205,38 @@ def model_parts(model: "keras.Model") -> "dict[str, list[tuple[TensorName, keras
 def model_variables(model: "keras.Model") -> "list[tuple[TensorName, keras.Variable]]":
     """All variables of a model that are in the table."""
     return [pair for pairs in model_parts(model).values() for pair in pairs]
+
+
+def model_values(model: "keras.Model") -> dict[TensorName, np.ndarray]:
+    """The weights of a model as those of plain layers: with LoRA's additions, and dequantized.
+
+    Raises:
+        ValueError: a layer is quantized otherwise than to int8.
+    """
+    root = types.SimpleNamespace(encoder=model) if encoder_of(model) is model else model
+    values = {}
+    for name, variable in model_variables(model):
+        owner, _, attribute = name.attribute.rpartition(".")
+        layer = _follow(root, owner) if owner else root
+        is_plain = not (getattr(layer, "quantization_mode", None) or getattr(layer, "lora_enabled", False))
+        values[name] = variable.numpy() if is_plain or attribute != "kernel" else _plain_kernel(layer)
+    return values
+
+
+def _plain_kernel(dense: "keras.layers.Dense") -> np.ndarray:
+    """The kernel [in, out] float32 of a dense layer with LoRA or in int8; `dense.kernel` adds LoRA before scaling."""
+    kernel = dense._kernel.numpy()
+    if dense.quantization_mode == "int8":
+        kernel = kernel.astype(np.float32) / dense.kernel_scale.numpy()
+    elif dense.quantization_mode is not None:
+        raise ValueError(
+            f"{dense.path}: needs float weights or int8 to be written. Received: {dense.quantization_mode}. "
+            "Write the model before it is quantized."
+        )
+    if dense.lora_enabled:
+        added = dense.lora_kernel_a.numpy() @ dense.lora_kernel_b.numpy()
+        kernel = kernel + np.float32(dense.lora_alpha / dense.lora_rank) * added
+    return kernel
 
 
 def _follow(target: Any, attribute: str) -> Any:

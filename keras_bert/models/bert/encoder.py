@@ -9,7 +9,7 @@ from keras import ops
 
 from keras_bert.layers.dropout import recomputed
 from keras_bert.layers.embeddings import BertEmbeddings
-from keras_bert.layers.encoder_block import EncoderBlock
+from keras_bert.layers.encoder_block import EncoderBlock, SelfAttention
 from keras_bert.layers.heads import Pooler, gather_positions
 from keras_bert.layers.tensors import Batch, Tensor
 from keras_bert.models.bert.config import SINUSOIDAL, BertConfig
@@ -143,6 +143,34 @@ class BertEncoder(ConfiguredEncoder):
             block.build(shape)
         if self.pooler is not None:
             self.pooler.build(shape)
+
+    def enable_lora(self, rank: int, alpha: float | None = None) -> None:
+        """Trains low-rank additions to the blocks' dense kernels in place of the weights (Hu et al. 2021).
+
+        A kernel [in, out] becomes `kernel + alpha / rank * a @ b`, with `a` [in, rank] and `b` [rank, out]; `b` begins
+        as zeros, so that outputs do not change at first. The embeddings, kernels, biases and LayerNorms are frozen; the
+        pooler is not. Call it before `compile`. `write_model_folder` writes the sums.
+
+        Args:
+            rank: at least 1.
+            alpha: the factor on the additions is `alpha / rank`; by default 1.
+
+        Raises:
+            ValueError: LoRA is already enabled, or a block has no self-attention.
+        """
+        if rank < 1:
+            raise ValueError(f"rank: needs at least 1. Received: {rank}.")
+        if not all(isinstance(block.attention, SelfAttention) for block in self.blocks):
+            raise ValueError(f"enable_lora: needs blocks of self-attention. Received: a {type(self).__name__}.")
+        self.embeddings.trainable = False
+        # Blocks may share layers (ALBERT), which get one addition.
+        layers = {id(layer): layer for block in self.blocks for layer in block._flatten_layers()}
+        for layer in layers.values():
+            if isinstance(layer, keras.layers.Dense):
+                layer.enable_lora(rank, alpha)
+                layer.bias.trainable = False
+            elif isinstance(layer, keras.layers.LayerNormalization):
+                layer.trainable = False
 
     def call(
         self, inputs: Batch, training: bool = False, return_attentions: bool = False, causal: bool | None = None
