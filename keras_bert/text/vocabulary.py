@@ -110,6 +110,10 @@ class Vocabulary:
         in_plain_python: whether `StandaloneTokenizer` reads it, which exports for LiteRT need.
         takes_new_words: whether a model's vocabulary may be replaced by another of its kind.
         example_recipe: a recipe that trains with such a vocabulary.
+
+    Example:
+        vocabulary = keras_bert.Vocabulary(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "cat", "##s"])
+        len(vocabulary), vocabulary.mask_id, vocabulary.tokens[5]      # (7, 4, "cat")
     """
 
     title: ClassVar[str] = "a WordPiece vocabulary"
