@@ -1,12 +1,17 @@
-"""The examples of docs/python.md and of README.md run, and no page needs more than the public names."""
+"""The examples of docs/python.md, README.md and docstrings run, and no page needs more than the public names."""
 
 import glob
+import inspect
 import os
 import re
 import shlex
+import textwrap
 
+import keras
 import kubernetes_validate
+import numpy as np
 import pytest
+import tensorflow as tf
 import yaml
 from command_line import give
 from pages import ROOT, blocks, text_of
@@ -21,14 +26,20 @@ WORDS = "the cat dog sat slept on mat a . ##s".split()
 HOUSE = ("", "keras_bert")
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/python.md"])
-def test_every_example_runs(page, tmp_path, monkeypatch):
-    """In order and in one namespace, as a reader would; a message names the page and its line."""
+@pytest.fixture
+def beside_a_demo(tmp_path, monkeypatch):
+    """The current folder is one in which `python run.py pretrain` has run."""
     vocabulary = Vocabulary([*SPECIAL_TOKENS, *WORDS])
     model = BertForPreTraining(tiny_config(vocab_size=len(vocabulary)))
     random_weights(model)
     write_model_folder(str(tmp_path / "runs" / "demo"), model, vocabulary, lower_case=True)
     monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/python.md"])
+@pytest.mark.usefixtures("beside_a_demo")
+def test_every_example_runs(page):
+    """In order and in one namespace, as a reader would; a message names the page and its line."""
     names, ran = {}, 0
     for language, content, line in blocks(page):
         if language == "python":
@@ -40,6 +51,30 @@ def test_every_example_runs(page, tmp_path, monkeypatch):
                 assert command.startswith("python run.py ")
                 give(*shlex.split(command)[2:])
     assert ran > 0
+
+
+def docstring_examples():
+    """(name, code) of each `Example:` in the docstrings of the public names and of their own members."""
+    for name in keras_bert.__all__:
+        value = getattr(keras_bert, name)
+        members = vars(value).items() if inspect.isclass(value) else ()
+        for of, documented in ((name, value), *((f"{name}.{member}", function) for member, function in members)):
+            found = re.search(r"^Example:\n((?:    .*\n?|\n)+)", inspect.getdoc(documented) or "", re.MULTILINE)
+            if found and (of == name or inspect.isfunction(documented)):
+                yield of, textwrap.dedent(found[1])
+
+
+@pytest.mark.usefixtures("beside_a_demo")
+def test_every_example_of_a_docstring_runs(capsys):
+    """A message names the docstring and the line in its example. A docstring leaves the imports to its reader."""
+    ran = 0
+    for name, code in docstring_examples():
+        exec(
+            compile(code, f"the example of {name}", "exec"),
+            {"keras": keras, "keras_bert": keras_bert, "np": np, "tf": tf},
+        )
+        ran += 1
+    assert ran > 30
 
 
 @pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "docs/design.md"])

@@ -27,6 +27,10 @@ class Run:
 
     Attributes:
         path: the run's folder.
+
+    Example:
+        run = keras_bert.Run("runs/demo")
+        run.model.encode(["The cat sat."]).shape
     """
 
     path: str
@@ -76,9 +80,9 @@ class Run:
         drawing.tidy(axes)
         return figure
 
-    def predict(self, *arguments: Any, **options: Any) -> list[Any]:
-        """As `model.predict`."""
-        return self.model.predict(*arguments, **options)
+    def predict(self, texts: Sequence[Any], top_k: int = 5) -> list[Any]:
+        """Answers for each example, as `LoadedModel.predict` of `model` does."""
+        return self.model.predict(texts, top_k)
 
     def export(self, folder: str | os.PathLike[str], dtype: str = "float32") -> str:
         """Writes the model as a SavedModel for TensorFlow Serving: strings in, answers out.

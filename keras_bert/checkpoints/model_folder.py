@@ -271,6 +271,10 @@ def open_model_folder(path: files.StrPath, lower_case: bool | None = None) -> Mo
 
     Raises:
         UserError: there is no model, it is not supported, or a file is missing or broken.
+
+    Example:
+        folder = keras_bert.open_model_folder("runs/demo")
+        folder.config.hidden_size, folder.lower_case      # Without reading a weight.
     """
     path = os.fspath(path)
     if is_hub_name(path):

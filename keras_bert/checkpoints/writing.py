@@ -139,6 +139,11 @@ def write_model_folder(
         head: the config of the model's head, if a task put one on it.
         task: the description of the task that the model was fine-tuned on; see `ModelFolder.task`.
         card: what its README.md says.
+
+    Example:
+        bert = keras_bert.load("runs/demo")
+        keras_bert.write_model_folder("runs/copy", bert.model, bert.tokenizer.vocabulary, lower_case=True)
+        keras_bert.load("runs/copy")
     """
     architecture = type(model).__name__
     if head and head.architecture != architecture:

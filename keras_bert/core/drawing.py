@@ -1,5 +1,6 @@
 """What every picture needs of matplotlib, without a window system."""
 
+import functools
 import io
 from typing import Any
 
@@ -13,8 +14,11 @@ NAME, TITLE = 30, 70  # The most characters in the name of a row or a curve, and
 def new_figure(width: float, height: float) -> Any:
     """A matplotlib Figure of so many inches. Raises `UserError` if matplotlib is not installed."""
     # pyplot would choose a window system, and its figures would have to be closed.
-    figure = import_extra("matplotlib.figure", "Drawing pictures")
-    return figure.Figure(figsize=(width, height), layout="constrained")
+    module = import_extra("matplotlib.figure", "Drawing pictures")
+    figure = module.Figure(figsize=(width, height), layout="constrained")
+    # Else a notebook that has not imported pyplot shows the figure's name in place of the figure.
+    figure._repr_png_ = functools.partial(png, figure)
+    return figure
 
 
 def tidy(axes: Any, along: str = "both") -> None:

@@ -12,6 +12,12 @@ class UserError(Exception):
 
     The command line prints only the message and exits with status 2; any other exception is a bug and keeps its
     traceback.
+
+    Example:
+        try:
+            keras_bert.load("runs/none")
+        except keras_bert.UserError as error:
+            print(error)
     """
 
 

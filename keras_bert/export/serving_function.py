@@ -129,6 +129,10 @@ def serving_function(
 
     Raises:
         UserError: config.json has invalid settings for reading texts.
+
+    Example:
+        function = keras_bert.serving_function(keras_bert.load("runs/demo"))
+        sorted(function.signatures)
     """
     text_inputs = TextInputs(bert.config, bert.tokenizer, bert.folder.reading)
     network = Network(bert.model, dtype, jit)

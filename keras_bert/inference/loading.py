@@ -4,7 +4,7 @@ import dataclasses
 import functools
 import logging
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar, overload
 
 import keras
 import numpy as np
@@ -79,6 +79,15 @@ class LoadedModel:
         """The encoder, shared with `model`."""
         return encoder_of(self.model)
 
+    @overload
+    def encode(self, texts: Sequence[str], pooling: Literal["mean", "cls", "last4"] = "mean") -> np.ndarray: ...
+
+    @overload
+    def encode(self, texts: Sequence[str], pooling: Literal["tokens"]) -> list[np.ndarray]: ...
+
+    @overload
+    def encode(self, texts: Sequence[str], pooling: str) -> np.ndarray | list[np.ndarray]: ...
+
     def encode(self, texts: Sequence[str], pooling: str = "mean") -> np.ndarray | list[np.ndarray]:
         """Embeds texts. Before fine-tuning, `cls` is of little use.
 
@@ -93,6 +102,10 @@ class LoadedModel:
         Raises:
             UserError: an unknown pooling, or `last4` for a model with fewer than four layers.
             ValueError: `texts` is no list of texts.
+
+        Example:
+            first, second = keras_bert.load("runs/demo").encode(["The cat sat.", "A dog slept."])
+            first @ second / np.linalg.norm(first) / np.linalg.norm(second)
         """
         embedded = self.once(f"embedder by {pooling}", lambda: self.embedder(pooling))(texts)
         return embedded.by_text() if pooling == "tokens" else embedded.vectors
@@ -103,6 +116,10 @@ class LoadedModel:
         """Returns a `TextEmbedder`, which also reports truncated texts and the offsets of pieces.
 
         By default `max_length` is that of fine-tuning or, without it, the model's maximum.
+
+        Example:
+            embedded = keras_bert.load("runs/demo").embedder("cls", max_length=8)(["The cat sat."])
+            embedded.vectors, embedded.is_cut
         """
         reading = self.folder.reading
         length = reading.max_length if max_length is None else max_length
@@ -114,6 +131,10 @@ class LoadedModel:
         """Returns a Keras layer from strings to the encoder's inputs, for `ds.map` and models that take strings.
 
         By default `max_length` and `long` are those of fine-tuning or, without it, the model's maximum and `truncate`.
+
+        Example:
+            preprocess = keras_bert.load("runs/demo").preprocessor(max_length=16)
+            preprocess(["The cat sat."])["input_word_ids"]      # [1, 16] int32
         """
         reading = self.folder.reading
         way = reading.long if reading.long != WINDOWS else TRUNCATE
@@ -142,6 +163,10 @@ class LoadedModel:
         Raises:
             UserError: the folder has no head, or a text cannot be filled.
             ValueError: `texts` is no list, or an example is not as the model needs it.
+
+        Example:
+            answer = keras_bert.load("runs/demo").predict(["The cat [MASK] on the mat."])[0]
+            answer.filled, answer.candidates[0]
         """
         if self.head:
             if isinstance(texts, (str, bytes)):
@@ -158,6 +183,10 @@ class LoadedModel:
         Raises:
             UserError: the folder has no masked LM head, or a text has no [MASK] or is too long.
             ValueError: `texts` is no list of texts.
+
+        Example:
+            filling = keras_bert.load("runs/demo").fill(["The cat [MASK] on the mat."], top_k=3)[0]
+            [piece for piece, probability in filling.candidates[0]]
         """
         return fill_masks(self._token_model("fill [MASK]s"), self.tokenizer, texts, top_k)
 
@@ -226,6 +255,11 @@ def load(
     Raises:
         UserError: there is no model, or its files are broken or do not fit together; or there is no such task, or its
             head needs other labels.
+
+    Example:
+        bert = keras_bert.load("runs/demo")
+        bert.encode(["The cat sat.", "A dog slept on the mat."]).shape
+        bert.predict(["The cat [MASK] on the mat."])[0].filled
     """
     folder = open_model_folder(path, lower_case)
     return load_folder(folder) if task is None else _with_new_head(folder, task, labels)

@@ -37,6 +37,11 @@ class PooledEncoder(keras.Model):
 
     Raises:
         UserError: an unknown pooling, or `last4` for an encoder with fewer than four layers.
+
+    Example:
+        bert = keras_bert.load("runs/demo")
+        inputs = bert.preprocessor(length="longest")(["The cat sat.", "A dog slept on the mat."])
+        keras_bert.PooledEncoder(bert.encoder, "cls")(inputs)      # [2, hidden]
     """
 
     def __init__(self, encoder: BertEncoder, pooling: str = "mean") -> None:
@@ -105,6 +110,11 @@ class TextEmbedder:
 
     Raises:
         UserError: an unknown pooling, or the encoder has too few layers or positions.
+
+    Example:
+        bert = keras_bert.load("runs/demo")
+        embed = keras_bert.TextEmbedder(bert.encoder, bert.tokenizer, max_length=16)
+        embed(["The cat sat.", "A dog slept on the mat."]).vectors      # [2, hidden] float32
     """
 
     max_length: int

@@ -63,6 +63,11 @@ def encoder_inputs(rows: Sequence[ArrayLike] | tf.RaggedTensor, vocabulary: Voca
 
     Returns: the encoder's inputs, arrays [batch, seq] int32; seq is the length of the longest row. In a graph, such as
         that of `tf.data.Dataset.map`, where rows are a RaggedTensor, they are tensors.
+
+    Example:
+        bert = keras_bert.load("runs/demo")
+        ids = bert.tokenizer(["The cat sat.", "A dog slept on the mat."])
+        bert.encoder(keras_bert.encoder_inputs(ids, bert.tokenizer.vocabulary))["pooled_output"]      # [2, hidden]
     """
     if isinstance(rows, tf.RaggedTensor):
         inputs = padded_rows([PieceSpans.of(rows)], vocabulary)

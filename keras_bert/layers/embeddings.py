@@ -39,6 +39,10 @@ class BertEmbeddings(PlainLayer):
         ValueError: a sequence is longer than `max_position_embeddings` or, in eager mode, an id is out of range. A
             compiled step cannot raise on every device, and a GPU or XLA would silently read another row, so there an id
             out of range makes the vector of its token NaN.
+
+    Example:
+        ids = np.array([[2, 7, 8, 3]], "int32")
+        keras_bert.BertEmbeddings(vocab_size=60, hidden_size=16)(ids, ids * 0)      # [1, 4, 16]
     """
 
     def __init__(

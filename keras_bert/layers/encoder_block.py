@@ -19,6 +19,10 @@ class SelfAttention(PlainLayer):
         attention_bias: [batch, 1, 1 or seq, seq], 0 for the positions that a position attends to, a large negative
             number for the others, such as padding.
     Returns: (output [batch, seq, hidden], probabilities [batch, heads, seq, seq] before dropout).
+
+    Example:
+        attend = keras_bert.SelfAttention(hidden_size=16, num_attention_heads=2)
+        output, attention = attend(np.ones((2, 8, 16), "float32"), np.zeros((2, 1, 1, 8), "float32"))
     """
 
     def __init__(
@@ -125,6 +129,11 @@ class EncoderBlock(keras.layers.Layer):
 
     Call arguments: `hidden` [batch, seq, hidden], `attention_bias` [batch, 1, 1 or seq, seq].
     Returns: (output [batch, seq, hidden], attention probabilities [batch, heads, seq, seq]).
+
+    Example:
+        block = keras_bert.EncoderBlock(hidden_size=16, num_attention_heads=2, intermediate_size=64)
+        output, attention = block(np.ones((2, 8, 16), "float32"), np.zeros((2, 1, 1, 8), "float32"))
+        output.shape, attention.shape      # [2, 8, 16], [2, 2, 8, 8]
     """
 
     def __init__(

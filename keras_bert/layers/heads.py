@@ -12,7 +12,11 @@ from keras_bert.layers.tensors import PlainLayer, Tensor, truncated_normal
 
 @keras.saving.register_keras_serializable(package="keras_bert")
 class Pooler(PlainLayer):
-    """Dense and tanh over the first of some states: [batch, seq, hidden] -> [batch, hidden]."""
+    """Dense and tanh over the first of some states: [batch, seq, hidden] -> [batch, hidden].
+
+    Example:
+        keras_bert.Pooler(16)(np.ones((2, 8, 16), "float32"))      # [2, 16]
+    """
 
     def __init__(self, hidden_size: int, initializer_range: float = 0.02, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -35,7 +39,11 @@ class Pooler(PlainLayer):
 
 @keras.saving.register_keras_serializable(package="keras_bert")
 class ClassificationHead(PlainLayer):
-    """Dropout, then dense: [..., hidden] -> [..., labels] float32 logits, for a sequence or for each token."""
+    """Dropout, then dense: [..., hidden] -> [..., labels] float32 logits, for a sequence or for each token.
+
+    Example:
+        keras_bert.ClassificationHead(num_labels=3, hidden_size=16)(np.ones((2, 16), "float32"))      # [2, 3]
+    """
 
     def __init__(
         self,
@@ -160,7 +168,11 @@ def gather_positions(sequence: Tensor, positions: Tensor) -> Tensor:
 
 @keras.saving.register_keras_serializable(package="keras_bert")
 class NextSentenceHead(PlainLayer):
-    """Pooled output [batch, hidden] -> logits [batch, 2] float32; class 0: "B follows A", 1: "B is random"."""
+    """Pooled output [batch, hidden] -> logits [batch, 2] float32; class 0: "B follows A", 1: "B is random".
+
+    Example:
+        keras_bert.NextSentenceHead(16)(np.ones((2, 16), "float32"))      # [2, 2]
+    """
 
     def __init__(self, hidden_size: int, initializer_range: float = 0.02, **kwargs: Any) -> None:
         super().__init__(**kwargs)

@@ -40,6 +40,13 @@ class BertForPreTraining(EncoderWithHeads):
 
     Returns a dict: `mlm_logits` [batch, predictions or seq, vocab], float32; with their heads also `nsp_logits`
     [batch, 2], `sop_logits` [batch, 2] and, for inputs with positions, `sbo_logits` [batch, predictions, vocab].
+
+    Example:
+        config = keras_bert.BertConfig(vocab_size=60, hidden_size=16, num_hidden_layers=1, num_attention_heads=2)
+        ids = np.ones((2, 8), "int32")
+        inputs = {"input_word_ids": ids, "input_mask": ids, "input_type_ids": ids * 0}
+        inputs["masked_lm_positions"] = np.array([[3], [5]], "int32")
+        keras_bert.BertForPreTraining(config)(inputs)["mlm_logits"]      # [2, 1, 60]
     """
 
     terms: tuple[str, ...]

@@ -53,6 +53,9 @@ def split_sentences(text: str) -> list[str]:
 
     Returns: non-empty strings, in order. Each has a letter or digit, unless the text has none at all: a dash or the
         third period of ". . ." belongs to the sentence before it.
+
+    Example:
+        keras_bert.split_sentences("It rained. Nobody came.")      # ["It rained.", "Nobody came."]
     """
     spans: list[tuple[int, int]] = []
     start = 0

@@ -108,6 +108,10 @@ class StandaloneTokenizer:
 
     Attributes:
         ids: the id of each piece.
+
+    Example:
+        tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "cat", "##s"]
+        keras_bert.StandaloneTokenizer(tokens).tokenize("Cats")
     """
 
     def __init__(

@@ -111,6 +111,10 @@ class Vocabulary:
         takes_new_words: whether a model's vocabulary may be replaced by another of its kind.
         masks: the regular expression, in RE2's and Python's syntax, of what stands for a masked token in a text.
         example_recipe: a recipe that trains with such a vocabulary.
+
+    Example:
+        vocabulary = keras_bert.Vocabulary(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "cat", "##s"])
+        len(vocabulary), vocabulary.mask_id, vocabulary.tokens[5]      # (7, 4, "cat")
     """
 
     title: ClassVar[str] = "a WordPiece vocabulary"

@@ -71,6 +71,10 @@ def learn_vocabulary(texts: Iterable[str], size: int, lower_case: bool = True, u
 
     Raises:
         UserError: the texts have no words, or `size` is too small for their characters.
+
+    Example:
+        vocabulary = keras_bert.learn_vocabulary(["the cat sat", "the cats sat"] * 10, size=40)
+        keras_bert.WordPieceTokenizer(vocabulary)(["cats"])
     """
     return learn_from_counts(count_words(texts, lower_case), size, unused)
 

@@ -96,6 +96,10 @@ class WordPieceTokenizer(Tokenizer):
         strip_accents: whether accents are removed; None: only if texts are lower-cased.
         split_chinese: whether every ideograph is a word of its own.
         max_characters_per_word: a longer word is one [UNK].
+
+    Example:
+        vocabulary = keras_bert.Vocabulary(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "cat", "##s"])
+        keras_bert.WordPieceTokenizer(vocabulary)(["Cats"]).to_list()      # [[5, 6]]
     """
 
     def __init__(

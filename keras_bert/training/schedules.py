@@ -34,6 +34,11 @@ class WarmupDecay(keras.optimizers.schedules.LearningRateSchedule):
         decay: `linear` (the paper's), `cosine`, `polynomial` or `constant`.
         power: exponent of the polynomial.
         decay_share: the rate decays over this last share of the steps after the warm-up; more than 0, at most 1.
+
+    Example:
+        rate = keras_bert.WarmupDecay(peak=5e-5, warmup_steps=100, total_steps=1000)
+        float(rate(99))      # 5e-05
+        keras_bert.AdamW(rate)
     """
 
     def __init__(

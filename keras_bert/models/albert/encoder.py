@@ -50,6 +50,10 @@ class AlbertEncoder(BertEncoder):
 
     `blocks` holds a block for each that states pass through; blocks of a group have the same layers in them, and the
     first one of the group has made them.
+
+    Example:
+        config = keras_bert.AlbertConfig(vocab_size=60, hidden_size=16, num_attention_heads=2, embedding_size=8)
+        keras_bert.AlbertEncoder(config).count_params()
     """
 
     config: AlbertConfig

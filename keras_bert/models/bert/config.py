@@ -59,6 +59,10 @@ class BertConfig(Checked):
             token, the only one that has seen the whole row.
         tie_word_embeddings: whether the masked LM's decoder has the word embeddings as its weights, or weights of its
             own.
+
+    Example:
+        config = keras_bert.BertConfig(vocab_size=4096, hidden_size=128, num_hidden_layers=2, num_attention_heads=2)
+        config.intermediate_size      # 3072, as BERT-base
     """
 
     vocab_size: Positive[int] = 30522

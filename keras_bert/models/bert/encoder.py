@@ -78,7 +78,8 @@ class BertEncoder(ConfiguredEncoder):
             out of range.
 
     Example:
-        encoder = BertEncoder(BertConfig.from_file("configs/models/tiny.yaml"))
+        config = keras_bert.BertConfig(vocab_size=30522, hidden_size=128, num_hidden_layers=2, num_attention_heads=2)
+        encoder = keras_bert.BertEncoder(config)
         ids = np.array([[101, 7592, 102]], "int32")
         encoder({"input_word_ids": ids, "input_mask": ids * 0 + 1, "input_type_ids": ids * 0})["pooled_output"]
     """

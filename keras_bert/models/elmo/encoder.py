@@ -97,6 +97,12 @@ class ElmoEncoder(ConfiguredEncoder):
 
     Attributes:
         recompute_every: must be 0.
+
+    Example:
+        config = keras_bert.ElmoConfig(vocab_size=60, hidden_size=16)
+        ids = np.array([[1, 2, 3]], "int32")
+        inputs = {"input_word_ids": ids, "input_mask": ids * 0 + 1, "input_type_ids": ids * 0}
+        keras_bert.ElmoEncoder(config)(inputs)["sequence_output"]      # [1, 3, 16]
     """
 
     recomputes = False

@@ -27,6 +27,9 @@ class ClassificationConfig(LabelledHead):
 
     Raises:
         ValueError: too few labels, a duplicate name, or an unknown problem type.
+
+    Example:
+        keras_bert.ClassificationConfig(("bad", "good")).problem_type
     """
 
     architecture: ClassVar[str] = "BertForSequenceClassification"

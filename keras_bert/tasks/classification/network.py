@@ -25,6 +25,12 @@ class BertForSequenceClassification(EncoderWithHeads):
         inputs: the encoder's inputs.
 
     Returns a dict: `logits` [batch, labels] float32.
+
+    Example:
+        config = keras_bert.BertConfig(vocab_size=60, hidden_size=16, num_hidden_layers=1, num_attention_heads=2)
+        ids = np.ones((2, 8), "int32")
+        inputs = {"input_word_ids": ids, "input_mask": ids, "input_type_ids": ids * 0}
+        keras_bert.BertForSequenceClassification(config, num_labels=3)(inputs)["logits"]      # [2, 3]
     """
 
     def __init__(self, config: BertConfig, num_labels: int, **kwargs: Any) -> None:
@@ -49,6 +55,12 @@ class BertForNextSentencePrediction(EncoderWithHeads):
         inputs: the encoder's inputs.
 
     Returns a dict: `logits` [batch, 2] float32, for "it follows" and "it does not".
+
+    Example:
+        config = keras_bert.BertConfig(vocab_size=60, hidden_size=16, num_hidden_layers=1, num_attention_heads=2)
+        ids = np.ones((2, 8), "int32")
+        inputs = {"input_word_ids": ids, "input_mask": ids, "input_type_ids": ids * 0}
+        keras_bert.BertForNextSentencePrediction(config)(inputs)["logits"]      # [2, 2]
     """
 
     num_labels = 2

@@ -19,6 +19,12 @@ class BertForQuestionAnswering(EncoderWithHeads):
         inputs: the encoder's inputs.
 
     Returns a dict: `start_logits` and `end_logits`, each [batch, seq] float32, for padding too.
+
+    Example:
+        config = keras_bert.BertConfig(vocab_size=60, hidden_size=16, num_hidden_layers=1, num_attention_heads=2)
+        ids = np.ones((2, 8), "int32")
+        inputs = {"input_word_ids": ids, "input_mask": ids, "input_type_ids": ids * 0}
+        keras_bert.BertForQuestionAnswering(config)(inputs)
     """
 
     def __init__(self, config: BertConfig, **kwargs: Any) -> None:

@@ -11,7 +11,11 @@ from keras_bert.tasks.head import LabelledHead
 
 @dataclasses.dataclass(frozen=True)
 class TokenClassificationConfig(LabelledHead):
-    """The head of a `BertForTokenClassification`."""
+    """The head of a `BertForTokenClassification`.
+
+    Example:
+        keras_bert.TokenClassificationConfig(("O", "B-PER", "I-PER")).labels
+    """
 
     architecture: ClassVar[str] = "BertForTokenClassification"
 

@@ -24,6 +24,12 @@ class BertForTokenClassification(EncoderWithHeads):
         inputs: the encoder's inputs.
 
     Returns a dict: `logits` [batch, seq, labels] float32, for padding too.
+
+    Example:
+        config = keras_bert.BertConfig(vocab_size=60, hidden_size=16, num_hidden_layers=1, num_attention_heads=2)
+        ids = np.ones((2, 8), "int32")
+        inputs = {"input_word_ids": ids, "input_mask": ids, "input_type_ids": ids * 0}
+        keras_bert.BertForTokenClassification(config, num_labels=5)(inputs)["logits"]      # [2, 8, 5]
     """
 
     def __init__(self, config: BertConfig, num_labels: int, **kwargs: Any) -> None:
@@ -86,6 +92,12 @@ class BertCrfTagger(EncoderWithHeads):
     Returns a dict: `logits` [batch, seq, labels] float32, the emissions, for padding too; with labels also
     `log_likelihood` [batch], that of the labels, and `correct` [batch], how many of them are the most probable ones by
     their marginal probabilities.
+
+    Example:
+        config = keras_bert.BertConfig(vocab_size=60, hidden_size=16, num_hidden_layers=1, num_attention_heads=2)
+        ids = np.ones((2, 8), "int32")
+        inputs = {"input_word_ids": ids, "input_mask": ids, "input_type_ids": ids * 0}
+        keras_bert.BertCrfTagger(config, num_labels=5)(inputs)
     """
 
     def __init__(self, config: BertConfig, num_labels: int, forbidden: ArrayLike | None = None, **kwargs: Any) -> None:

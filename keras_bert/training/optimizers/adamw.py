@@ -16,6 +16,10 @@ class AdamW(BertOptimizer, keras.optimizers.Adam):
     It differs from Keras' own in two ways. Epsilon is added to the root of the bias-corrected second moment, as in the
     paper and in torch; Keras adds it before the correction, which makes it some 30 times larger in the first step. And
     nothing is reduced over replicas here, because gradients are clipped between the reduction and the update.
+
+    Example:
+        model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(2)])
+        model.compile(keras_bert.AdamW(2e-5), "mse")
     """
 
     def __init__(
