@@ -2,12 +2,13 @@
 PYTHON ?= python3
 VENV ?= .venv
 PARITY_VENV ?= .venv-parity
+SITE_VENV ?= .venv-site
 PYTEST ?=
 # A test keeps one core busy, or waits for its own processes. The tests of a file run in one worker: they share models.
 WORKERS ?= 3
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo data tpu lint check test test-slow parity
+.PHONY: demo data tpu lint check test test-slow parity site
 
 demo: $(VENV)/.installed
 	$(VENV)/bin/python run.py pretrain
@@ -48,7 +49,11 @@ parity: $(PARITY_VENV)/.installed-for-parity
 	$(PARITY_VENV)/bin/python tools/goldens $(PARITY_VENV)/goldens
 	$(PARITY_VENV)/bin/python -m pytest -m "parity or live" --goldens=$(abspath $(PARITY_VENV))/goldens $(PYTEST)
 
-$(VENV)/bin/python $(PARITY_VENV)/bin/python: %/bin/python:
+# The documentation as a site, in build/site. A link that leads nowhere ends it.
+site: $(SITE_VENV)/.installed-for-site
+	$(SITE_VENV)/bin/mkdocs build --quiet --strict --config-file tools/site/mkdocs.yml
+
+$(VENV)/bin/python $(PARITY_VENV)/bin/python $(SITE_VENV)/bin/python: %/bin/python:
 	$(PYTHON) -m venv $*
 
 REQUIREMENTS := requirements.txt $(addprefix requirements/,core.txt datasets.txt edge.txt hub.txt plots.txt search.txt sentencepiece.txt web.txt wikipedia.txt zh.txt)
@@ -63,4 +68,8 @@ $(VENV)/.installed-for-tests: $(REQUIREMENTS) requirements/beam.txt requirements
 
 $(PARITY_VENV)/.installed-for-parity: $(REQUIREMENTS) requirements/beam.txt requirements/dev.txt requirements/parity.txt | $(PARITY_VENV)/bin/python
 	$(PARITY_VENV)/bin/python $(PIP_INSTALL) -r requirements/parity.txt
+	touch $@
+
+$(SITE_VENV)/.installed-for-site: requirements/site.txt | $(SITE_VENV)/bin/python
+	$(SITE_VENV)/bin/python $(PIP_INSTALL) -r requirements/site.txt
 	touch $@
