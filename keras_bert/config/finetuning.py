@@ -94,7 +94,7 @@ class TaskDataConfig(Checked):
         dev: examples to validate on; by default, for `text` and `qa`, a share of `train`.
         test: examples to predict once the model is trained.
         texts: column that holds the text, by name, or by number from 0 if a CSV or TSV has no header; two for pairs of
-            texts.
+            texts. `pairs-contrastive` trains on more, each after the second with a hard negative of the pair.
         label: column that holds the label, likewise.
         word: column that holds the word in files of tagged words, likewise.
         scheme: how entities are marked in the files: iob1, bio or bioes; by default inferred from the labels.

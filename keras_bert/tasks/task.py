@@ -95,7 +95,8 @@ class Task(NamedSplits):
     Attributes:
         name: as in `--task NAME`.
         kind: what a label is.
-        texts: the column with the text, or the two columns with a pair.
+        texts: the column with the text, or the two columns with a pair; pairs to train on may have more, with hard
+            negatives.
         label: the column with the label; None if no split has one.
         splits: `{name: Split}`. Names start with "train", "dev" or "test".
         metrics: of `METRIC_NAMES`; the first is the main one, which the BERT paper reports. With two labels, "f1" is
@@ -138,7 +139,7 @@ class Task(NamedSplits):
 
     def __post_init__(self) -> None:
         require(self.kind in PROBLEM_TYPES, "kind", f"one of {', '.join(PROBLEM_TYPES)}", self.kind)
-        require(len(self.texts) in (1, 2), "texts", "one or two columns", self.texts)
+        require(self.texts, "texts", "one column or more", self.texts)
         require(self.format in (None, *TABLE_FORMATS), "format", f"one of {', '.join(TABLE_FORMATS)}", self.format)
         require(self.kind != REGRESSION or self.labels is None, "labels", "none for a regression", self.labels)
         require(self.metrics, "metrics", "at least one metric", self.metrics)

@@ -41,10 +41,12 @@ class BertForSentenceVectors(EncoderWithHeads):
     """Two texts through one encoder, each to the mean of its last states (Reimers and Gurevych 2019, section 3).
 
     Call arguments:
-        inputs: the encoder's inputs, each [batch, 2, seq] int32: the two texts of each pair.
+        inputs: the encoder's inputs, each [batch, 2 + negatives, seq] int32: the two texts of each pair, then its hard
+            negatives, if it has any.
 
     Returns a dict, all float32: `logits` [batch, 1], the cosine; `anchors` [batch, hidden], the first texts' vectors of
-    length 1, times the learned scale; `positives` [batch, hidden], the second ones' of length 1.
+    length 1, times the learned scale; `positives` [batch, hidden], the second ones' of length 1; and, with hard
+    negatives, `negatives` [batch, negatives, hidden], of length 1.
     """
 
     def __init__(self, config: BertConfig, **kwargs: Any) -> None:
@@ -54,16 +56,19 @@ class BertForSentenceVectors(EncoderWithHeads):
         self.build()
 
     def call(self, inputs: Batch, training: bool = False) -> dict[str, Tensor]:
-        batch, pair, seq = ops.shape(inputs["input_word_ids"])
+        batch, texts, seq = ops.shape(inputs["input_word_ids"])
         flat = {name: ops.reshape(value, (-1, seq)) for name, value in inputs.items() if name.startswith("input_")}
         states = self.encoder(flat, training=training)["sequence_output"]
-        vectors = ops.reshape(mean_vectors(states, flat["input_mask"]), (-1, pair, self.config.hidden_size))
+        vectors = ops.reshape(mean_vectors(states, flat["input_mask"]), (-1, texts, self.config.hidden_size))
         first, second = vectors[:, 0], vectors[:, 1]
-        return {
+        outputs = {
             "logits": ops.sum(first * second, axis=-1, keepdims=True),
             "anchors": self.similarity(first),
             "positives": second,
         }
+        if texts > 2:
+            outputs["negatives"] = vectors[:, 2:]
+        return outputs
 
 
 def mean_vectors(states: Tensor, input_mask: Tensor) -> Tensor:
@@ -79,6 +84,9 @@ _NEVER = -1e9
 class ContrastiveObjective:
     """Cross-entropy of each text's partner among all of the batch, in both directions (in-batch negatives; Henderson
     et al. 2017, section 4.4; Radford et al. 2021, figure 3); see `PretrainingObjective`.
+
+    Hard negatives are candidates for every first text of the batch (Karpukhin et al. 2020, section 3.2). In the other
+    direction, from the second texts to the first ones, there are none, as in sentence-transformers' symmetric loss.
 
     The negatives are those of the same replica and slice of the batch. A text that equals the partner, token for token,
     is no negative: nothing could tell them apart. A batch has `example_weights` [batch] float32, 0 for pairs that are
@@ -99,23 +107,31 @@ class ContrastiveObjective:
         """`{"loss": {"loss": scalar}, "accuracy": {"accuracy": scalar}}`."""
         similarities = ops.matmul(outputs["anchors"], ops.transpose(outputs["positives"]))
         ids = batch["input_word_ids"]
+        first, second = ids[:, 0], ids[:, 1]
         weights, labels = batch["example_weights"], ops.arange(ops.shape(ids)[0], dtype="int32")
-        toward_second = cross_entropy(_without_equal(similarities, ids[:, 1]), labels)
-        toward_first = cross_entropy(_without_equal(ops.transpose(similarities), ids[:, 0]), labels)
+        toward_first = cross_entropy(_without_equal(ops.transpose(similarities), first, first), labels)
+        candidates = second
+        if "negatives" in outputs:
+            negatives = ops.reshape(outputs["negatives"], (-1, outputs["negatives"].shape[-1]))
+            hard = ops.matmul(outputs["anchors"], ops.transpose(negatives))
+            similarities = ops.concatenate([similarities, hard], axis=1)
+            candidates = ops.concatenate([second, ops.reshape(ids[:, 2:], (-1, ops.shape(ids)[-1]))], axis=0)
+        toward_second = cross_entropy(_without_equal(similarities, second, candidates), labels)
         loss, accuracy = (
             0.5 * ops.sum((toward_second[name] + toward_first[name]) * weights) for name in ("loss", "accuracy")
         )
         return {"loss": {"loss": loss}, "accuracy": {"accuracy": accuracy}}
 
 
-def _without_equal(similarities: Tensor, ids: Tensor) -> Tensor:
-    """Similarities [batch, batch] of texts to candidates, without candidates that equal a text's own partner.
+def _without_equal(similarities: Tensor, partners: Tensor, candidates: Tensor) -> Tensor:
+    """Similarities [batch, candidates] of texts to candidates, without candidates that equal a text's own partner.
 
     Args:
         similarities: the partners are on the diagonal.
-        ids: [batch, seq], the candidates' tokens.
+        partners: [batch, seq], the partners' tokens.
+        candidates: [candidates, seq], the candidates' tokens.
     """
-    count = ops.shape(ids)[0]
-    is_equal = ops.all(ops.equal(ids[:, None], ids[None]), axis=-1)
-    is_partner = ops.equal(ops.arange(count)[:, None], ops.arange(count)[None])
+    is_equal = ops.all(ops.equal(partners[:, None], candidates[None]), axis=-1)
+    rows, columns = ops.arange(ops.shape(partners)[0]), ops.arange(ops.shape(candidates)[0])
+    is_partner = ops.equal(rows[:, None], columns[None])
     return ops.where(ops.logical_and(is_equal, ops.logical_not(is_partner)), _NEVER, similarities)

@@ -27,7 +27,8 @@ TRAIN = "train"
 class ContrastiveProblem(SequenceProblem):
     """Pairs with scores, by which vectors are judged, and pairs that mean the same, on which they are trained.
 
-    The answers are float64 [examples, 1], the cosines. The rows of an example are its two texts, each by itself.
+    The answers are float64 [examples, 1], the cosines. The rows of an example are its texts, each by itself: two, and
+    in training also its hard negatives.
     """
 
     long = (TRUNCATE, HEAD_TAIL)
@@ -86,14 +87,17 @@ class ContrastiveProblem(SequenceProblem):
 
 
 class PairRows(SequenceRows):
-    """As `SequenceRows`, with two rows for each example: [CLS] first [SEP] and [CLS] second [SEP]."""
+    """As `SequenceRows`, with a row for each text of an example: [CLS] first [SEP], [CLS] second [SEP], …"""
+
+    _texts = 2
 
     def add(self, texts: Sequence[Sequence[str]]) -> None:
+        self._texts = len(texts)
         super().add([[text for pair in zip(*texts, strict=True) for text in pair]])
 
     def rows(self) -> TokenRows:
         rows = super().rows()
-        return dataclasses.replace(rows, group_starts=np.arange(0, len(rows) + 1, 2, dtype=np.int64))
+        return dataclasses.replace(rows, group_starts=np.arange(0, len(rows) + 1, self._texts, dtype=np.int64))
 
     def examples(self) -> np.ndarray:
-        return super().examples()[::2] // 2
+        return super().examples()[:: self._texts] // self._texts

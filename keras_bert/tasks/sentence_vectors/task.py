@@ -29,31 +29,36 @@ class SentenceVectorsConfig(ClassificationConfig):
 def training_table(data: TaskDataConfig) -> tuple[Task, Source]:
     """The pairs to train on: the user's `train`, with scores in the column `label` if that is named; else STS-B's.
 
+    The user's columns after the second hold hard negatives.
+
     Raises:
-        UserError: the user's file needs the names of two columns.
+        UserError: the user's file needs the names of two columns or more.
     """
     if data.train:
-        return _own(data, "train", data.train, labelled=None if data.label else False), ""
+        return _own(data, "train", data.train, None if data.label else False, data.texts), ""
     return _stsb(data, ("train",))
 
 
 def judging_table(data: TaskDataConfig, own: Mapping[str, str]) -> tuple[Task, Source]:
     """The pairs with scores to judge by: a file to answer that `own` names, the user's `dev`, or STS-B's dev set."""
     if INPUT in own:
-        task = _own(data, "dev", "", labelled=None) if len(data.texts) == 2 else _STSB
+        task = _own(data, "dev", "", None, data.texts[:2]) if len(data.texts) > 1 else _STSB
         return with_own_files(dataclasses.replace(task, format=data.format), own, tuple(data.columns) or None), ""
     if data.dev:
-        return _own(data, "dev", data.dev, labelled=True), ""
+        return _own(data, "dev", data.dev, True, data.texts[:2]), ""
     return _stsb(data, ("dev",))  # The scores of its test set are hidden.
 
 
-def _own(data: TaskDataConfig, split: str, path: str, labelled: bool | None) -> Task:
-    if len(data.texts) != 2:
-        raise UserError(f"text: needs the names of two columns, one for each text. Received: {', '.join(data.texts)}.")
+def _own(data: TaskDataConfig, split: str, path: str, labelled: bool | None, texts: Sequence[str]) -> Task:
+    if len(texts) < 2 or len(set(texts)) != len(texts):
+        raise UserError(
+            "text: needs the names of two columns, one for each text, and of one more for each hard negative. "
+            f"Received: {', '.join(texts)}."
+        )
     return Task(
         name=NAME,
         kind=REGRESSION,
-        texts=tuple(data.texts),
+        texts=tuple(texts),
         label=data.label or "score",
         splits={split: Split((path,), tuple(data.columns) or None, labelled=labelled)},
         metrics=STSB.metrics,
@@ -71,7 +76,7 @@ PART = "similarity"
 
 
 class SentenceVectors(TaskKind):
-    """Pairs of texts that mean the same, brought together among the others of a batch.
+    """Pairs of texts that mean the same, brought together among the others of a batch and hard negatives.
 
     The encoder is what is trained; the only tensor of the head is the scale of the cosines.
     """

@@ -43,6 +43,21 @@ def test_the_loss_is_the_cross_entropy_of_the_partner_in_both_directions():
     assert float(ContrastiveObjective().counts(batch)["loss"]) == 4
 
 
+def test_hard_negatives_are_candidates_for_every_first_text_and_for_no_second_one():
+    """As in sentence-transformers: `[positives; negatives]` one way, the first texts alone the other."""
+    rng = np.random.default_rng(1)
+    anchors, positives = rng.normal(size=(2, 4, 8)).astype("float32")
+    negatives = rng.normal(size=(4, 2, 8)).astype("float32")
+    ids = rng.integers(1, 50, (4, 4, 3)).astype("int32")
+    ids[2, 3] = ids[0, 1]  # The second negative of pair 2 is what pair 0 looks for.
+    to_second = anchors @ np.concatenate([positives, negatives.reshape(8, 8)]).T
+    to_second[0, 4 + 2 * 2 + 1] = -np.inf
+    losses = [-np.diag(log_softmax(each, axis=1)) for each in (to_second, positives @ anchors.T)]
+    outputs = {"anchors": anchors, "positives": positives, "negatives": negatives}
+    sums = ContrastiveObjective().sums(outputs, {"input_word_ids": ids, "example_weights": np.ones(4, "float32")})
+    np.testing.assert_allclose(sums["loss"]["loss"], np.mean(losses, axis=0).sum(), rtol=1e-5)
+
+
 def topic(rng, number):
     """A text about one of ten topics, each with four words of its own, among some that say nothing."""
     own = [f"w{4 * number + place}" for place in rng.permutation(4)[:2]]
@@ -84,6 +99,30 @@ def run(tables, tmp_path_factory):
         }
     )
     return str(folder / "run"), FinetuningRuns(config).one(str(folder / "run")), init
+
+
+def test_a_run_takes_columns_of_hard_negatives(run, tables, tmp_path):
+    """The third column is read and counts; the pairs that judge need only the first two."""
+    with open(tables / "train.jsonl") as stream:
+        rows = [json.loads(line) for line in stream][:40]
+    losses = []
+    for hard in ("w1 w2", "w40 w41"):
+        path = tmp_path / "triples.jsonl"
+        path.write_text("".join(json.dumps({**row, "hard": f"{hard} {row['second']}"}) + "\n" for row in rows))
+        config = FinetuneConfig.from_mapping(
+            {
+                "task": "pairs-contrastive",
+                "init": run[2],
+                "data": {"train": str(path), "dev": str(tables / "dev.jsonl"), "texts": ["first", "second", "hard"]},
+                "input": {"max_length": 16},
+                "training": {"batch_size": 20, "epochs": 1.0},
+            }
+        )
+        folder = str(tmp_path / hard.replace(" ", "-"))
+        assert "spearman" in FinetuningRuns(config).one(folder)["splits"]["dev"]
+        losses.append(FinetunedModel(folder).evaluate.answers("train")[1]["loss"])
+    assert losses[0] != losses[1]
+    assert keras_bert.load(folder).folder.reading.pair is False
 
 
 def pairs(tables):
