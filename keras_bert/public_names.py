@@ -32,6 +32,8 @@ PUBLIC_NAMES = {
         "Preprocessor": "keras_bert.inference.preprocessing",
         "TextEmbedder": "keras_bert.inference.text_embedding",
         "EmbeddedTexts": "keras_bert.inference.text_embedding",
+        "quantize_vectors": "keras_bert.inference.quantization",
+        "QuantizedVectors": "keras_bert.inference.quantization",
         "PooledEncoder": "keras_bert.inference.text_embedding",
         "serving_function": "keras_bert.export.serving_function",
         "ServingFunction": "keras_bert.export.serving_function",

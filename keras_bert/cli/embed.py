@@ -14,7 +14,7 @@ from keras_bert.cli.options import (
     model_option,
     require_source,
 )
-from keras_bert.config.inference import POOLINGS, check_embedding
+from keras_bert.config.inference import FLOAT32, LAST_LAYERS, POOLINGS, PRECISIONS, check_embedding, check_quantization
 from keras_bert.core.errors import UserError
 from keras_bert.core.files import is_remote
 from keras_bert.core.imports import require
@@ -40,7 +40,26 @@ _log = logging.getLogger(__name__)
     "--index",
     metavar="FILE.usearch",
     callback=file_to_write,
-    help="Also write a nearest-neighbour index of the vectors, by cosine, for the library USearch.",
+    help="Also write a nearest-neighbour index of the vectors, by cosine, for the library USearch; of binary vectors, "
+    "by their different bits.",
+)
+@click.option(
+    "--precision",
+    type=click.Choice(PRECISIONS),
+    default=FLOAT32,
+    show_default=True,
+    help="Type of the values. int8: 256 levels between the lowest and the highest value of each dimension, kept as "
+    "ranges. binary: whether a value is above 0, 8 dimensions a byte.",
+)
+@click.option(
+    "--ranges",
+    metavar="FILE.npz",
+    help="With --precision int8: use the ranges of this file, so that queries compare with its documents.",
+)
+@click.option(
+    "--size",
+    type=int,
+    help="Keep this many dimensions, the first ones, and scale the vectors to length 1.",
 )
 @click.option(
     "--pooling",
@@ -72,6 +91,9 @@ def embed(
     format: str | None,
     output: str,
     index: str | None,
+    precision: str,
+    ranges: str | None,
+    size: int | None,
     pooling: str,
     max_length: int | None,
     batch_tokens: int,
@@ -91,6 +113,8 @@ def embed(
     Example:
       python run.py embed --model runs/demo --input texts.txt --output vectors.npz
       python run.py embed --model runs/demo --input reviews.parquet --text review --output vectors.npz
+      python run.py embed --model runs/demo --input texts.txt --output small.npz --precision int8
+      python run.py embed --model runs/demo --input queries.txt --output q.npz --precision int8 --ranges small.npz
     """
     folder = open_model_folder(model, lower_case)
     check_embedding(folder.config, pooling, folder.reading.max_length if max_length is None else max_length)
@@ -98,14 +122,24 @@ def embed(
         if pooling == "tokens":
             raise UserError("--index: needs a vector for each text. Received: --pooling tokens. Leave one out.")
         require("usearch", "--index")
-    require_unread([output, index], [source, folder.path])
+    if size is not None and pooling == "tokens":
+        raise UserError("--size: needs a vector for each text. Received: --pooling tokens. Leave one out.")
+    width = folder.config.hidden_size * (LAST_LAYERS if pooling == "last4" else 1)
+    check_quantization(width, precision, size, ranges is not None)
+    require_unread([output, index], [source, folder.path, ranges])
     require_source(source)
     import_tensorflow(context.find_root().params["debug"])
     from keras_bert.inference.loading import load_folder
-    from keras_bert.tasks.embedding import embed_file
+    from keras_bert.tasks.embedding import embed_file, read_ranges
 
+    other = read_ranges(ranges) if ranges else None
+    if other is not None and other.shape[1] != (size or width):
+        raise UserError(
+            f"{ranges}: needs ranges of {size or width} dimensions. Received: {other.shape[1]}. "
+            "Give the file of the documents, with their model, --pooling and --size."
+        )
     embedder = load_folder(folder).embedder(pooling, max_length, batch_tokens)
-    done = embed_file(embedder, source, output, index, text or "text", format)
+    done = embed_file(embedder, source, output, index, text or "text", format, precision, size, other)
     if done.cut:
         click.echo(
             f"{done.cut:,} of {done.texts:,} texts have more than {embedder.max_length} tokens and were truncated, "
@@ -115,7 +149,9 @@ def embed(
         _log.info(f"Written: {index}. Next: usearch.index.Index.restore({_literal(index)}).search(vector, 10).keys")
     shape = ", ".join(map(str, done.shape))
     opened = f'tf.io.gfile.GFile({_literal(output)}, "rb")' if is_remote(output) else _literal(output)
-    _log.info(f'Written: {output}, {done.texts:,} texts. Next: numpy.load({opened})["embeddings"], float32 [{shape}]')
+    _log.info(
+        f'Written: {output}, {done.texts:,} texts. Next: numpy.load({opened})["embeddings"], {done.dtype} [{shape}]'
+    )
 
 
 def _literal(text: str) -> str:

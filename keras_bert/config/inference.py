@@ -65,3 +65,16 @@ def check_embedding(config: BertConfig, pooling: str, max_length: int | None = N
         raise UserError(
             f"max_length: needs {FEWEST_TOKENS} to {positions} tokens, the model's positions. Received: {max_length}."
         )
+
+
+PRECISIONS = (FLOAT32, FLOAT16, INT8, BINARY) = ("float32", "float16", "int8", "binary")
+
+
+def check_quantization(width: int, precision: str, size: int | None, has_ranges: bool) -> None:
+    """Raises `UserError` unless vectors of `width` can be cut to `size` and kept at this precision."""
+    if precision not in PRECISIONS:
+        raise UserError(f"precision: needs one of {', '.join(PRECISIONS)}. Received: {precision!r}.")
+    if size is not None and not 1 <= size <= width:
+        raise UserError(f"size: needs 1 to {width}, the width of the vectors. Received: {size}.")
+    if has_ranges and precision != INT8:
+        raise UserError(f"ranges: needs the precision {INT8}. Received: {precision}. Leave the ranges out.")

@@ -14,13 +14,15 @@ from typing import IO, Any
 import numpy as np
 from numpy.lib import format as npy
 
-from keras_bert.core.errors import UserError
-from keras_bert.core.files import is_folder, is_remote, make_folder, parent
+from keras_bert.config.inference import FLOAT32, INT8
+from keras_bert.core.errors import UserError, reason
+from keras_bert.core.files import is_folder, is_remote, make_folder, open_file, parent
 from keras_bert.core.imports import import_extra
 from keras_bert.core.terminal_bar import terminal_bar
 from keras_bert.core.whole_files import atomic_write
 from keras_bert.data.tables.rows import Row
 from keras_bert.data.tables.tables import read_texts, source_files
+from keras_bert.inference.quantization import quantize_vectors, shorten
 from keras_bert.inference.text_embedding import TextEmbedder
 from keras_bert.tasks.answer_files import STANDARD_STREAM
 from keras_bert.tasks.labels import BadCell, check_text
@@ -49,6 +51,7 @@ class NpzWriter:
         self._streams: dict[str, IO[bytes]] = {}
         self._dtypes: dict[str, np.dtype] = {}
         self._shapes: dict[str, tuple[int, ...]] = {}
+        self._aside: IO[bytes] | None = None
         if is_folder(path):
             raise UserError(f"{path}: needs a file to write. Received: a folder. Name a file in it.")
         make_folder(parent(path))
@@ -67,9 +70,28 @@ class NpzWriter:
         count, *row_shape = self._shapes[name]
         self._shapes[name] = (count + len(rows), *row_shape)
 
+    def set_aside(self, vectors: np.ndarray) -> None:
+        """Keeps vectors float32 [rows, width] in an unnamed file of their own, which is no part of the .npz."""
+        if self._aside is None:
+            self._aside = self._files.enter_context(tempfile.TemporaryFile(dir=self._folder))
+        self._aside.write(np.ascontiguousarray(vectors).data)
+
+    def rows_aside(self, width: int) -> Iterator[np.ndarray]:
+        """What was set aside, in blocks float32 [rows, width]."""
+        if self._aside is None:
+            return
+        self._aside.seek(0)
+        row = width * np.dtype(FLOAT32).itemsize
+        while block := self._aside.read(max(1, _COPIED_AT_ONCE // row) * row):
+            yield np.frombuffer(block, FLOAT32).reshape(-1, width)
+
     def shape(self, name: str) -> tuple[int, ...]:
         """The shape of the array `name` so far."""
         return self._shapes[name]
+
+    def dtype(self, name: str) -> np.dtype:
+        """The dtype of the array `name`."""
+        return self._dtypes[name]
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
@@ -90,10 +112,20 @@ class NpzWriter:
                     shutil.copyfileobj(rows, member, _COPIED_AT_ONCE)
 
 
-class VectorIndex:
-    """Collects vectors and writes their index, by cosine, when the `with` block ends without an error.
+# By dtype: USearch's metric, its scalar and how many of these a value holds.
+_INDEXED = {
+    "float32": ("cos", "f32", 1),
+    "float16": ("cos", "f16", 1),
+    "int8": ("cos", "i8", 1),
+    "uint8": ("hamming", "b1", 8),
+}
 
-    The key of a vector is the number of the vectors before it.
+
+class VectorIndex:
+    """Collects vectors and writes their index when the `with` block ends without an error.
+
+    It is by cosine; for uint8, which packs bits, by the number of different bits (Hamming). The key of a vector is the
+    number of the vectors before it.
 
     Raises:
         UserError: the package usearch is not installed.
@@ -107,9 +139,10 @@ class VectorIndex:
         return self
 
     def append(self, vectors: np.ndarray) -> None:
-        """Adds vectors float32 [texts, width]."""
+        """Adds vectors float32, float16, int8 or uint8 [texts, width]; all calls must use the same dtype and width."""
         if self._index is None:
-            self._index = self._usearch.Index(ndim=vectors.shape[1], metric="cos", dtype="f32")
+            metric, scalar, per_value = _INDEXED[vectors.dtype.name]
+            self._index = self._usearch.Index(ndim=vectors.shape[1] * per_value, metric=metric, dtype=scalar)
         self._index.add(np.arange(self._count, self._count + len(vectors)), vectors)
         self._count += len(vectors)
 
@@ -126,6 +159,80 @@ class VectorIndex:
                     stream.write(block)
 
 
+class VectorSink:
+    """Makes vectors smaller and writes them to an .npz and to an index.
+
+    The codes of int8 depend on the range of all vectors. Without given ranges, the floats wait in an unnamed file.
+
+    Args:
+        arrays: gets `embeddings`, and for int8 `ranges`.
+        neighbours: gets the vectors too.
+        precision, size, ranges: see `quantize_vectors`.
+    """
+
+    def __init__(
+        self,
+        arrays: NpzWriter,
+        neighbours: VectorIndex | None,
+        precision: str,
+        size: int | None,
+        ranges: np.ndarray | None,
+    ) -> None:
+        self._arrays, self._neighbours = arrays, neighbours
+        self._precision, self._size, self._ranges = precision, size, ranges
+        self._waits = precision == INT8 and ranges is None
+
+    def append(self, vectors: np.ndarray) -> None:
+        """Adds vectors float32 [rows, width]."""
+        vectors = shorten(vectors, self._size)
+        if not self._waits:
+            self._write(vectors)
+        elif len(vectors):
+            self._arrays.set_aside(vectors)
+            low, high = vectors.min(axis=0), vectors.max(axis=0)
+            if self._ranges is not None:
+                low, high = np.minimum(low, self._ranges[0]), np.maximum(high, self._ranges[1])
+            self._ranges = np.stack([low, high])
+
+    def finish(self) -> None:
+        """Writes what has waited; call it after the last vectors.
+
+        Raises:
+            UserError: there are no vectors to take ranges from.
+        """
+        if self._waits:
+            if self._ranges is None:
+                raise UserError("--precision int8: needs a vector at least. Received: only empty texts. Give texts.")
+            for block in self._arrays.rows_aside(self._ranges.shape[1]):
+                self._write(block)
+        if self._ranges is not None:
+            self._arrays.append("ranges", self._ranges)
+
+    def _write(self, vectors: np.ndarray) -> None:
+        small = quantize_vectors(vectors, self._precision, ranges=self._ranges).vectors
+        self._arrays.append("embeddings", small)
+        if self._neighbours:
+            self._neighbours.append(small)
+
+
+def read_ranges(path: str) -> np.ndarray:
+    """The `ranges` float32 [2, width] of an .npz with int8 vectors.
+
+    Raises:
+        UserError: the file cannot be read or has no ranges.
+    """
+    needs = f"{path}: needs an .npz that embed --precision int8 has written."
+    try:
+        with open_file(path) as stream, np.load(stream, allow_pickle=False) as arrays:
+            names, ranges = arrays.files, arrays["ranges"] if "ranges" in arrays.files else None
+    except (OSError, ValueError, TypeError, EOFError, AttributeError, zipfile.BadZipFile) as error:
+        raise UserError(f"{needs} Received: {reason(error)}. Give the file of the documents.") from error
+    if ranges is None or ranges.ndim != 2 or len(ranges) != 2 or ranges.dtype.kind != "f":
+        received = "ranges of another form" if ranges is not None else f"arrays {', '.join(names)}"
+        raise UserError(f"{needs} Received: {received}. Give the file of the documents.")
+    return ranges
+
+
 LONGEST_TEXT = 1_000_000  # Characters.
 # Small enough for the vectors of a window to fit in memory, even with one vector per piece.
 _WINDOW_CHARACTERS = 1 << 18
@@ -140,12 +247,14 @@ class EmbeddingReport:
         cut: how many of them were longer than `max_length` tokens.
         first_cut: where the first of those is, or None.
         shape: the shape of the array `embeddings`.
+        dtype: its dtype.
     """
 
     texts: int = 0
     cut: int = 0
     first_cut: str | None = None
     shape: tuple[int, ...] = ()
+    dtype: str = FLOAT32
 
 
 def embed_file(
@@ -155,12 +264,16 @@ def embed_file(
     index: str | None = None,
     column: str = "text",
     format: str | None = None,
+    precision: str = FLOAT32,
+    size: int | None = None,
+    ranges: np.ndarray | None = None,
 ) -> EmbeddingReport:
     """Writes the vectors of each text of a file.
 
     `output` holds `embeddings`, float32 [texts, width], in the order of the texts. With pooling `tokens` it holds
     `embeddings` [pieces, hidden]; the id of each piece, `pieces` int32; its position in the text in code points,
-    `starts` and `ends` int32; and the first piece of each text, `rows` int64 [texts + 1].
+    `starts` and `ends` int32; and the first piece of each text, `rows` int64 [texts + 1]. With another precision
+    `embeddings` are float16, int8 or uint8, as `quantize_vectors` returns them, and int8 comes with `ranges`.
 
     Args:
         embedder: computes the vectors.
@@ -169,6 +282,7 @@ def embed_file(
         output: the .npz to write, which appears when it is complete.
         index: a nearest-neighbour index of the vectors to write too, see `VectorIndex`; not for pooling `tokens`.
         column, format: the column of the texts in a table, and its format; see `Reading`.
+        precision, size, ranges: see `quantize_vectors`; the ranges are by default those of all vectors of the file.
 
     Raises:
         UserError: the source is empty or cannot be read to its end, or a text is longer than `LONGEST_TEXT`.
@@ -179,14 +293,13 @@ def embed_file(
         VectorIndex(index) if index else contextlib.nullcontext() as neighbours,
         terminal_bar("Embedded", "texts", read=source_files(source)) as bar,
     ):
+        sink = VectorSink(arrays, neighbours, precision, size, ranges)
         pieces = 0
         for rows in windows(_rows(source, column, format), lambda row: len(row.cells[0]), _WINDOW_CHARACTERS):
             window = [row.cells[0] for row in rows]
             embedder.after_batch = functools.partial(bar.partly, n=len(window))
             embedded = embedder(window)
-            arrays.append("embeddings", embedded.vectors)
-            if neighbours:
-                neighbours.append(embedded.vectors)
+            sink.append(embedded.vectors)
             if embedded.starts is not None:
                 for name in ("pieces", "starts", "ends"):
                     arrays.append(name, getattr(embedded, name))
@@ -201,7 +314,8 @@ def embed_file(
         if not done.texts:
             name = "stdin" if source == STANDARD_STREAM else source
             raise UserError(f"{name}: needs at least one text. Received: none. Give one text a line, or a table.")
-        done.shape = arrays.shape("embeddings")
+        sink.finish()
+        done.shape, done.dtype = arrays.shape("embeddings"), arrays.dtype("embeddings").name
     return done
 
 

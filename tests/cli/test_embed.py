@@ -79,3 +79,52 @@ def test_the_index_finds_the_nearest_texts(folder, tmp_path):
     np.testing.assert_allclose(unit[found.keys.astype(int)] @ unit[17], expected, atol=1e-4)
     refused = embed(folder, "--input", "-", "--output", output, "--index", index, "--pooling", "tokens", input="w1")
     assert refused.exit_code == 2 and "--index: needs a vector for each text" in refused.output
+
+
+@pytest.mark.parametrize("precision", ["float16", "int8", "binary"])
+def test_smaller_vectors_are_indexed_and_found_by_queries(folder, tmp_path, precision):
+    """Queries have the documents' ranges; a query that is a document is nearest to itself."""
+    lines = [f"w{number % 50} w{number // 50}" for number in range(60)]
+    output, index, queries = (str(tmp_path / name) for name in ("out.npz", "out.usearch", "queries.npz"))
+    options = ["--precision", precision, "--size", "12"]
+    result = embed(folder, "--input", "-", "--output", output, "--index", index, *options, input="\n".join(lines))
+    assert result.exit_code == 0, result.output
+    arrays = dict(np.load(output))
+    assert f"{arrays['embeddings'].dtype} [60, {2 if precision == 'binary' else 12}]" in result.output
+    if precision == "int8":
+        options += ["--ranges", output]
+    result = embed(folder, "--input", "-", "--output", queries, *options, input=lines[17])
+    assert result.exit_code == 0, result.output
+    query = np.load(queries)["embeddings"]
+    assert query.dtype == arrays["embeddings"].dtype
+    found = Index.restore(index).search(query[0], 60, exact=True)
+    if precision == "binary":
+        expected = np.sort(np.unpackbits(arrays["embeddings"] ^ query, axis=1).sum(axis=1))
+    else:
+        floats = arrays["embeddings"].astype("float32")
+        unit = floats / np.linalg.norm(floats, axis=1, keepdims=True)
+        expected = np.sort(1 - unit @ unit[17])
+    np.testing.assert_allclose(found.distances, expected, atol=5e-3)
+    np.testing.assert_array_equal(query[0], arrays["embeddings"][17])
+
+
+def test_options_of_smaller_vectors_that_do_not_fit_are_refused(folder, tmp_path):
+    output, floats = str(tmp_path / "out.npz"), str(tmp_path / "floats.npz")
+    text = str(tmp_path / "text.txt")
+    (tmp_path / "text.txt").write_text("w1\nw2 w3\n")
+    assert embed(folder, "--input", text, "--output", floats).exit_code == 0
+    ranges = str(tmp_path / "ranges.npz")
+    assert embed(folder, "--input", text, "--output", ranges, "--precision", "int8").exit_code == 0
+    for options, message in (
+        (["--size", "17"], "size: needs 1 to 16, the width of the vectors. Received: 17"),
+        (["--size", "4", "--pooling", "tokens"], "--size: needs a vector for each text"),
+        (["--ranges", ranges], "ranges: needs the precision int8. Received: float32"),
+        (["--precision", "int8", "--ranges", floats], "Received: arrays embeddings. Give the file of the documents"),
+        (["--precision", "int8", "--ranges", text], "needs an .npz that embed --precision int8 has written"),
+        (["--precision", "int8", "--ranges", ranges, "--size", "8"], "needs ranges of 8 dimensions. Received: 16"),
+        (["--precision", "int8", "--ranges", str(tmp_path / "absent")], "No such file"),
+    ):
+        result = embed(folder, "--input", text, "--output", output, *options)
+        assert result.exit_code == 2 and message in result.output, result.output
+    result = embed(folder, "--input", text, "--output", ranges, "--precision", "int8", "--ranges", ranges)
+    assert result.exit_code == 2 and "needs a place of its own" in result.output

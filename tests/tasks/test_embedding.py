@@ -8,6 +8,7 @@ import pytest
 from tiny import random_weights, without_dropout
 
 import keras_bert
+from keras_bert import quantize_vectors
 from keras_bert.checkpoints.writing import write_model_folder
 from keras_bert.core.errors import UserError
 from keras_bert.data.tables.rows import Row
@@ -134,6 +135,36 @@ def test_a_file_over_many_windows_is_as_in_one(embedders, pooling, tmp_path, mon
         assert written["rows"].dtype == "int64" and written["rows"].tolist() == expected.row_splits.tolist()
         for name in ("pieces", "starts", "ends"):
             assert written[name].dtype == "int32" and written[name].tolist() == getattr(expected, name).tolist()
+
+
+@pytest.mark.parametrize("pooling", ["mean", "tokens"])
+@pytest.mark.parametrize("precision", ["float16", "int8", "binary"])
+def test_smaller_vectors_over_many_windows_are_as_in_one(embedders, pooling, precision, tmp_path, monkeypatch):
+    """The ranges of int8 are those of all windows, and blocks of the rows that waited are smaller than these."""
+    source = write_lines(tmp_path / "texts.txt", TEXTS * 3)
+    embed_file(embedders[pooling], source, tmp_path / "floats.npz")
+    monkeypatch.setattr("keras_bert.tasks.windows._MOST", 5)
+    monkeypatch.setattr(embedding, "_COPIED_AT_ONCE", 200)
+    done = embed_file(embedders[pooling], source, tmp_path / "out.npz", precision=precision)
+    expected = quantize_vectors(np.load(tmp_path / "floats.npz")["embeddings"], precision)
+    with np.load(tmp_path / "out.npz", allow_pickle=False) as written:
+        found = written["embeddings"]
+        assert found.dtype == expected.vectors.dtype == done.dtype and found.shape == done.shape
+        # The batches differ, so floats may by 1e-6.
+        if precision == "binary":
+            assert np.mean(np.unpackbits(found ^ expected.vectors)) < 0.01
+        else:
+            np.testing.assert_allclose(found, expected.vectors, atol=1)
+        assert ("ranges" in written.files) == (precision == "int8")
+        if precision == "int8":
+            np.testing.assert_allclose(written["ranges"], expected.ranges, atol=1e-5)
+
+
+def test_int8_of_no_pieces_is_refused(embedders, tmp_path):
+    source = write_lines(tmp_path / "texts.txt", ["", ""])
+    with pytest.raises(UserError, match="--precision int8: needs a vector at least"):
+        embed_file(embedders["tokens"], source, tmp_path / "out.npz", precision="int8")
+    assert not (tmp_path / "out.npz").exists()
 
 
 def test_offsets_are_slices_of_the_line(bert, embedders, tmp_path):

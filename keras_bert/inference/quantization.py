@@ -1,0 +1,89 @@
+"""Smaller vectors for search: fewer dimensions, and fewer bits a dimension."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from keras_bert.config.inference import BINARY, FLOAT16, INT8, check_quantization
+from keras_bert.core.errors import UserError
+
+_STEPS = 255  # Between the 256 codes of int8.
+_LOWEST_CODE = -128
+
+
+@dataclass(frozen=True)
+class QuantizedVectors:
+    """The result of `quantize_vectors`.
+
+    Attributes:
+        vectors: float32, float16 or int8 [texts, width]; for `binary` uint8 [texts, ceil(width / 8)], whose bits say
+            which values are above 0, the first in the highest bit.
+        ranges: for `int8`, float32 [2, width], the values of the codes -128 and 127 in each dimension; else None.
+    """
+
+    vectors: np.ndarray
+    ranges: np.ndarray | None = None
+
+
+def quantize_vectors(
+    vectors: np.ndarray, precision: str = "float32", size: int | None = None, ranges: np.ndarray | None = None
+) -> QuantizedVectors:
+    """Makes vectors smaller, as the command `embed` does.
+
+    Code `c` of int8 stands for `low + (c + 128) * (high - low) / 255`, values outside the range for its nearest end; a
+    dimension whose range is empty has code 0. Compare binary vectors by the number of different bits, the others by
+    cosine.
+
+    Args:
+        vectors: float [texts, width].
+        precision: `float32`, `float16`, `int8` or `binary`.
+        size: keeps this many dimensions, the first ones, and scales each vector to length 1; for models trained for it
+            (Kusupati et al. 2022, Matryoshka Representation Learning).
+        ranges: for `int8`, those of other vectors, with which these will be compared; by default, from the lowest to
+            the highest value of these vectors.
+
+    Raises:
+        UserError: an unknown precision, a size that the vectors do not have, or ranges of another width.
+
+    Example:
+        bert = keras_bert.load("runs/demo")
+        documents = bert.encode(["The cat sat.", "A dog slept on the mat."])
+        stored = keras_bert.quantize_vectors(documents, "int8")
+        question = bert.encode(["Who sat?"])
+        query = keras_bert.quantize_vectors(question, "int8", ranges=stored.ranges).vectors      # [1, hidden] int8
+    """
+    check_quantization(vectors.shape[1], precision, size, ranges is not None)
+    vectors = shorten(vectors, size)
+    if precision == BINARY:
+        return QuantizedVectors(np.packbits(vectors > 0, axis=1))
+    if precision == FLOAT16:
+        return QuantizedVectors(vectors.astype("float16"))
+    if precision != INT8:
+        return QuantizedVectors(vectors)
+    if ranges is None:
+        if not len(vectors):
+            raise UserError("ranges: needs vectors to take them from. Received: none. Give ranges.")
+        ranges = np.stack([vectors.min(axis=0), vectors.max(axis=0)])
+    if ranges.shape != (2, vectors.shape[1]):
+        raise UserError(
+            f"ranges: needs the shape [2, {vectors.shape[1]}], as the vectors are wide. "
+            f"Received: {list(ranges.shape)}. Give the ranges of vectors of the same model and size."
+        )
+    return QuantizedVectors(_int8(vectors, ranges), ranges)
+
+
+def shorten(vectors: np.ndarray, size: int | None) -> np.ndarray:
+    """The vectors as float32; with a `size`, their first dimensions, scaled to length 1."""
+    vectors = np.asarray(vectors, "float32")
+    if size is None:
+        return vectors
+    vectors = vectors[:, :size]
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return vectors / np.maximum(lengths, np.finfo("float32").tiny)
+
+
+def _int8(vectors: np.ndarray, ranges: np.ndarray) -> np.ndarray:
+    low, high = np.asarray(ranges, "float32")
+    step = (high - low) / _STEPS
+    codes = np.rint((vectors - low) / np.where(step > 0, step, 1)) + _LOWEST_CODE
+    return np.where(step > 0, np.clip(codes, _LOWEST_CODE, _LOWEST_CODE + _STEPS), 0).astype("int8")
