@@ -31,7 +31,7 @@ vocabulary and sentence splitting too. All other modules may change without noti
 """
 # A heading of a section: "Args:", "Returns a dict:", or with its text on the same line, "Returns: a list".
 _HEADING = re.compile(r"(Args|(?:Class a|A)ttributes|Call arguments|Returns(?: a dict)?|Raises|Example):\s*(.*)")
-_ITEM = re.compile(r"(\w+(?:, \w+)*): (.*)", re.DOTALL)
+_ITEM = re.compile(r"(\*{0,2}\w+(?:, \w+)*): (.*)", re.DOTALL)
 
 
 def page() -> str:

@@ -147,7 +147,7 @@ class LoadedModel:
         | --- | --- | --- |
         | a classifier | a text; for pairs, (text, text) | a `Classification` |
         | the same, of several labels | the same | `{label: probability}` |
-        | the same, of a number | the same | a float |
+        | the same, of a number | the same | a float; of a reranker from 0 to 1 |
         | a tagger | a text, or a list of words | a `TaggedText` |
         | of questions | (question, passage) | a `PassageAnswer` |
         | of choices | (context, choices), (context, question, choices) | a `Choice` |
@@ -173,6 +173,25 @@ class LoadedModel:
                 text_list(texts)  # Raises.
             return kind_of_head(self.head).answer(self, list(texts))
         return self.fill(text_list(texts), top_k)
+
+    def rank(self, query: str, passages: Sequence[str]) -> list[tuple[int, float]]:
+        """Sorts passages by their scores for a query, with a reranker or another model that scores pairs of texts.
+
+        Returns: `[(index of the passage, its score)]`, the best first; of equal scores the first passage.
+
+        Raises:
+            UserError: the model does not answer pairs of texts with a score.
+            ValueError: `passages` is no list of texts, or the model does not take pairs of texts.
+        """
+        pairs = [(query, passage) for passage in text_list(passages)]
+        scores = self.predict(pairs) if self.head else [None]
+        if not all(isinstance(score, float) for score in scores):
+            held = f"a {self.head.architecture}" if self.head else "one without a task's head"
+            raise UserError(
+                f"{self.path}: needs a model that scores pairs of texts, to rank passages. Received: {held}. "
+                f"Train one with: {PROGRAM} finetune --task rerank --init MODEL"
+            )
+        return sorted(enumerate(scores), key=lambda ranked: -ranked[1])
 
     def fill(self, texts: Sequence[str], top_k: int = 5) -> list[Filling]:
         """Predicts the [MASK]s of each text.

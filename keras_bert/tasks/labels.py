@@ -54,7 +54,7 @@ class LabelReader:
     def read(self, value: object) -> int | float | list[int]:
         """A label's id, the list of ids (multi-label) or the number (regression). Raises `BadCell`."""
         if self._task.kind == REGRESSION:
-            return _number(value)
+            return _number(value, self._task.label_range)
         ids = [self._id(word) for word in label_words(self._task, value)]
         return ids if self._task.kind == MULTI_LABEL else ids[0]
 
@@ -153,11 +153,13 @@ def _word(value: object) -> str:
     return word
 
 
-def _number(value: Any) -> float:
+def _number(value: Any, limits: tuple[float, float] | None) -> float:
     try:
         number = float(value) if not isinstance(value, bool) else math.nan
     except (TypeError, ValueError):
         number = math.nan
     if not math.isfinite(number):
         raise BadCell(f"needs a number as its label. Received: {value!r}")
+    if limits is not None and not limits[0] <= number <= limits[1]:
+        raise BadCell(f"needs a label from {limits[0]:g} to {limits[1]:g}. Received: {value!r}")
     return number

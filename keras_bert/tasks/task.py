@@ -1,7 +1,7 @@
 """A task on whole texts, as data: where its examples are, how it is scored, and what a submission looks like."""
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
@@ -111,6 +111,7 @@ class Task(NamedSplits):
         skip_ragged: whether rows with too few or too many cells are skipped and counted, rather than refused.
         tfds: the same examples in TFDS.
         separator: separates the labels in a cell, for multi-label tasks; a JSON list works too.
+        label_range: the lowest and the highest label that files may have, for regressions; None for any.
         score_range: the lowest and the highest score, for regressions; predictions are clipped to it.
         dev_share: share of the dev side if `Split.side` divides one file.
         trained_by: the task whose model predicts this one, which has no training split.
@@ -132,6 +133,7 @@ class Task(NamedSplits):
     skip_ragged: bool = False
     tfds: TfdsFields | None = None
     separator: str = ","
+    label_range: tuple[float, float] | None = None
     score_range: tuple[float, float] | None = None
     dev_share: float = 0.1
     trained_by: str | None = None
@@ -156,6 +158,10 @@ class Task(NamedSplits):
     @property
     def main_metric(self) -> str:
         return self.metrics[0]
+
+    def side_key(self, texts: Sequence[str]) -> str:
+        """What decides the side of an example if `Split.side` divides one file: equal keys are on the same side."""
+        return "\t".join(texts)
 
     @property
     def num_labels(self) -> int | None:

@@ -3,6 +3,7 @@
 import itertools
 
 import numpy as np
+from scipy.special import logit
 
 from keras_bert.tasks.multiple_choice.problem import MultipleChoiceProblem
 from keras_bert.tasks.question_answering.decoding import decoded
@@ -82,4 +83,6 @@ def _logits(problem, window, function):
     else:
         served = function.answers_by_length(*window.texts)
     found = [row["score" if "score" in row else "logits"] for row in served]
+    if problem.head.logistic:
+        found = logit(found)
     return np.reshape(found, (len(found), problem.head.num_labels))

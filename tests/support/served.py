@@ -49,6 +49,7 @@ HEADS = {
     "choice": MultipleChoiceConfig(),
 }
 KINDS = (*HEADS, "masked_lm", "encoder")
+RERANKER = ClassificationConfig(("relevant",), REGRESSION, logistic=True)
 # A tagger over SentencePiece, and a model of next tokens; both are in none of the lists.
 ALBERT, CAUSAL = "albert", "causal"
 OF_WHOLE_TEXTS = ("single", "pair", "multi", "regression", "masked_lm", "encoder")

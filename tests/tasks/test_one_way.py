@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 from answers import assert_same_answers, exported_answers, predicted_answers
-from served import write_served
+from served import RERANKER, write_served
 from squad_file import paragraph, write_squad
 
 import keras_bert
@@ -18,7 +18,11 @@ WORDS = ("the", "cat", "sat", "mat", ",", "中", "zebra", "on")
 TEXT = {"task": "text", "texts": ["text"], "label": "label"}
 PAIR = {"task": "text", "texts": ["a", "b"], "label": "label"}
 READER = {"scoring": "words", "stride": 7, "max_question_length": 9, "max_answer_length": 30}
-OTHER_HEADS = {"vectors": SentenceVectorsConfig(("score",)), "spans": SpanPairConfig(("False", "True"))}
+OTHER_HEADS = {
+    "vectors": SentenceVectorsConfig(("score",)),
+    "spans": SpanPairConfig(("False", "True")),
+    "rerank": RERANKER,
+}
 # {name: (the kind of model, what its config.json says of its task, the file's ending)}
 KINDS = {
     "single": ("single", TEXT, "jsonl"),
@@ -26,6 +30,8 @@ KINDS = {
     "pair": ("pair", PAIR, "jsonl"),
     "multi": ("multi", TEXT, "jsonl"),
     "regression": ("regression", TEXT, "jsonl"),
+    "rerank": ("rerank", {**PAIR, "task": "rerank", "pair": True}, "jsonl"),
+    "rerank_windows": ("rerank", {**PAIR, "task": "rerank", "pair": True, "long": "windows", "stride": 4}, "jsonl"),
     "tagging": ("tagging", {"task": "ner"}, "txt"),
     "features": ("features", {"task": "tokens"}, "txt"),
     "crf": ("crf", {"task": "ner"}, "txt"),
@@ -45,7 +51,7 @@ def write_examples(path, name, count=40):
     def text(most=25):
         return " ".join(random.choice(WORDS, random.integers(1, most)))
 
-    labels = {"multi": ["a"], "regression": 1.5, "vectors": 1.0, "spans": False}
+    labels = {"multi": ["a"], "regression": 1.5, "vectors": 1.0, "spans": False, "rerank": 0.5, "rerank_windows": 1}
     if name in ("tagging", "features", "crf"):
         label = "N" if name == "features" else "O"
         content = "\n".join("".join(f"{word} {label}\n" for word in text().split()) for _ in range(count))
@@ -66,7 +72,11 @@ def write_examples(path, name, count=40):
                 row |= {"sentence1": "the cat", "sentence2": f"the sat {text()}", "idx": number}
                 row |= {"start1": 4, "end1": 7, "start2": 4, "end2": 7}
             else:
-                row |= {"a": text(), "b": text()} if name in ("pair", "vectors") else {"text": text()}
+                row |= (
+                    {"a": text(), "b": text()}
+                    if name in ("pair", "vectors", "rerank", "rerank_windows")
+                    else {"text": text()}
+                )
             rows.append(json.dumps(row) + "\n")
         content = "".join(rows)
     path.write_text(content, encoding="utf-8")

@@ -98,9 +98,18 @@ def test_ones_own_files_win_over_a_folder_of_the_tasks_name(tmp_path, monkeypatc
 @pytest.mark.parametrize(
     ("task", "given", "readers"),
     [
-        ("sst2", {"texts": ["review"]}, r"--text\): .*text, ner, tokens, segment, pairs-contrastive. Received: sst2"),
-        ("squad", {"label": "2"}, r"label \(--label\): .* of text, ner, tokens, pairs-contrastive. Received: squad"),
+        (
+            "sst2",
+            {"texts": ["review"]},
+            r"--text\): .*text, rerank, ner, tokens, segment, pairs-contrastive. Received: sst2",
+        ),
+        (
+            "squad",
+            {"label": "2"},
+            r"label \(--label\): .* of text, rerank, ner, tokens, pairs-contrastive. Received: squad",
+        ),
         ("ner", {"kind": MULTI_LABEL}, r"kind \(--kind\): needs a task that reads it, of text. Received: ner"),
+        ("rerank", {"kind": MULTI_LABEL}, r"kind \(--kind\): needs a task that reads it, of text. Received: rerank"),
         ("segment", {"word": "1"}, "word: .* of ner, tokens"),
         ("swag", {"separator": ";"}, "separator: .* of text"),
         ("wic", {"language": "zh"}, "language: .* of xnli"),

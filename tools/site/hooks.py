@@ -1,5 +1,6 @@
 """Hooks of mkdocs: the site has the pages beside README.md too, and their links work from docs/."""
 
+import logging
 import os
 import posixpath
 import re
@@ -17,6 +18,9 @@ OUTSIDE = {
     "LICENSE": "LICENSE",
     "tests/export/open_as_serving.c": "open_as_serving.c",
 }
+# Strict builds fail on its warnings.
+_log = logging.getLogger("mkdocs.hooks.site")
+_LINK_IN_HTML = re.compile(r'href="([^":#]+\.(?:md|ipynb))([#"])')
 _LINK = re.compile(r"(\]\()([^)#:\s]+)")
 
 
@@ -42,3 +46,19 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str
         return found[1] + posixpath.relpath(target, posixpath.dirname(on_site) or ".")
 
     return _LINK.sub(link, markdown)
+
+
+def on_page_content(html: str, page: Any, config: Any, files: Files) -> str:
+    """Turns a notebook's links to files into links to their pages, which mkdocs does for Markdown alone."""
+    if not page.file.src_uri.endswith(".ipynb"):
+        return html
+    folder = posixpath.dirname(page.file.src_uri)
+
+    def link(found: re.Match[str]) -> str:
+        target = files.get_file_from_path(posixpath.normpath(posixpath.join(folder, found[1])))
+        if target is None:
+            _log.warning(f"{page.file.src_uri}: links to {found[1]}, which is not on the site.")
+            return found[0]
+        return f'href="{target.url_relative_to(page.file)}{found[2]}'
+
+    return _LINK_IN_HTML.sub(link, html)

@@ -19,7 +19,7 @@ from keras_bert.tasks import superglue
 from keras_bert.tasks.answer_files import STANDARD_STREAM, text_output
 from keras_bert.tasks.classification.data import ExampleRow
 from keras_bert.tasks.classification.head import ClassificationConfig
-from keras_bert.tasks.classification.scores import predictions
+from keras_bert.tasks.classification.scores import numbers, predictions
 from keras_bert.tasks.labels import BadCell, check_text
 from keras_bert.tasks.task import INPUT, Task
 from keras_bert.tasks.windows import windows
@@ -132,7 +132,7 @@ def plain_answers(head: ClassificationConfig, task: Task, logits: np.ndarray) ->
     """
     if head.problem_type == REGRESSION:
         lowest, highest = task.score_range or (-math.inf, math.inf)
-        yield from ({"score": min(max(score, lowest), highest)} for score in logits[:, 0].tolist())
+        yield from ({"score": min(max(score, lowest), highest)} for score in numbers(head, logits).tolist())
         return
     is_multi = head.problem_type == MULTI_LABEL
     values = scipy.special.expit(logits) if is_multi else scipy.special.softmax(logits, axis=1)

@@ -88,7 +88,7 @@ class ExampleRows:
         for position, row in enumerate(table.rows):
             try:
                 texts = [check_text(cell) for cell in row.cells[: len(task.texts)]]
-                if split.side and is_validation("\t".join(texts), task.dev_share) != (split.side == "dev"):
+                if split.side and is_validation(task.side_key(texts), task.dev_share) != (split.side == "dev"):
                     continue
                 if not all(text.strip() for text in texts):
                     self._empty += 1

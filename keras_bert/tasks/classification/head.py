@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, TypeVar
 
 from keras_bert.config.finetuning import MULTI_LABEL, REGRESSION, SINGLE_LABEL, ProblemType
+from keras_bert.config.reading import FIELD
 from keras_bert.core.settings import require
 from keras_bert.models.tensor_names import output_layer
 from keras_bert.tasks.head import LabelledHead
@@ -24,9 +25,10 @@ class ClassificationConfig(LabelledHead):
     Attributes:
         labels: the labels' names in the order of the logits; for regression, a single name for the number.
         problem_type: what a label is: one class, several classes, or a number.
+        logistic: whether the number is a probability, the sigmoid of the logit, trained by binary cross-entropy.
 
     Raises:
-        ValueError: too few labels, a duplicate name, or an unknown problem type.
+        ValueError: too few labels, a duplicate name, an unknown problem type, or a logistic head for classes.
 
     Example:
         keras_bert.ClassificationConfig(("bad", "good")).problem_type
@@ -34,6 +36,7 @@ class ClassificationConfig(LabelledHead):
 
     architecture: ClassVar[str] = "BertForSequenceClassification"
     problem_type: ProblemType = "single_label_classification"
+    logistic: bool = dataclasses.field(default=False, kw_only=True)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -41,13 +44,20 @@ class ClassificationConfig(LabelledHead):
         fits = {SINGLE_LABEL: count > 1, MULTI_LABEL: count > 0, REGRESSION: count == 1}[self.problem_type]
         needed = {SINGLE_LABEL: "at least two labels", MULTI_LABEL: "at least one label", REGRESSION: "one label"}
         require(fits, "labels", f"{needed[self.problem_type]} for {self.problem_type}", self.labels)
+        require(not self.logistic or self.problem_type == REGRESSION, "logistic", REGRESSION, self.problem_type)
 
     def to_fields(self) -> dict[str, Any]:
-        return {**super().to_fields(), "problem_type": self.problem_type}
+        fields = super().to_fields()
+        if not self.logistic:
+            return {**fields, "problem_type": self.problem_type}
+        # What transformers calls binary cross-entropy, and answers by the sigmoid.
+        return {**fields, "problem_type": MULTI_LABEL, FIELD: {**fields.get(FIELD, {}), "logistic": True}}
 
     @classmethod
     def _values(cls, fields: Mapping[str, Any], num_outputs: int) -> dict[str, Any]:
         """The problem type; as in transformers, one label without it means regression."""
+        if (fields.get(FIELD) or {}).get("logistic"):
+            return {"problem_type": REGRESSION, "logistic": True}
         return {"problem_type": fields.get("problem_type") or (REGRESSION if num_outputs == 1 else SINGLE_LABEL)}
 
 

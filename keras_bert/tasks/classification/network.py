@@ -87,6 +87,7 @@ class ClassificationObjective:
         problem_type: one of `config.finetuning.PROBLEM_TYPES`.
         class_weights: [labels], for a single label: the weight of each class in the loss, which is then the weighted
             mean, as in `torch.nn.CrossEntropyLoss(weight)`. The accuracy is not weighted.
+        logistic: for regression: labels are from 0 to 1, and the loss is the binary cross-entropy.
 
     Attributes:
         terms: the names of the loss terms.
@@ -97,12 +98,15 @@ class ClassificationObjective:
 
     terms: tuple[str, ...] = ("loss",)
 
-    def __init__(self, problem_type: str, class_weights: Sequence[float] | np.ndarray | None = None) -> None:
+    def __init__(
+        self, problem_type: str, class_weights: Sequence[float] | np.ndarray | None = None, logistic: bool = False
+    ) -> None:
         if problem_type not in PROBLEM_TYPES:
             raise ValueError(f"problem_type: needs one of {', '.join(PROBLEM_TYPES)}. Received: {problem_type!r}.")
         if class_weights is not None and problem_type != SINGLE_LABEL:
             raise ValueError(f"class_weights: needs {SINGLE_LABEL}. Received: {problem_type}.")
         self.problem_type = problem_type
+        self.logistic = logistic
         self.class_weights = None if class_weights is None else np.asarray(class_weights, "float32")
 
     def counts(self, batch: Batch) -> dict[str, Tensor]:
@@ -122,6 +126,8 @@ class ClassificationObjective:
 
     def _metrics(self, logits: Tensor, labels: Tensor) -> dict[str, Tensor]:
         """`{name: [batch]}`."""
+        if self.logistic:
+            return {"loss": ops.binary_crossentropy(labels, logits[:, 0], from_logits=True)}
         if self.problem_type == REGRESSION:
             return {"loss": ops.square(logits[:, 0] - labels)}
         if self.problem_type == MULTI_LABEL:

@@ -121,7 +121,7 @@ class TextRowsProblem(Problem):
 
     @functools.cached_property
     def objective(self) -> Objective:
-        return ClassificationObjective(self.head.problem_type, self._class_weights())
+        return ClassificationObjective(self.head.problem_type, self._class_weights(), self.head.logistic)
 
     def lay_out(self, windows: Iterable[Any]) -> TextLayout:
         """The rows of examples; if one has several, each of them counts as that share of it."""

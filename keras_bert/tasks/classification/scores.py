@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
+import scipy.special
 import scipy.stats
 import sklearn.metrics
 from numpy.typing import ArrayLike
@@ -44,10 +45,15 @@ def predictions(classification: ClassificationConfig, outputs: ArrayLike, thresh
     outputs = np.asarray(outputs, "float64")
     require_numbers(outputs)
     if classification.problem_type == REGRESSION:
-        return outputs[:, 0]
+        return numbers(classification, outputs)
     if classification.problem_type == MULTI_LABEL:
         return (outputs > threshold).astype("int64")
     return outputs.argmax(axis=1)
+
+
+def numbers(classification: ClassificationConfig, logits: np.ndarray) -> np.ndarray:
+    """[examples]: the numbers of a regression, from logits [examples, 1]."""
+    return scipy.special.expit(logits[:, 0]) if classification.logistic else logits[:, 0]
 
 
 def scores(

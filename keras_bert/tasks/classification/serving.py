@@ -46,7 +46,8 @@ def classification_signatures(
 def class_outputs(classification: ClassificationConfig, logits: tf.Tensor) -> dict[str, tf.Tensor]:
     """The outputs of `classification_signatures` for logits [batch, labels]."""
     if classification.problem_type == REGRESSION:
-        return {"score": logits[:, 0]}
+        score = logits[:, 0]
+        return {"score": tf.sigmoid(score) if classification.logistic else score}
     labels = tf.constant([list(classification.labels)])
     outputs = {"labels": tf.tile(labels, [tf.shape(logits)[0], 1]), "logits": logits}
     if classification.problem_type == MULTI_LABEL:

@@ -20,6 +20,7 @@ from keras_bert.tasks.classification.questions import QUESTION_TASKS, QuestionTa
 from keras_bert.tasks.kind import TaskKind, transformers_pipeline
 
 TEXT = "text"  # The user's own table.
+RERANK = "rerank"  # The user's own table of queries and passages.
 XNLI = "xnli"
 _EXAMPLES = '"A warm and funny film."', '"A comedy."'
 _BENCHMARKS = {**GLUE, **SUPERGLUE, **QUESTION_TASKS}
@@ -32,7 +33,7 @@ class Classification(TaskKind):
     part: ClassVar[str] = CLASSIFIER
     tensors: ClassVar[Mapping[str, tuple[TensorName, ...]]] = CLASSIFIER_TENSORS
     titles: ClassVar[Mapping[str, str]] = CLASSIFIER_TITLES
-    tasks: ClassVar[tuple[str, ...]] = (*_BENCHMARKS, XNLI, TEXT)
+    tasks: ClassVar[tuple[str, ...]] = (*_BENCHMARKS, XNLI, TEXT, RERANK)
     own_task: ClassVar[str | None] = TEXT
     pools = in_google = takes_bilstm = weighs_classes = True
     pipeline = "text-classification"
@@ -59,12 +60,13 @@ class Classification(TaskKind):
         from keras_bert.tasks.classification.data import own_table
         from keras_bert.tasks.classification.problem import SequenceProblem
         from keras_bert.tasks.classification.question_problem import QuestionProblem
+        from keras_bert.tasks.classification.reranking import RerankProblem, RerankTask, rerank_table
         from keras_bert.tasks.sources import Source, data_source
         from keras_bert.tasks.task import INPUT, with_own_files
 
         source: Source = ""
-        if config.task == TEXT:
-            task = own_table(config.data, head)
+        if config.task in (TEXT, RERANK):
+            task = (rerank_table if config.task == RERANK else own_table)(config.data, head)
             if INPUT in own:
                 task = with_own_files(task, own, tuple(config.data.columns) or None)
         else:
@@ -76,11 +78,13 @@ class Classification(TaskKind):
         options = {"source": source, "tokenizer": tokenizer, "config": config, "head": head, "task_record": task_record}
         if isinstance(task, QuestionTask):
             return QuestionProblem(task=task, **options)
+        if isinstance(task, RerankTask):
+            return RerankProblem(task=task, **options)
         return SequenceProblem(task=task, **options)
 
     def data_fields(self, task: str) -> Collection[str]:
-        of_tables = ("texts", "label", "kind", "separator", "format", "columns", "dev_share")
-        return {TEXT: of_tables, XNLI: ("language",)}.get(task, ())
+        of_tables = ("texts", "label", "format", "columns", "dev_share")
+        return {TEXT: (*of_tables, "kind", "separator"), RERANK: of_tables, XNLI: ("language",)}.get(task, ())
 
     def card_example(self, fields: Mapping[str, Any]) -> str:
         return f"print(bert.predict([{'(' + ', '.join(_EXAMPLES) + ')' if _is_of_pairs(fields) else _EXAMPLES[0]}]))"

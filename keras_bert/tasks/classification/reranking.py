@@ -1,0 +1,124 @@
+"""Reranking (Nogueira and Cho 2019): how relevant a passage is to a query, read together in one row."""
+
+import dataclasses
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
+
+from keras_bert.config.finetuning import REGRESSION, TaskDataConfig
+from keras_bert.core.errors import UserError
+from keras_bert.tasks.classification.answers import TextWindow
+from keras_bert.tasks.classification.data import own_table
+from keras_bert.tasks.classification.head import ClassificationConfig
+from keras_bert.tasks.classification.problem import SequenceProblem, TextLayout
+from keras_bert.tasks.task import Task
+
+_METRICS = ("mrr_at_10", "ndcg_at_10")
+_DEPTH = 10  # The ranks that both scores look at.
+
+
+@dataclasses.dataclass(frozen=True)
+class RerankTask(Task):
+    """Pairs of a query and a passage; a label from 0 to 1 says how relevant the passage is."""
+
+    @property
+    def known_metrics(self) -> tuple[str, ...]:
+        return _METRICS
+
+    def side_key(self, texts: Sequence[str]) -> str:
+        """The query, so that all its passages are on one side."""
+        return texts[0]
+
+
+def rerank_table(data: TaskDataConfig, head: ClassificationConfig | None) -> RerankTask:
+    """The task of a recipe's tables.
+
+    Raises:
+        UserError: as `own_table`, other than two columns, or a trained model whose head gives no number.
+    """
+    if head is not None and head.problem_type != REGRESSION:
+        raise UserError(
+            f"task: needs a model that gives pairs a number for rerank. Received: one for {head.problem_type}. "
+            "Give another --task."
+        )
+    if len(data.texts) != 2:
+        raise UserError(
+            "data.texts (--text): needs the names of two columns, the query's and the passage's. "
+            f"Received: {', '.join(data.texts) or 'none'}."
+        )
+    table = own_table(dataclasses.replace(data, kind=REGRESSION), None)
+    return RerankTask(**{**vars(table), "name": "rerank", "metrics": _METRICS, "label_range": (0.0, 1.0)})
+
+
+@dataclasses.dataclass(kw_only=True)
+class RankingLayout(TextLayout):
+    """Examples with their queries.
+
+    Attributes:
+        queries: int64 [examples], a number for each query, the same for equal ones.
+    """
+
+    queries: np.ndarray
+
+
+class RerankProblem(SequenceProblem):
+    """Passages to rank, whose answers are float64 [examples, 1], the logits."""
+
+    def _new_head(self) -> ClassificationConfig:
+        return dataclasses.replace(super()._new_head(), logistic=True)
+
+    def lay_out(self, windows: Iterable[TextWindow]) -> RankingLayout:
+        numbers: dict[str, int] = {}
+        queries: list[int] = []
+
+        def noted() -> Iterator[TextWindow]:
+            for window in windows:
+                queries.extend(numbers.setdefault(query, len(numbers)) for query in window.texts[0])
+                yield window
+
+        layout = super().lay_out(noted())
+        return RankingLayout(**vars(layout), queries=np.asarray(queries))
+
+    def evaluate(self, split: str, answers: np.ndarray) -> dict[str, float]:
+        return ranking_scores(self.layout(split).queries, self._labels(split), answers[:, 0])
+
+    def baseline(self, split: str) -> dict[str, float]:
+        """The scores of giving all passages one score."""
+        labels = self._labels(split)
+        return ranking_scores(self.layout(split).queries, labels, np.zeros(len(labels)))
+
+
+def ranking_scores(queries: np.ndarray, labels: np.ndarray, scores: np.ndarray) -> dict[str, float]:
+    """The mean reciprocal rank and the normalized discounted cumulative gain of the ten best passages of each query.
+
+    As in trec_eval, a label above 0 is relevant to the first, and is itself the gain of the second (Järvelin and
+    Kekäläinen 2002). Of equal scores the less relevant passage comes first: a constant gains nothing by the file's
+    order. Queries without a relevant passage do not count; if no query has one, both are 0.
+
+    Args:
+        queries: int [examples], equal for the passages of a query.
+        labels: float [examples], from 0.
+        scores: float [examples], higher for passages to come first.
+    """
+    labels = np.asarray(labels, "float64")
+    order = np.lexsort((labels, -scores, queries))
+    starts = np.flatnonzero(np.diff(queries[order])) + 1
+    found = [(_reciprocal_rank(gains), _ndcg(gains)) for gains in np.split(labels[order], starts) if gains.any()]
+    means = np.mean(found, axis=0) if found else np.zeros(len(_METRICS))
+    return dict(zip(_METRICS, means.tolist(), strict=True))
+
+
+def _reciprocal_rank(gains: np.ndarray) -> float:
+    """1 / the rank of the first gain above 0 within the depth; 0 without one."""
+    relevant = np.flatnonzero(gains[:_DEPTH])
+    return 1.0 / (1 + int(relevant[0])) if len(relevant) else 0.0
+
+
+def _ndcg(gains: np.ndarray) -> float:
+    """The share of the best order's discounted gain that gains in the order of their scores have."""
+    return _discounted(gains) / _discounted(np.sort(gains)[::-1])
+
+
+def _discounted(gains: np.ndarray) -> float:
+    gains = gains[:_DEPTH]
+    return float(gains @ (1 / np.log2(np.arange(len(gains)) + 2)))
