@@ -107,7 +107,7 @@ def test_nothing_is_learned_from_held_out_documents(text, kind):
         ("--size 90 --output text.txt", "text.txt: exists already"),
         ("--size 6", "needs at least"),
         ("--size 9 --unused 4 --input 'no text'", "--size: needs more than the 9 special tokens"),
-        ("--size 90 --output v.model --input 'no text'", ".model is a SentencePiece model's"),
+        ("--size 90 --output v.model --input 'no text'", ".model is for a SentencePiece model"),
         ("--size 90 --input 'nothing*'", "No file matches 'nothing*'"),
         ("--extend text.txt", "text.txt: needs a"),
     ],
