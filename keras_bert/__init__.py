@@ -31,6 +31,7 @@ if TYPE_CHECKING:  # The names of `public_names.py`, for type checkers.
     from keras_bert.inference.language_models import Filling as Filling
     from keras_bert.inference.loading import LoadedModel as LoadedModel
     from keras_bert.inference.loading import load as load
+    from keras_bert.inference.masked_lm import MaskedLM as MaskedLM
     from keras_bert.inference.preprocessing import Preprocessor as Preprocessor
     from keras_bert.inference.quantization import QuantizedVectors as QuantizedVectors
     from keras_bert.inference.quantization import quantize_vectors as quantize_vectors

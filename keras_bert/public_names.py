@@ -94,6 +94,7 @@ PUBLIC_NAMES = {
         "ClassificationHead": "keras_bert.layers.heads",
     },
     "Parts of training": {
+        "MaskedLM": "keras_bert.inference.masked_lm",
         "AdamW": "keras_bert.training.optimizers.adamw",
         "WarmupDecay": "keras_bert.training.schedules",
         "keep_freed_memory": "keras_bert.core.runtime",
