@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from goldens import COMMITTED, Golden
+from hub_server import Repository, hub_server, own_cache, point_to
 from tiny import pretraining_batch, random_weights
 
 import keras_bert
@@ -108,3 +109,21 @@ def test_pairs_have_two_separators_and_one_segment():
     start, end = vocabulary.cls_id, vocabulary.sep_id
     assert ids == [start, *first, end, end, *second, end]
     assert loaded.encode(["the cat"]).shape == (1, 8)
+
+
+def test_it_opens_by_its_name_on_the_hub(tmp_path, monkeypatch):
+    """FacebookAI/roberta-base has vocab.json and merges.txt: both are fetched, and ids are those of tokenizer.json."""
+    local = keras_bert.load(folder("roberta_encoder"))
+    local.tokenizer.vocabulary.to_file(str(tmp_path / "vocab.json"))
+    files = {name: (tmp_path / name).read_bytes() for name in ("vocab.json", "merges.txt")}
+    for name in ("config.json", "model.safetensors"):
+        with open(os.path.join(folder("roberta_encoder"), name), "rb") as stream:
+            files[name] = stream.read()
+    own_cache(str(tmp_path / "cache"), monkeypatch)
+    with hub_server() as server:
+        point_to(server.url, monkeypatch)
+        server.repositories["FacebookAI/roberta-base"] = Repository({**files, "tf_model.h5": b"", "dict.txt": b""})
+        fetched = keras_bert.load("hf:FacebookAI/roberta-base")
+    texts = ["The cat, hé.", " a café"]
+    assert fetched.tokenizer(texts).to_list() == local.tokenizer(texts).to_list()
+    np.testing.assert_array_equal(fetched.encode(texts), local.encode(texts))
