@@ -41,12 +41,12 @@ def rerank_table(data: TaskDataConfig, head: ClassificationConfig | None) -> Rer
             f"task: needs a model that gives pairs a number for rerank. Received: one for {head.problem_type}. "
             "Give another --task."
         )
-    if len(data.texts) != 2:
+    table = own_table(dataclasses.replace(data, kind=REGRESSION), None)
+    if (data.train or data.dev) and len(data.texts) != 2:
         raise UserError(
             "data.texts (--text): needs the names of two columns, the query's and the passage's. "
             f"Received: {', '.join(data.texts) or 'none'}."
         )
-    table = own_table(dataclasses.replace(data, kind=REGRESSION), None)
     return RerankTask(**{**vars(table), "name": "rerank", "metrics": _METRICS, "label_range": (0.0, 1.0)})
 
 
