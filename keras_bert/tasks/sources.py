@@ -192,6 +192,8 @@ class SplitTable:
 
 def open_split(task: Task, split: str, source: Source = "") -> SplitTable:
     """The `SplitTable` of one split. Raises `UserError`."""
+    if not task.splits:
+        raise MissingData(f"{task.name}: needs files. Received: none. Give --train and --dev.")
     if split not in task.splits:
         raise UserError(f"{task.name}: needs one of its splits {', '.join(task.splits)}. Received: {split!r}.")
     if isinstance(source, TfdsSource):

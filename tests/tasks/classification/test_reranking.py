@@ -9,6 +9,7 @@ from click.testing import CliRunner
 from finetuning import write_tiny_bert
 from scipy.special import expit
 from served import write_served
+from tiny import VOCABULARY
 
 import keras_bert
 from keras_bert.cli import main
@@ -185,3 +186,9 @@ def test_models_of_classes_are_refused(tmp_path):
         keras_bert.load(path).rank("the cat", ["the mat"])
     with pytest.raises(UserError, match="Received: one without a task's head"):
         keras_bert.load(write_tiny_bert(tmp_path / "bert")).rank("the cat", ["the mat"])
+
+
+def test_without_files_it_names_them():
+    """A table of numbers has no labels to look for, and asked for a split of none."""
+    with pytest.raises(UserError, match="rerank: needs files. Received: none. Give --train and --dev"):
+        open_problem(FinetuneConfig.from_mapping({"task": "rerank"}), make_tokenizer(VOCABULARY)).rows("train")
