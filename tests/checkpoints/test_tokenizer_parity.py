@@ -52,7 +52,7 @@ def test_folders_of_transformers(tmp_path):
             for text, row, theirs in zip(texts(), ours, expected, strict=True)
             if row != theirs
         ]
-        values = {name: value for name, value in vars(settings).items() if name != "quotes"}
+        values = settings.in_effect(vocabulary)
         plain = StandaloneTokenizer(vocabulary.tokens[: vocabulary.num_pieces], **values, added=vocabulary.added)
         assert [plain.tokenize(text) for text in texts()] == ours, path
     assert len(paths) == 60 and told > 20 and not wrong, (len(wrong), wrong[:5])
