@@ -58,7 +58,6 @@ if TYPE_CHECKING:  # The names of `public_names.py`, for type checkers.
     from keras_bert.models.kind import register_model_kind as register_model_kind
     from keras_bert.models.kind import unregister_model_kind as unregister_model_kind
     from keras_bert.models.pretraining import BertForPreTraining as BertForPreTraining
-    from keras_bert.models.roberta.encoder import RobertaEncoder as RobertaEncoder
     from keras_bert.models.roberta.kind import RobertaConfig as RobertaConfig
     from keras_bert.models.tensor_names import StoredName as StoredName
     from keras_bert.models.tensor_names import TensorName as TensorName

@@ -56,7 +56,6 @@ PUBLIC_NAMES = {
         "AlbertConfig": "keras_bert.models.albert.kind",
         "AlbertEncoder": "keras_bert.models.albert.encoder",
         "RobertaConfig": "keras_bert.models.roberta.kind",
-        "RobertaEncoder": "keras_bert.models.roberta.encoder",
         "ElmoConfig": "keras_bert.models.elmo.kind",
         "ElmoEncoder": "keras_bert.models.elmo.encoder",
         "BertForPreTraining": "keras_bert.models.pretraining",

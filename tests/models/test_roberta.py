@@ -20,8 +20,8 @@ from keras_bert.core.errors import UserError
 from keras_bert.export.network import encode
 from keras_bert.export.serving_function import serving_function
 from keras_bert.models.bert.config import BertConfig
+from keras_bert.models.bert.encoder import BertEncoder
 from keras_bert.models.pretraining import BertForPreTraining
-from keras_bert.models.roberta.encoder import RobertaEncoder
 from keras_bert.models.roberta.kind import RobertaConfig
 
 TINY = {
@@ -45,7 +45,7 @@ def test_files_count_the_positions_that_no_token_has(tmp_path):
     fields = json.loads((tmp_path / "config.json").read_text())
     assert fields["max_position_embeddings"] == 26 and BertConfig.from_file(tmp_path / "config.json") == config
     assert BertConfig.from_mapping({**TINY, "model_type": "roberta"}) == config
-    encoder = RobertaEncoder(config)
+    encoder = BertEncoder(config)
     assert encoder.embeddings.position_embeddings.shape == (26, 16)
     ids = np.full((1, 25), 5, "int32")
     with pytest.raises(ValueError, match=r"at most max_position_embeddings \(24\) tokens. Received: 25"):
@@ -68,7 +68,7 @@ def test_what_is_not_supported_is_one_line(fields, message, tmp_path):
 
 
 def test_serving_computes_what_the_encoder_does():
-    encoder = RobertaEncoder(RobertaConfig(**TINY))
+    encoder = BertEncoder(RobertaConfig(**TINY))
     random_weights(encoder)
     batch = pretraining_batch(encoder.config)
     names = ("input_word_ids", "input_mask", "input_type_ids")
@@ -78,7 +78,7 @@ def test_serving_computes_what_the_encoder_does():
     np.testing.assert_allclose(served["sequence_output"][real], expected["sequence_output"][real], rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(served["pooled_output"], expected["pooled_output"], rtol=1e-4, atol=1e-5)
     again = keras.models.model_from_json(encoder.to_json())
-    assert type(again) is RobertaEncoder and dataclasses.asdict(again.config) == dataclasses.asdict(encoder.config)
+    assert type(again) is BertEncoder and dataclasses.asdict(again.config) == dataclasses.asdict(encoder.config)
 
 
 def test_a_classifier_without_the_pooler_of_its_encoder_is_found_by_its_own_names():

@@ -125,6 +125,11 @@ class BertConfig(Checked):
         return False
 
     @property
+    def first_position(self) -> int:
+        """The row of the position embeddings that is the first token's; those before it are no token's."""
+        return 0
+
+    @property
     def num_blocks(self) -> int:
         """How many blocks a token passes through."""
         return self.num_hidden_layers

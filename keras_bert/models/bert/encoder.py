@@ -105,6 +105,7 @@ class BertEncoder(ConfiguredEncoder):
             config.layer_norm_eps,
             config.hidden_dropout_prob,
             config.positions == SINUSOIDAL,
+            config.first_position,
             dtype=self.dtype_policy,
             name="embeddings",
         )

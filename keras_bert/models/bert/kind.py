@@ -94,7 +94,8 @@ class Bert(ModelKind):
 
     def encoder_table(self, config: BertConfig) -> list[Part]:
         V, H, L = config.vocab_size, config.hidden_size, config.num_hidden_layers
-        F, P, T = config.intermediate_size, config.max_position_embeddings, config.type_vocab_size
+        F, T = config.intermediate_size, config.type_vocab_size
+        P = config.first_position + config.max_position_embeddings
         return [
             Part("word embeddings", f"V·H = {V:,}·{H}", V * H),
             Part("position embeddings", f"{P}·H", P * H),

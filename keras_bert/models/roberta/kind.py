@@ -2,13 +2,12 @@
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from keras_bert.core.errors import UserError
 from keras_bert.core.settings import Positive, require
 from keras_bert.models.bert.config import BIDIRECTIONAL, BertConfig
 from keras_bert.models.bert.kind import Bert, blocks
-from keras_bert.models.sizes import Part
 from keras_bert.models.tensor_names import (
     ENCODER,
     MASKED_LM_HEAD,
@@ -19,9 +18,6 @@ from keras_bert.models.tensor_names import (
     embeddings,
     layer_norm,
 )
-
-if TYPE_CHECKING:
-    from keras_bert.models.roberta.encoder import RobertaEncoder
 
 _PAD = "pad_token_id"
 _POSITIONS = "max_position_embeddings"
@@ -56,7 +52,6 @@ class RobertaConfig(BertConfig):
 
     @property
     def first_position(self) -> int:
-        """The row of the position embeddings that is the first token's."""
         return self.pad_token_id + 1
 
     def to_fields(self) -> dict[str, Any]:
@@ -97,11 +92,6 @@ class Roberta(Bert):
     }
     values_here: ClassVar = {**Bert.values_here, "is_decoder": (False,)}
 
-    def make_encoder(self, config: Any, with_pooler: bool = True, **keras_options: Any) -> "RobertaEncoder":
-        from keras_bert.models.roberta.encoder import RobertaEncoder
-
-        return RobertaEncoder(config, with_pooler=with_pooler, **keras_options)
-
     def parts(self, config: BertConfig) -> dict[str, list[TensorName]]:
         head = "cls/predictions/transform"
         return {
@@ -113,11 +103,6 @@ class Roberta(Bert):
                 *decoder(config, _HEAD),
             ],
         }
-
-    def encoder_table(self, config: Any) -> list[Part]:
-        rows, hidden = config.max_position_embeddings + config.first_position, config.hidden_size
-        positions = Part("position embeddings", f"{rows}·H", rows * hidden)
-        return [positions if part.name == positions.name else part for part in super().encoder_table(config)]
 
     def quoted_counts(self, config: BertConfig, exact: int) -> list[tuple[str, int, str]]:
         return []
