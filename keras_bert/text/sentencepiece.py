@@ -6,11 +6,10 @@ sigma, so that a table look-up does the rest (see `characters.py`).
 """
 
 import hashlib
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
-import tensorflow_text as text
 from tensorflow_text.python.ops.sentencepiece_tokenizer import gen_sentencepiece_tokenizer as ops
 
 from keras_bert.core.files import StrPath
@@ -144,13 +143,28 @@ class _NamedModel(tf.saved_model.experimental.TrackableResource):
         return ops.sentencepiece_op(model=self._model, shared_name=hashlib.sha256(self._model).hexdigest())
 
 
-class SentencePieceModel(text.SentencepieceTokenizer):
-    """A model's file as a tokenizer of tensorflow-text; of texts `[batch]`, to ids int32."""
+class SentencePieceModel(tf.Module):
+    """The content of a model's file as a tokenizer, by the ops of tensorflow-text's."""
 
     def __init__(self, model: bytes) -> None:
+        super().__init__()
         with tf.init_scope(), stderr_kept_back():  # It says that there is no normalization.
-            super().__init__(model, out_type=tf.int32)
-            self._model_resource = _NamedModel(model)
+            self._model = _NamedModel(model)
+
+    def tokenize(self, texts: Texts) -> tf.RaggedTensor:
+        """Ids `[batch, (pieces)]` int32 of texts `[batch]`."""
+        ids, splits = ops.sentencepiece_tokenize_op(*self._arguments(texts))
+        return tf.RaggedTensor.from_row_splits(ids, splits, validate=False)
+
+    def tokenize_with_offsets(self, texts: Texts) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
+        """`(ids, starts, ends)`, each `[batch, (pieces)]`, of texts `[batch]`; offsets in bytes."""
+        ids, splits, starts, ends = ops.sentencepiece_tokenize_with_offsets_op(*self._arguments(texts))
+        columns = (tf.RaggedTensor.from_row_splits(values, splits, validate=False) for values in (ids, starts, ends))
+        return tuple(columns)  # type: ignore[return-value]
+
+    def _arguments(self, texts: Texts) -> tuple[Any, ...]:
+        """The model, the texts, and no sampling, no added ids, no reversal."""
+        return (self._model.resource_handle, string_batch(texts), 0, 1.0, False, False, False, tf.int32)
 
 
 class SentencePieceTokenizer(Tokenizer):
