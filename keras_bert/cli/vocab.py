@@ -122,11 +122,11 @@ def vocab(
         free_rows(base, extend)  # Told before the texts are read.
     vocabulary: Vocabulary
     if kind in _OTHERS:
-        from keras_bert.text.vocabulary_learning import learn_byte_pieces, learn_sentencepiece
+        from keras_bert.text.vocabulary_learning import LEARNERS
 
         assert size is not None
-        learn = learn_sentencepiece if kind == SENTENCEPIECE else learn_byte_pieces
-        vocabulary = learn(training_documents(corpus.documents("Read"), validation_share), size, lower_case)
+        texts = training_documents(corpus.documents("Read"), validation_share)
+        vocabulary = LEARNERS[kind](texts, size, lower_case)
         summary = f"{len(vocabulary):,} pieces of {_OTHERS[kind][0]}."
     elif base is not None and extend is not None:
         counts = _word_counts(corpus, lower_case, validation_share, output, on_beam)

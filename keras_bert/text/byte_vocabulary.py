@@ -26,7 +26,6 @@ from keras_bert.text.tokenizer_files import (
     TOKENIZER,
     TOKENIZER_CONFIG,
     TokenizerSettings,
-    read_added_tokens,
     read_if_there,
 )
 from keras_bert.text.vocabulary import RowPattern, Vocabulary
@@ -151,13 +150,7 @@ class ByteVocabulary(Vocabulary):
             "add_prefix_space": settings.prefix_space,
             "tokenizer_class": _ROBERTAS[0],
             "model_max_length": max_positions,
-            "bos_token": CLS,
-            "eos_token": SEP,
-            "unk_token": UNK,
-            "sep_token": SEP,
-            "pad_token": PAD,
-            "cls_token": CLS,
-            "mask_token": MASK,
+            **self._special_token_fields(),
         }
 
     @classmethod
@@ -166,12 +159,7 @@ class ByteVocabulary(Vocabulary):
         return f"{cls.title}; texts are read {begins}."
 
     def require_supported(self, folder: str, path: str) -> None:
-        later = [token.content for token in read_added_tokens(path, self.tokens) if token.id >= len(self)]
-        if later:
-            raise UserError(
-                f"{folder}: needs byte-level BPE without added tokens. Received: {later[0]!r} among {len(later)}, "
-                "which is not supported."
-            )
+        self._refuse_added_tokens(folder, path)
 
     def to_file(self, path: StrPath) -> None:
         """Writes vocab.json, and merges.txt beside it."""

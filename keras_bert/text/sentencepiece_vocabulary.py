@@ -21,7 +21,6 @@ from keras_bert.text.tokenizer_files import (
     TOKENIZER_CONFIG,
     TokenizerSettings,
     no_casing_note,
-    read_added_tokens,
 )
 from keras_bert.text.vocabulary import CLS, MASK, SEP, Vocabulary
 
@@ -137,13 +136,7 @@ class SentencePieceVocabulary(Vocabulary):
             **({} if settings.quotes else {_QUOTES: False}),
             "tokenizer_class": _ALBERTS[0],
             "model_max_length": max_positions,
-            "bos_token": CLS,
-            "eos_token": SEP,
-            "unk_token": UNK,
-            "sep_token": SEP,
-            "pad_token": PAD,
-            "cls_token": CLS,
-            "mask_token": MASK,
+            **self._special_token_fields(),
         }
 
     @classmethod
@@ -152,12 +145,7 @@ class SentencePieceVocabulary(Vocabulary):
         return f"{cls.title}; texts {cased} lower-cased, accents are stripped."
 
     def require_supported(self, folder: str, path: str) -> None:
-        later = [token.content for token in read_added_tokens(path, self.tokens) if token.id >= len(self)]
-        if later:
-            raise UserError(
-                f"{folder}: needs a SentencePiece model without added tokens. Received: {later[0]!r} among "
-                f"{len(later)}, which is not supported."
-            )
+        self._refuse_added_tokens(folder, path)
 
     def appended(self, text: str, piece: str) -> str:
         if not piece.startswith(WORD_START):

@@ -251,6 +251,28 @@ class Vocabulary:
     def require_supported(self, folder: str, path: str) -> None:
         """Raises `UserError` if files beside the vocabulary's, `path`, add to it what is not supported."""
 
+    def _refuse_added_tokens(self, folder: str, path: str) -> None:
+        """As `require_supported`, for a kind that matches no tokens whole."""
+        later = [token.content for token in read_added_tokens(path, self.tokens) if token.id >= len(self)]
+        if later:
+            raise UserError(
+                f"{folder}: needs {self.title} without added tokens. Received: {later[0]!r} among {len(later)}, "
+                "which is not supported."
+            )
+
+    def _special_token_fields(self) -> dict[str, str]:
+        """The special tokens by transformers' names in tokenizer_config.json, those of a sentence's ends included."""
+        ids = {
+            "bos_token": self.cls_id,
+            "eos_token": self.sep_id,
+            "unk_token": self.unk_id,
+            "sep_token": self.sep_id,
+            "pad_token": self.pad_id,
+            "cls_token": self.cls_id,
+            "mask_token": self.mask_id,
+        }
+        return {name: self.tokens[index] for name, index in ids.items()}
+
     def word_pieces(self) -> list[str]:
         """The pieces as tensorflow-text's WordPiece needs them: those that no word contains get names that no text has.
 

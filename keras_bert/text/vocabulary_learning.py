@@ -4,7 +4,7 @@ import io
 import itertools
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import tensorflow as tf
 import tokenizers
@@ -12,6 +12,7 @@ from tokenizers.models import BPE, WordPiece
 from tokenizers.pre_tokenizers import CharDelimiterSplit
 from tokenizers.trainers import BpeTrainer, WordPieceTrainer
 
+from keras_bert.config.pretraining import BYTES, SENTENCEPIECE, WORDPIECE
 from keras_bert.core.errors import UserError
 from keras_bert.core.terminal_bar import working
 from keras_bert.text import byte_vocabulary, sentencepiece_vocabulary
@@ -329,3 +330,11 @@ def _count_parts(texts: Iterable[str]) -> Counter[str]:
     for part, count in counts.items():
         found["".join(character_of[byte] for byte in part[:MAX_PIECE_BYTES])] += count
     return found
+
+
+# By `vocabulary.kind`: function (texts, size, lower_case) -> a vocabulary.
+LEARNERS: dict[str, Callable[[Iterable[str], int, bool], Vocabulary]] = {
+    WORDPIECE: learn_vocabulary,
+    SENTENCEPIECE: learn_sentencepiece,
+    BYTES: learn_byte_pieces,
+}

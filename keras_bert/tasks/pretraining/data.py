@@ -9,7 +9,7 @@ import numpy as np
 
 from keras_bert.checkpoints.model_folder import open_model_folder, vocabulary_path
 from keras_bert.config.objectives import MaskingConfig
-from keras_bert.config.pretraining import BYTES, SENTENCEPIECE, WORDPIECE, PretrainConfig
+from keras_bert.config.pretraining import PretrainConfig
 from keras_bert.core import files
 from keras_bert.core.errors import UserError
 from keras_bert.core.program import same_command
@@ -24,7 +24,7 @@ from keras_bert.text.marks import JIEBA, ideograph_share, is_ideograph, read_phr
 from keras_bert.text.tokenizer_files import TokenizerSettings
 from keras_bert.text.tokenizers import Tokenizer, make_tokenizer
 from keras_bert.text.vocabulary import Vocabulary, find_vocabulary
-from keras_bert.text.vocabulary_learning import learn_byte_pieces, learn_sentencepiece, learn_vocabulary
+from keras_bert.text.vocabulary_learning import LEARNERS
 
 _log = logging.getLogger(__name__)
 
@@ -69,17 +69,10 @@ def _given(path: str, own: str | None, wanted: int) -> Vocabulary:
     return vocabulary
 
 
-_LEARN: dict[str, Callable[[Iterable[str], int, bool], Vocabulary]] = {
-    WORDPIECE: learn_vocabulary,
-    SENTENCEPIECE: learn_sentencepiece,
-    BYTES: learn_byte_pieces,
-}
-
-
 def _learn(config: PretrainConfig, texts: Iterable[str]) -> Vocabulary:
     wanted = config.model.vocab_size
     _log.info(f"Learning a vocabulary of {wanted:,} pieces.")
-    vocabulary = _LEARN[config.vocabulary.kind](texts, wanted, config.vocabulary.lower_case)
+    vocabulary = LEARNERS[config.vocabulary.kind](texts, wanted, config.vocabulary.lower_case)
     if len(vocabulary) < wanted:
         _log.info(f"The text gives only {len(vocabulary):,} pieces; the model's vocabulary will have that size.")
     return vocabulary
