@@ -19,7 +19,7 @@ from keras_bert.text.tokenizers import Tokenizer, make_tokenizer
 from keras_bert.text.vocabulary import Vocabulary, find_vocabulary
 
 _INPUTS = ("input_word_ids", "input_mask", "input_type_ids")
-_LENGTHS = "longest", "fixed"
+_LENGTHS = LONGEST, FIXED, RAGGED = "longest", "fixed", "ragged"
 _SETTINGS = "tokenizer.json"
 Texts = Any  # Strings [batch]; (first, second) of those; or a dict of one or two columns of those.
 
@@ -42,7 +42,8 @@ class Preprocessor(keras.layers.Layer):
         tokenizer: the tokenizer; None only while a `.keras` file is read.
         max_length: the most tokens of a row, special tokens included.
         long: how longer texts are shortened: `truncate` or `head_tail`.
-        length: `fixed`: every row has `max_length` columns; `longest`: as many as the longest row of the batch.
+        length: `fixed`: every row has `max_length` columns; `longest`: as many as the longest row of the batch;
+            `ragged`: as many as it has tokens, in `tf.RaggedTensor`s, to batch anew, such as by length.
         name: the layer's name.
         **kwargs: as in `keras.layers.Layer`.
 
@@ -55,7 +56,7 @@ class Preprocessor(keras.layers.Layer):
         tokenizer: Tokenizer | None = None,
         max_length: int = 128,
         long: str = TRUNCATE,
-        length: str = "fixed",
+        length: str = FIXED,
         name: str = "preprocess",
         **kwargs: Any,
     ):
@@ -63,7 +64,7 @@ class Preprocessor(keras.layers.Layer):
         ways = [way for way in LONG if way != WINDOWS]
         if long not in ways or length not in _LENGTHS:
             raise ValueError(
-                f"long, length: need {' or '.join(ways)} and {' or '.join(_LENGTHS)}. Received: {long}, {length}."
+                f"long, length: need {' or '.join(ways)} and {', '.join(_LENGTHS)}. Received: {long}, {length}."
             )
         self.tokenizer = tokenizer
         self.max_length = max_length
@@ -74,8 +75,8 @@ class Preprocessor(keras.layers.Layer):
         self._allow_non_tensor_positional_args = True
         self.built = True
 
-    def call(self, texts: Texts) -> dict[str, tf.Tensor]:
-        """The encoder's inputs, int32 [batch, seq] each.
+    def call(self, texts: Texts) -> dict[str, tf.Tensor | tf.RaggedTensor]:
+        """The encoder's inputs, int32 [batch, seq] each; ragged ones are to be padded before an encoder takes them.
 
         Args:
             texts: strings [batch]; for pairs two of those, as a tuple or as a dict of two columns.
@@ -85,15 +86,19 @@ class Preprocessor(keras.layers.Layer):
         with tf.device("CPU"):
             pieces = [PieceSpans.of(self.tokenizer.tokenize(column)) for column in columns]
             segments, _ = fit_rows(pieces, self.max_length, self.long, None, vocabulary)
-            rows = padded_rows(segments, vocabulary, [self.max_length] if self.length == "fixed" else None)
-        seq = self.max_length if self.length == "fixed" else None
+            rows = padded_rows(segments, vocabulary, [self.max_length] if self.length == FIXED else None)
+            if self.length == RAGGED:
+                lengths = tf.reduce_sum(rows["input_mask"], axis=1)
+                return {name: tf.RaggedTensor.from_tensor(rows[name], lengths) for name in _INPUTS}
+        seq = self.max_length if self.length == FIXED else None
         return {name: tf.ensure_shape(rows[name], [None, seq]) for name in _INPUTS}
 
     def compute_output_spec(self, texts: Texts) -> dict[str, keras.KerasTensor]:
         """Shapes alone, so that a symbolic model needs no tokenizer yet."""
         first = _columns(texts, as_tensors=False)[0]
-        shape = (first.shape[0], self.max_length if self.length == "fixed" else None)
-        return {name: keras.KerasTensor(shape, dtype="int32") for name in _INPUTS}
+        shape = (first.shape[0], self.max_length if self.length == FIXED else None)
+        is_ragged = self.length == RAGGED
+        return {name: keras.KerasTensor(shape, dtype="int32", ragged=is_ragged) for name in _INPUTS}
 
     def get_config(self) -> dict[str, Any]:
         own = {"max_length": self.max_length, "long": self.long, "length": self.length}

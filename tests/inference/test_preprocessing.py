@@ -39,6 +39,18 @@ def test_the_ids_are_those_of_the_export(folder, columns, long):
     assert mapped.element_spec["input_word_ids"].shape.as_list() == [None, 16]
 
 
+def test_ragged_rows_hold_every_token_and_no_padding(folder):
+    bert = keras_bert.load(folder)
+    ragged, fixed = bert.preprocessor(16, length="ragged"), bert.preprocessor(16)
+    padded = fixed(TEXTS)
+    for name, rows in ragged(TEXTS).items():
+        assert rows.row_lengths().numpy().tolist() == padded["input_mask"].numpy().sum(axis=1).tolist()
+        values = rows.to_tensor(bert.tokenizer.vocabulary.pad_id if name == "input_word_ids" else 0, [None, 16])
+        np.testing.assert_array_equal(values, padded[name])
+    rows = tf.data.Dataset.from_tensor_slices(TEXTS).batch(2).map(ragged).unbatch()
+    assert [int(row["input_mask"].shape[0]) for row in rows] == padded["input_mask"].numpy().sum(axis=1).tolist()
+
+
 def test_a_model_of_strings_is_fitted_saved_and_written_as_a_folder(folder, tmp_path):
     bert = keras_bert.load(folder, task="text", labels=["bad", "good"])
     preprocess, text = bert.preprocessor(max_length=12), keras.Input((), dtype="string")
@@ -66,7 +78,7 @@ def test_a_model_of_strings_is_fitted_saved_and_written_as_a_folder(folder, tmp_
 def test_invalid_arguments_are_named(folder):
     bert = keras_bert.load(folder)
     with pytest.raises(
-        ValueError, match="long, length: need truncate or head_tail and longest or fixed. Received: windows"
+        ValueError, match="long, length: need truncate or head_tail and longest, fixed, ragged. Received: windows"
     ):
         bert.preprocessor(long="windows")
     with pytest.raises(ValueError, match="needs one column of texts, or two for pairs. Received: 3"):
