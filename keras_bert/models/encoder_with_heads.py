@@ -1,20 +1,16 @@
 """The base class of the models for pretraining and for every task: an encoder with heads."""
 
-import dataclasses
-from typing import Any, TypeVar
-
-import keras
+from typing import Any
 
 from keras_bert.layers.bilstm import BiLstm
 from keras_bert.layers.heads import ClassificationHead
 from keras_bert.layers.tensors import Batch, Tensor
 from keras_bert.models.bert.config import BertConfig
-from keras_bert.models.kind import config_from_mapping, kind_of_config
+from keras_bert.models.configured_model import ConfiguredModel
+from keras_bert.models.kind import kind_of_config
 
-_Model = TypeVar("_Model", bound="EncoderWithHeads")
 
-
-class EncoderWithHeads(keras.Model):
+class EncoderWithHeads(ConfiguredModel):
     """An encoder of the config's kind of model. Subclasses create their heads and then call `build()`.
 
     Args:
@@ -67,8 +63,4 @@ class EncoderWithHeads(keras.Model):
 
     def get_config(self) -> dict[str, Any]:
         own = {} if self.bilstm is None else {"bilstm_size": self.bilstm.lstm_size}
-        return {"name": self.name, "dtype": self.dtype_policy.name, "config": dataclasses.asdict(self.config), **own}
-
-    @classmethod
-    def from_config(cls: type[_Model], config: dict[str, Any]) -> _Model:
-        return cls(**{**config, "config": config_from_mapping(config["config"])})
+        return {**super().get_config(), **own}

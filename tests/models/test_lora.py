@@ -80,6 +80,21 @@ def test_int8_is_close_and_is_written_dequantized(folder, tmp_path):
     assert again.encoder.blocks[0].intermediate.kernel.dtype == "float32"
 
 
+@pytest.mark.parametrize("change", ["lora", "int8"])
+def test_a_changed_model_comes_back_from_a_keras_file(folder, tmp_path, change):
+    bert, inputs = _classifier(folder)
+    if change == "lora":
+        bert.encoder.enable_lora(2)
+        rng = np.random.default_rng(0)
+        for dense in (bert.encoder.blocks[0].intermediate, bert.encoder.blocks[-1].output_dense):
+            dense.lora_kernel_b.assign(rng.normal(size=dense.lora_kernel_b.shape))
+    else:
+        bert.model.quantize("int8")
+    bert.model.save(tmp_path / "model.keras")
+    again = keras.models.load_model(tmp_path / "model.keras")
+    np.testing.assert_array_equal(again(inputs)["logits"], bert.model(inputs)["logits"])
+
+
 def test_lora_needs_self_attention():
     config = RecurrentConfig(**dataclasses.asdict(tiny_config()), block="gru")
     with pytest.raises(ValueError, match="enable_lora: needs blocks of self-attention. Received: a RecurrentEncoder"):

@@ -1,8 +1,7 @@
 """The encoder: from token ids to a vector for each token and one for the sequence."""
 
-import dataclasses
 import functools
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar
 
 import keras
 from keras import ops
@@ -13,17 +12,15 @@ from keras_bert.layers.encoder_block import EncoderBlock, SelfAttention
 from keras_bert.layers.heads import Pooler, gather_positions
 from keras_bert.layers.tensors import Batch, Tensor
 from keras_bert.models.bert.config import SINUSOIDAL, BertConfig
-from keras_bert.models.kind import config_from_mapping
+from keras_bert.models.configured_model import ConfiguredModel
 
 PADDING_BIAS = -1e9
 # float16 ends at 65,504. With -inf, the softmax over a row that is all padding would be NaN.
 FLOAT16_PADDING_BIAS = -3e4
 
-_Encoder = TypeVar("_Encoder", bound="ConfiguredEncoder")
 
-
-class ConfiguredEncoder(keras.Model):
-    """An encoder that Keras saves as its config, and whether it has a pooler.
+class ConfiguredEncoder(ConfiguredModel):
+    """An encoder, with or without a pooler.
 
     Class attributes:
         recomputes: whether `recompute_every` may be set.
@@ -31,20 +28,10 @@ class ConfiguredEncoder(keras.Model):
 
     recomputes: ClassVar[bool] = True
 
-    config: BertConfig
     pooler: Pooler | None
 
     def get_config(self) -> dict[str, Any]:
-        return {
-            "name": self.name,
-            "dtype": self.dtype_policy.name,
-            "config": dataclasses.asdict(self.config),
-            "with_pooler": self.pooler is not None,
-        }
-
-    @classmethod
-    def from_config(cls: type[_Encoder], config: dict[str, Any]) -> _Encoder:
-        return cls(**{**config, "config": config_from_mapping(config["config"])})
+        return {**super().get_config(), "with_pooler": self.pooler is not None}
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")

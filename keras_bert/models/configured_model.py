@@ -1,0 +1,33 @@
+"""The base class of encoders and of models with heads: what a `.keras` file keeps of them."""
+
+import dataclasses
+from typing import Any, TypeVar
+
+import keras
+
+from keras_bert.models.bert.config import BertConfig
+from keras_bert.models.kind import config_from_mapping
+
+_Model = TypeVar("_Model", bound="ConfiguredModel")
+
+
+class ConfiguredModel(keras.Model):
+    """A model that Keras saves as its config, and whether it is quantized."""
+
+    config: BertConfig
+
+    def get_config(self) -> dict[str, Any]:
+        modes = (getattr(layer, "quantization_mode", None) for layer in self._flatten_layers(include_self=False))
+        mode = next(filter(None, modes), None)
+        quantized = {"quantization_mode": mode} if mode else {}
+        config = dataclasses.asdict(self.config)
+        return {"name": self.name, "dtype": self.dtype_policy.name, "config": config, **quantized}
+
+    @classmethod
+    def from_config(cls: type[_Model], config: dict[str, Any]) -> _Model:
+        mode = config.get("quantization_mode")
+        arguments = {name: value for name, value in config.items() if name != "quantization_mode"}
+        model = cls(**{**arguments, "config": config_from_mapping(config["config"])})
+        if mode:
+            model.quantize(mode)  # Makes the variables that the file has; their values do not matter.
+        return model
