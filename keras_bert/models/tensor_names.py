@@ -193,10 +193,10 @@ def encoder_of(model: "keras.Model") -> "keras.Model":
 
 
 def model_parts(model: "keras.Model") -> "dict[str, list[tuple[TensorName, keras.Variable]]]":
-    """The variables of a model with an `encoder`, or of an encoder itself, by part of `parts()`."""
-    root = types.SimpleNamespace(encoder=model) if encoder_of(model) is model else model
+    """The variables of a model with an `encoder`, or of an encoder itself, by part of `parts()`, without LoRA's."""
+    root = _root(model)
     return {
-        part: [(name, _follow(root, name.attribute)) for name in names]
+        part: [(name, _variable(root, name.attribute)) for name in names]
         for part, names in parts(model.config).items()
         if _follow(root, part) is not None
     }
@@ -207,13 +207,24 @@ def model_variables(model: "keras.Model") -> "list[tuple[TensorName, keras.Varia
     return [pair for pairs in model_parts(model).values() for pair in pairs]
 
 
+def lora_layers(model: "keras.Model") -> "dict[TensorName, keras.layers.Dense]":
+    """The dense layers of a model or an encoder that have LoRA, by the name of their kernel."""
+    root, layers = _root(model), {}
+    for name, _ in model_variables(model):
+        owner, _, attribute = name.attribute.rpartition(".")
+        layer = _follow(root, owner)
+        if attribute == "kernel" and getattr(layer, "lora_enabled", False):
+            layers[name] = layer
+    return layers
+
+
 def model_values(model: "keras.Model") -> dict[TensorName, np.ndarray]:
     """The weights of a model as those of plain layers: with LoRA's additions, and dequantized.
 
     Raises:
         ValueError: a layer is quantized otherwise than to int8.
     """
-    root = types.SimpleNamespace(encoder=model) if encoder_of(model) is model else model
+    root = _root(model)
     values = {}
     for name, variable in model_variables(model):
         owner, _, attribute = name.attribute.rpartition(".")
@@ -237,6 +248,18 @@ def _plain_kernel(dense: "keras.layers.Dense") -> np.ndarray:
         added = dense.lora_kernel_a.numpy() @ dense.lora_kernel_b.numpy()
         kernel = kernel + np.float32(dense.lora_alpha / dense.lora_rank) * added
     return kernel
+
+
+def _root(model: "keras.Model") -> Any:
+    """The object that attribute paths begin from."""
+    return types.SimpleNamespace(encoder=model) if encoder_of(model) is model else model
+
+
+def _variable(root: Any, attribute: str) -> "keras.Variable":
+    """The variable at an attribute path. With LoRA, a layer's `kernel` is not the variable but a new sum."""
+    owner, _, last = attribute.rpartition(".")
+    is_sum = last == "kernel" and getattr(_follow(root, owner), "lora_enabled", False)
+    return _follow(root, f"{owner}._kernel" if is_sum else attribute)
 
 
 def _follow(target: Any, attribute: str) -> Any:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import keras
 import tensorflow as tf
 
-from keras_bert.models.tensor_names import model_variables
+from keras_bert.models.tensor_names import lora_layers, model_variables
 
 if TYPE_CHECKING:
     import keras
@@ -19,9 +19,13 @@ EMBEDDINGS = "embeddings"
 def trainable_names(model: keras.Model) -> list[str]:
     """The attribute path of each trainable variable, such as `encoder.blocks.0.attention.query.kernel`.
 
-    A variable that is not in `checkpoints.names` has its Keras path, with dots.
+    LoRA's are beside the kernel that they add to, such as `encoder.blocks.0.attention.query.lora_kernel_a`. A variable
+    that is not in `models.tensor_names` has its Keras path, with dots.
     """
     known = {id(variable): name.attribute for name, variable in model_variables(model)}
+    for name, layer in lora_layers(model).items():
+        owner = name.attribute.removesuffix(".kernel")
+        known |= {id(layer.lora_kernel_a): f"{owner}.lora_kernel_a", id(layer.lora_kernel_b): f"{owner}.lora_kernel_b"}
     return [known.get(id(variable), variable.path.replace("/", ".")) for variable in model.trainable_variables]
 
 
