@@ -15,7 +15,7 @@ from pages import ROOT
 
 from keras_bert import config
 from keras_bert.api.pretraining import default_recipe
-from keras_bert.config.finetuning import FinetuneConfig, FinetuneTrainingConfig, rate_for_width
+from keras_bert.config.finetuning import FinetuneConfig, FinetuneTrainingConfig, default_rate
 from keras_bert.config.initialization import NAMED
 from keras_bert.config.objectives import PhaseConfig
 from keras_bert.config.pretraining import PretrainConfig
@@ -269,7 +269,7 @@ def test_a_recipe_keeps_the_papers_rate_for_bert_base_and_large(path):
     optimizer = FinetuneConfig.from_file(path).optimizer
     assert optimizer.learning_rate is None
     for width in (768, 1024):
-        assert rate_for_width(optimizer.base_rate, width) == optimizer.base_rate in (5e-5, 3e-5, 2e-5)
+        assert default_rate(optimizer.base_rate, width) == optimizer.base_rate in (5e-5, 3e-5, 2e-5)
 
 
 @pytest.mark.parametrize(
@@ -284,7 +284,7 @@ def test_a_recipe_keeps_the_papers_rate_for_bert_base_and_large(path):
 )
 def test_the_rate_follows_the_width(width, rates):
     """docs/finetuning.md shows these; the narrowest stop at 12 times BERT-base's."""
-    assert tuple(rate_for_width(base, width) for base in (5e-5, 3e-5)) == rates
+    assert tuple(default_rate(base, width) for base in (5e-5, 3e-5)) == rates
 
 
 def test_bert_base_is_the_papers():

@@ -72,6 +72,7 @@ _log = logging.getLogger(__name__)
 @setting_option(FinetuneTrainingConfig, "batch_size")
 @setting_option(InputConfig, "max_length")
 @setting_option(FinetuneTrainingConfig, "freeze")
+@setting_option(FinetuneTrainingConfig, "lora_rank")
 @setting_option(FeaturesConfig, "kind", "--features")
 @click.option(
     "--noise",
@@ -109,6 +110,7 @@ def finetune(
     batch_size: int | None,
     max_length: int | None,
     freeze: bool,
+    lora_rank: int | None,
     features: str | None,
     noises: tuple[str, ...],
     picture: str | None,
@@ -154,6 +156,7 @@ def finetune(
                 "training.batch_size": batch_size,
                 "input.max_length": max_length,
                 "training.freeze": freeze or None,
+                "training.lora_rank": lora_rank,
                 "features.kind": features,
                 "noise.kinds": list(noises) or None,
             }

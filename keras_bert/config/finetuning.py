@@ -164,14 +164,19 @@ class FinetuneOptimizerConfig(OptimizerConfig):
     base_rate: Positive[float] = 3e-5
 
 
-def rate_for_width(base_rate: float, width: int) -> float:
-    """The learning rate, to two digits, that suits a model of `width` if `base_rate` suits BERT-base, of 768.
+# What LoRA multiplies the rates for all weights by.
+_LORA_FACTOR = 10
+
+
+def default_rate(base_rate: float, width: int, with_lora: bool = False) -> float:
+    """The learning rate, to two digits, that suits a model of `width` if `base_rate` suits all of BERT-base, of 768.
 
     It grows with the inverse square of the width, up to 12 times (docs/finetuning.md#learning-rates). BERT-large takes
     base's, as in the paper. ALBERT, too, counts by its width: it has few parameters because blocks share them, not
     because they are narrow.
     """
-    return float(f"{base_rate * min(max(768 / width, 1) ** 2, 12):.1e}")
+    factor = min(max(768 / width, 1) ** 2, 12) * (_LORA_FACTOR if with_lora else 1)
+    return float(f"{base_rate * factor:.1e}")
 
 
 @dataclass
@@ -187,6 +192,9 @@ class FinetuneTrainingConfig(RunConfig):
         evaluate_every: steps between validations; 0 validates after every epoch.
         patience: validations in a row without a better score after which the run ends early; 0 for never.
         freeze: train only the head, and the pooler if it is untrained.
+        lora_rank: train low-rank additions of this rank to the encoder's kernels, with the head and the pooler, in
+            place of the encoder's weights (Hu et al. 2021); 0 for all weights.
+        lora_alpha: the factor on these additions is `lora_alpha / lora_rank`; null for 1.
         dropout: replaces the encoder's own rates, for models pretrained without dropout.
         class_weights: `{label: weight}` in the loss; 1 for a label that is not named.
         balance_classes: weight labels by their rarity: n / (labels x its count).
@@ -198,6 +206,8 @@ class FinetuneTrainingConfig(RunConfig):
     evaluate_every: NotNegative[int] = 0
     patience: NotNegative[int] = 0
     freeze: bool = False
+    lora_rank: NotNegative[int] = 0
+    lora_alpha: Positive[float] | None = None
     dropout: Dropout | None = None
     class_weights: dict[Any, NotNegative[float]] = field(default_factory=dict)  # A label may be a number.
     balance_classes: bool = False
@@ -208,6 +218,9 @@ class FinetuneTrainingConfig(RunConfig):
     def __post_init__(self) -> None:
         super().__post_init__()
         require_multiple(self, "steps_per_loop", "evaluate_every")
+        require(not (self.lora_rank and self.freeze), "freeze", "an encoder that is not frozen, with lora_rank", True)
+        is_used = self.lora_rank or self.lora_alpha is None
+        require(is_used, "lora_alpha", "lora_rank, whose additions it scales", self.lora_alpha)
 
 
 @dataclass
@@ -264,11 +277,17 @@ class FinetuneConfig(Checked):
         is_tagging = self.task in TAGGING_TASKS
         needed = f"a tagging task ({', '.join(TAGGING_TASKS)})"
         require(is_tagging or not self.head.crf, "head.crf", needed, self.task)
+        is_replaced = any(vars(self.initialization).values())
+        if self.training.lora_rank:
+            needed, rank = "an encoder whose weights are trained", f"training.lora_rank {self.training.lora_rank}"
+            require(not self.from_scratch, "from_scratch", needed, rank)
+            require(not is_replaced, "initialization", needed, rank)
+            require(self.features.kind is None, "features", "an encoder without additions", rank)
         if self.features.kind is None:
             return
         require(is_tagging, "features", needed, self.task)
         needed, features = "an encoder that is trained", f"features.kind {self.features.kind}"
-        require(not any(vars(self.initialization).values()), "initialization", needed, features)
+        require(not is_replaced, "initialization", needed, features)
         require(self.training.dropout is None, "training.dropout", needed, features)
         require(not self.head.crf, "head.crf", needed, features)
         needed = "no features.kind, which has a BiLSTM of its own"

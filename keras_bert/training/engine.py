@@ -229,7 +229,7 @@ def make_engine(
         more["compilation"] = choice
         compiled_step = make_step(True)
     step = make_step(training.jit_compile is True or is_auto and choice is None)
-    if not model.encoder.trainable:
+    if not model.encoder.embeddings.trainable:  # Nor, then, the blocks, except for what LoRA adds.
         # A checkpoint reaches the blocks, which are in a list, only through the optimizer, which has no frozen weights.
         more["frozen"] = model.encoder.weights
     checkpoints = Checkpoints(

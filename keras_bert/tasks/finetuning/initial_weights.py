@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import logging
+import math
 from typing import Any
 
 import keras
 
 from keras_bert.checkpoints.model_folder import ModelFolder
-from keras_bert.config.finetuning import FinetuneConfig
+from keras_bert.config.finetuning import FinetuneConfig, FinetuneTrainingConfig
 from keras_bert.core.errors import UserError
 from keras_bert.models.initial_weights import apply_initialization
 from keras_bert.models.tensor_names import POOLER, heads
@@ -47,6 +48,21 @@ def freeze(model: keras.Model, config: FinetuneConfig, folder: ModelFolder) -> N
     model.encoder.trainable = False
     if model.encoder.pooler is not None and not config.features.kind:
         model.encoder.pooler.trainable = config.from_scratch or not _has_trained_pooler(folder)
+
+
+def add_lora(model: keras.Model, training: FinetuneTrainingConfig) -> None:
+    """Makes a model's encoder train LoRA's additions in place of its weights, and tells how many weights that leaves.
+
+    Args:
+        model: the new model; its encoder's weights may be loaded later.
+        training: the recipe's `training` section.
+    """
+    model.encoder.enable_lora(training.lora_rank, training.lora_alpha)
+    trained, fixed = (
+        sum(math.prod(weight.shape) for weight in weights)
+        for weights in (model.trainable_weights, model.non_trainable_weights)
+    )
+    _log.info(f"LoRA of rank {training.lora_rank}: {trained:,} weights are trained, {fixed:,} are not.")
 
 
 def _has_trained_pooler(folder: ModelFolder) -> bool:

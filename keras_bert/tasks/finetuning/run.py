@@ -25,7 +25,7 @@ from keras_bert.data.batches.length_batches import LengthBatches, choose_shapes
 from keras_bert.data.batches.token_rows import TokenRows
 from keras_bert.tasks.evaluation import Evaluator
 from keras_bert.tasks.finetuning.frozen_features import FrozenFeatures
-from keras_bert.tasks.finetuning.initial_weights import freeze, set_initial_weights
+from keras_bert.tasks.finetuning.initial_weights import add_lora, freeze, set_initial_weights
 from keras_bert.tasks.finetuning.pictures import confusion_picture, write_pictures
 from keras_bert.tasks.finetuning.shape_budget import affordable_shapes
 from keras_bert.tasks.finetuning.validation import Validation, validations_since_best
@@ -223,6 +223,8 @@ class Finetuning:
             model = problem.make_model(self._architecture(), dtype)
             if training.freeze:
                 freeze(model, config, self.folder)
+            if training.lora_rank:
+                add_lora(model, training)
             return model
 
         self.engine = make_engine(

@@ -16,10 +16,11 @@ import tensorflow as tf
 from keras_bert.checkpoints.model_folder import CONFIG, open_model_folder
 from keras_bert.checkpoints.writing import describe_folder
 from keras_bert.config.features import feature_layers
-from keras_bert.config.finetuning import FinetuneConfig, rate_for_width
+from keras_bert.config.finetuning import FinetuneConfig, default_rate
 from keras_bert.core import files, messages, whole_files
 from keras_bert.core.errors import MissingData, UserError
 from keras_bert.inference.loading import model_tokenizer
+from keras_bert.models.kind import kind_of_config
 from keras_bert.tasks.finetuning.frozen_features import require_one_process
 from keras_bert.tasks.finetuning.run import Finetuning
 from keras_bert.tasks.model_cards import seeds_card
@@ -101,6 +102,12 @@ class FinetuningRuns:
         for line in self._folder.notes:
             _log.info(line)
         self._folder.require_positions(config.input.max_length)
+        kind = kind_of_config(self._folder.config)
+        if config.training.lora_rank and not kind.attends:
+            raise UserError(
+                f"training.lora_rank: needs a model of attention blocks. Received: {self._folder.path}, of type "
+                f"{kind.model_type}. Leave it out, or start from a BERT."
+            )
         if config.features.kind:
             feature_layers(config.features.kind, self._folder.config.num_blocks)
             require_one_process()
@@ -141,11 +148,15 @@ class FinetuningRuns:
         """The learning rate of a run that is given none: what it began with, or else what suits the model's width."""
         begun = (RunFolder(path).begun_settings() or {}).get("optimizer", {}).get("learning_rate")
         model = self._folder.config
-        rate = begun or rate_for_width(self.config.optimizer.base_rate, model.hidden_size)
+        rate = begun or self._rate_from(self.config.optimizer.base_rate)
         size = f"{model.num_hidden_layers} × {model.hidden_size}"
-        why = "with which the run began" if begun else f"the default for a model of {size}"
+        trained = "LoRA on a model" if self.config.training.lora_rank else "a model"
+        why = "with which the run began" if begun else f"the default for {trained} of {size}"
         _log.info(f"Learning rate {rate:g}, {why}.")
         return rate
+
+    def _rate_from(self, base_rate: float) -> float:
+        return default_rate(base_rate, self._folder.config.hidden_size, self.config.training.lora_rank > 0)
 
     @explained_lost_worker()
     def seeds(self, path: str, seeds: Sequence[int]) -> Results | None:
@@ -182,8 +193,7 @@ class FinetuningRuns:
         Returns: `[({setting: value}, results)]`, the best first.
         """
         by_chief(self.strategy, lambda: RunFolder(path).require(SWEEP))
-        width = self._folder.config.hidden_size
-        grid = {**GRID, "learning_rate": tuple(rate_for_width(rate, width) for rate in GRID["learning_rate"])}
+        grid = {**GRID, "learning_rate": tuple(map(self._rate_from, GRID["learning_rate"]))}
         found: list[tuple[dict[str, float], Any]] = []
         for values in itertools.product(*grid.values()):
             point = dict(zip(grid, values))
