@@ -156,7 +156,7 @@ def _places(
     """`({name in the table: name in the file}, names in the file that the table lacks)`."""
     prefix = _prefix(names, path, kind)
     heads_prefix = prefix.removesuffix(kind.stored_prefix)
-    places, others = _places_in_classifier(names, kind, heads_prefix, known), []
+    places, others = places_in_classifier(names, kind, heads_prefix, known), []
     of_classifier = set(places.values())
     for name in names:
         if name in of_classifier:
@@ -177,7 +177,7 @@ def _places(
     return places, others
 
 
-def _places_in_classifier(
+def places_in_classifier(
     names: Collection[str], kind: ModelKind, heads_prefix: str, known: Collection[str]
 ) -> dict[str, str]:
     """`{name in the table: name in the file}` of the tensors that transformers' class for texts calls otherwise."""

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from keras_bert.checkpoints import google, huggingface
+from keras_bert.checkpoints.adapter import AdaptedTensors, Adapter, is_adapter
 from keras_bert.checkpoints.hub import HubModel, hub_proposal, is_hub_name, is_web_address
 from keras_bert.checkpoints.huggingface import CONFIG
 from keras_bert.checkpoints.stored_tensors import LoadReport, StoredTensors
@@ -91,6 +92,7 @@ class ModelFolder:
         other_fields: the other fields of config.json (`pad_token_id`, `id2label`, …).
         notes: lines to show the user, such as how the casing was inferred.
         hub_model: the model of the hub whose weights are fetched on demand; None for a folder.
+        base: the model that an adapter in this folder adds to; None for a whole model.
     """
 
     path: str
@@ -102,6 +104,7 @@ class ModelFolder:
     other_fields: dict[str, Any] = dataclasses.field(default_factory=dict)
     notes: list[str] = dataclasses.field(default_factory=list)
     hub_model: HubModel | None = None
+    base: "ModelFolder | None" = None
 
     @property
     def lower_case(self) -> bool:
@@ -113,6 +116,8 @@ class ModelFolder:
         if self.hub_model:
             self.hub_model.fetch_weights()
         names = [name for part in self._names.values() for name in part]
+        if self.base:
+            return AdaptedTensors(self.base.tensors, Adapter(self.path), self.model_kind, names)
         if self.kind == "huggingface":
             return huggingface.HuggingFaceTensors(self.path, self.model_kind, names)
         return google.GoogleTensors(self.path, names)
@@ -264,8 +269,8 @@ def open_model_folder(path: files.StrPath, lower_case: bool | None = None) -> Mo
     """Opens the model at `path`: reads all its files but the weights.
 
     Args:
-        path: a run folder, a model folder, a Hugging Face folder or Google's; or `hf:NAME[@REVISION]`, a model of the
-            hub, which is fetched without its weights.
+        path: a run folder, a model folder, a Hugging Face folder or Google's; an adapter's of peft, which is added to
+            the model that it names; or `hf:NAME[@REVISION]`, a model of the hub, which is fetched without its weights.
         lower_case: whether its tokenizer lower-cases; None: as the folder says or, if it does not, as its vocabulary
             suggests.
 
@@ -281,6 +286,8 @@ def open_model_folder(path: files.StrPath, lower_case: bool | None = None) -> Mo
         hub_model = HubModel(path)
         folder = _opened(hub_model.folder, hub_model.name, hub_model.kind, lower_case)
         return dataclasses.replace(folder, hub_model=hub_model, notes=[*hub_model.notes, *folder.notes])
+    if is_adapter(path):
+        return _with_adapter(path, lower_case)
     found, kind = find_model_folder(path)
     folder = _opened(found, path, kind, lower_case)
     if kind == "google":
@@ -288,6 +295,16 @@ def open_model_folder(path: files.StrPath, lower_case: bool | None = None) -> Mo
     else:
         huggingface.require_weights(found)
     return folder
+
+
+def _with_adapter(path: str, lower_case: bool | None) -> ModelFolder:
+    adapter = Adapter(path)
+    base = open_model_folder(adapter.base, lower_case)
+    fields = {**base.other_fields, **base.model_kind.other_fields(adapter.fields)}
+    note = f"{path}: an adapter, added to {base.name}."
+    return dataclasses.replace(
+        base, path=path, name=path, other_fields=fields, notes=[*base.notes, note], hub_model=None, base=base
+    )
 
 
 def vocabulary_path(path: files.StrPath) -> str:

@@ -70,8 +70,8 @@ class RunFolder:
     A context manager: leaving the block releases the folder's lock, which `claim` and `hold` take.
 
     Attributes:
-        path: the folder. `config_file`, `metrics_file`, `tensorboard`, `checkpoints`, `data`, `model` and
-            `results_file` are the paths of its files and folders.
+        path: the folder. `config_file`, `metrics_file`, `tensorboard`, `checkpoints`, `data`, `model`, `adapter`
+            and `results_file` are the paths of its files and folders.
     """
 
     def __init__(self, path: str):
@@ -82,6 +82,7 @@ class RunFolder:
         self.checkpoints = files.join(path, "checkpoints")
         self.data = files.join(path, "data")
         self.model = files.join(path, "model")
+        self.adapter = files.join(path, "adapter")
         self.results_file = files.join(path, "results.json")
         self._lock: Any = None  # What `locks.take_folder` returned.
         self._kept: messages.Kept | None = None

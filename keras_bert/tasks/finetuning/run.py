@@ -15,11 +15,13 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from keras_bert.checkpoints.adapter import write_adapter
+from keras_bert.checkpoints.huggingface import CONFIG
 from keras_bert.checkpoints.model_folder import ModelFolder
 from keras_bert.checkpoints.writing import write_model_folder
 from keras_bert.config.finetuning import FinetuneConfig
 from keras_bert.config.training import require_warmup
-from keras_bert.core import files, imports
+from keras_bert.core import files, imports, settings
 from keras_bert.core.errors import UserError
 from keras_bert.data.batches.length_batches import LengthBatches, choose_shapes
 from keras_bert.data.batches.token_rows import TokenRows
@@ -34,7 +36,6 @@ from keras_bert.tasks.noise import changes_text
 from keras_bert.tasks.phased_batches import PhasedBatches
 from keras_bert.tasks.problem import Problem
 from keras_bert.tasks.run_data import require_same_data
-from keras_bert.text.tokenizer_files import TokenizerSettings
 from keras_bert.text.tokenizers import Tokenizer
 from keras_bert.text.vocabulary import Vocabulary
 from keras_bert.training.accumulation import BatchShape, choose_accumulation
@@ -63,7 +64,7 @@ def write_run_output(
     config: FinetuneConfig,
     model: keras.Model,
     vocabulary: Vocabulary,
-    tokenizer: TokenizerSettings,
+    folder: ModelFolder,
     problem: Problem,
     results: Mapping[str, Any],
     confusions: Mapping[str, np.ndarray],
@@ -76,7 +77,7 @@ def write_run_output(
         config: the recipe.
         model: the trained model.
         vocabulary: its vocabulary.
-        tokenizer: the settings of its tokenizer.
+        folder: the model that it was trained from, of which it keeps the tokenizer.
         problem: the task.
         results: the content of results.json.
         confusions: `{split: confusion matrix}` where the answers are classes.
@@ -99,11 +100,14 @@ def write_run_output(
         run.model,
         model,
         vocabulary,
-        **vars(tokenizer),
+        **vars(folder.tokenizer),
         head=problem.head,
         task=problem.task_record(),
         card=finetuning_card(config, run.path, results, command),
     )
+    if config.training.lora_rank:
+        fields = settings.read_json(files.join(run.model, CONFIG))
+        write_adapter(run.adapter, model, folder.name, folder.path, fields)
     run.write_results(results)
     for line in results["warnings"]:
         _log.info(line)
@@ -345,7 +349,7 @@ class Finetuning:
             self.config,
             self.engine.model,
             self.tokenizer.vocabulary,
-            self.folder.tokenizer,
+            self.folder,
             self.problem,
             results,
             confusions,

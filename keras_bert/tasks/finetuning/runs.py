@@ -13,6 +13,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from keras_bert.checkpoints.adapter import ADAPTER_CONFIG, is_adapter
 from keras_bert.checkpoints.model_folder import CONFIG, open_model_folder
 from keras_bert.checkpoints.writing import describe_folder
 from keras_bert.config.features import feature_layers
@@ -181,6 +182,9 @@ class FinetuningRuns:
             files.copy_folder(whole_files.surviving_folder(best.model), aside)
             config = FinetuneConfig.from_file(best.config_file)
             describe_folder(aside, seeds_card(config, run.path, results, self._command))
+        if is_adapter(best.adapter):
+            with whole_files.whole_folder(run.adapter, last=ADAPTER_CONFIG) as aside:
+                files.copy_folder(best.adapter, aside)
         run.write_results(results)
         return results
 

@@ -254,3 +254,16 @@ def test_a_model_without_attention_is_refused_in_one_line(glue, tmp_path):
     write_model_folder(str(tmp_path / "gru"), BertForPreTraining(config), VOCABULARY, lower_case=True)
     with pytest.raises(UserError, match="training.lora_rank: needs a model of attention blocks. Received: .*gru, of"):
         FinetuningRuns(config_of(str(tmp_path / "gru"), glue))
+
+
+def test_the_adapter_beside_the_model_says_the_same(run, init, glue):
+    path, results, _ = run
+    adapter = os.path.join(path, "adapter")
+    opened = open_model_folder(adapter)
+    assert opened.head == open_model_folder(path).head and opened.base.path == init
+    scored = FinetunedModel(adapter, {"folder": glue}).evaluate("dev")
+    assert scored["loss"] == pytest.approx(results["splits"]["dev"]["loss"], abs=1e-5)
+    merged, plain = encoder_values(adapter), encoder_values(path)
+    for name, value in plain.items():
+        np.testing.assert_allclose(merged[name], value, atol=1e-6, err_msg=name)
+    assert os.path.getsize(os.path.join(adapter, "adapter_model.safetensors")) < 2**14

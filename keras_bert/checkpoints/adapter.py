@@ -1,0 +1,252 @@
+"""Adapters in peft's format: LoRA's additions and the parts trained beside them, without the model that they add to.
+
+A folder holds adapter_config.json and adapter_model.safetensors, whose names are those of transformers' class after
+`base_model.model.`: `….query.lora_A.weight` [rank, in] and `….query.lora_B.weight` [out, rank] for the weight of
+`….query`, and the tensors of whole modules.
+"""
+
+import math
+import os
+import re
+import shutil
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import safetensors.numpy
+
+from keras_bert.checkpoints.hub import HUB_NAME, PREFIX
+from keras_bert.checkpoints.huggingface import CONFIG, SafetensorsFile, named_for_classifier, places_in_classifier
+from keras_bert.checkpoints.stored_tensors import StoredTensors, as_stored
+from keras_bert.core import files, settings, whole_files
+from keras_bert.core.errors import UserError
+from keras_bert.models.kind import ModelKind, bert_counterpart, kind_of_config
+from keras_bert.models.tensor_names import TensorName, lora_layers, model_variables
+
+if TYPE_CHECKING:
+    import keras
+
+ADAPTER_CONFIG, ADAPTER_WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
+
+_WRAPPER, _A, _B = "base_model.model.", ".lora_A.weight", ".lora_B.weight"
+# What peft calls the tasks of transformers' classes.
+_TASK_TYPES = {
+    "BertForSequenceClassification": "SEQ_CLS",
+    "BertForTokenClassification": "TOKEN_CLS",
+    "BertForQuestionAnswering": "QUESTION_ANS",
+}
+# What is not read, and the values that leave it out.
+_NOT_READ = {
+    "use_dora": (None, False),
+    "rank_pattern": (None, {}),
+    "alpha_pattern": (None, {}),
+    "layer_replication": (None,),
+    "trainable_token_indices": (None,),
+    "target_parameters": (None, []),
+}
+
+
+def is_adapter(folder: files.StrPath) -> bool:
+    """Whether a folder holds an adapter."""
+    return files.is_file(files.join(folder, ADAPTER_CONFIG))
+
+
+class Adapter:
+    """An adapter's settings.
+
+    Attributes:
+        path: its folder.
+        base: the MODEL argument of the model that it adds to.
+        fields: what replaces fields of that model's config.json, such as `id2label`.
+    """
+
+    def __init__(self, path: files.StrPath) -> None:
+        """Raises `UserError` if it is of another kind than LoRA, or names no model."""
+        self.path = path
+        config_file = files.join(path, ADAPTER_CONFIG)
+        config = settings.read_json(config_file)
+        if config.get("peft_type") != "LORA":
+            raise UserError(
+                f"{config_file}: needs peft_type LORA. Received: {config.get('peft_type')!r}. Merge the adapter with "
+                "peft (merge_and_unload), and give the merged model."
+            )
+        for key, unused in _NOT_READ.items():
+            if config.get(key) not in unused:
+                raise UserError(
+                    f"{config_file}: needs {key} {unused[-1]!r}. Received: {config[key]!r}. Merge the adapter with "
+                    "peft (merge_and_unload), and give the merged model."
+                )
+        try:
+            root = math.sqrt if config.get("use_rslora") else float
+            self.scale = float(config["lora_alpha"]) / root(config["r"])
+        except (KeyError, TypeError, ValueError, ZeroDivisionError):
+            raise UserError(f"{config_file}: needs the numbers r and lora_alpha, above 0. Write it again.") from None
+        self.base = _base(config_file, config)
+        own = files.join(path, CONFIG)
+        classes = {task: name for name, task in _TASK_TYPES.items()}
+        named = {"architectures": [classes[config["task_type"]]]} if config.get("task_type") in classes else {}
+        self.fields: dict[str, Any] = settings.read_json(own) if files.is_file(own) else named
+
+
+def _base(config_file: str, config: Mapping[str, Any]) -> str:
+    name, revision = config.get("base_model_name_or_path"), config.get("revision")
+    if not isinstance(name, str) or not name:
+        raise UserError(f"{config_file}: needs base_model_name_or_path, the model that it adds to. Received: {name!r}.")
+    if files.exists(name):
+        return name
+    of_hub = f"{PREFIX}{name}" + (f"@{revision}" if revision else "")
+    if not HUB_NAME.fullmatch(of_hub):
+        raise UserError(
+            f"{config_file}: needs base_model_name_or_path, a folder that is there or a name on the hub. "
+            f"Received: {name}. Write the folder's path into it."
+        )
+    return of_hub
+
+
+class AdaptedTensors(StoredTensors):
+    """The tensors of a model and an adapter: the additions added, and the modules that the adapter holds replaced.
+
+    Args:
+        base: the model's tensors.
+        adapter: what to add.
+        kind: the kind of model.
+        names: all names in the table.
+    """
+
+    def __init__(self, base: StoredTensors, adapter: Adapter, kind: ModelKind, names: Iterable[TensorName]) -> None:
+        self._base, self._scale = base, adapter.scale
+        weights = files.join(adapter.path, ADAPTER_WEIGHTS)
+        self._own = _AdapterTensors(weights, kind, {name.huggingface.name for name in names})
+        super().__init__(weights, {**base.places, **self._own.places}, base.others)
+
+    def shape(self, name_in_file: str) -> tuple[int, ...]:
+        return self._holder(name_in_file).shape(name_in_file)
+
+    def kind(self, name_in_file: str) -> str:
+        return self._holder(name_in_file).kind(name_in_file)
+
+    def holds(self, name: TensorName) -> bool:
+        return self._own.holds(name) or self._base.holds(name)
+
+    def stored_name(self, name: TensorName) -> str:
+        return (self._own if self._own.holds(name) else self._base).stored_name(name)
+
+    def read(self, name: TensorName, shape: tuple[int, ...] | None = None) -> npt.NDArray[np.float32]:
+        if self._own.holds(name):
+            return self._own.read(name, shape)
+        value = self._base.read(name, shape)
+        addition = self._own.addition(name.huggingface.name, value.shape[::-1])
+        return value if addition is None else value + np.float32(self._scale) * addition.T
+
+    def unused(self, names: Iterable[TensorName]) -> list[str]:
+        names = list(names)
+        return sorted({*self._base.unused(names), *self._own.unused(names)} - {*self._own.places})
+
+    def _holder(self, name_in_file: str) -> StoredTensors:
+        return self._own if name_in_file in self._own.places.values() else self._base
+
+
+class _AdapterTensors(StoredTensors):
+    """What the file of an adapter holds; `known` are the names in the table."""
+
+    column = "huggingface"
+
+    def __init__(self, path: str, kind: ModelKind, known: set[str]) -> None:
+        self._file = SafetensorsFile(path)
+        self._factors: dict[str, tuple[str, str]] = {}
+        modules = {name.removeprefix(_WRAPPER): name for name in self._file.names}
+        of_classifier = places_in_classifier(modules, kind, "", known)
+        places, others = {own: modules[theirs] for own, theirs in of_classifier.items()}, []
+        for rest, name in modules.items():
+            weight = f"{rest.removesuffix(_A).removesuffix(_B)}.weight" if rest.endswith((_A, _B)) else rest
+            found = next((one for one in (weight, f"{kind.stored_prefix}{weight}") if one in known), None)
+            if rest.endswith(_A) and found:
+                self._factors[found] = name, f"{name.removesuffix(_A)}{_B}"
+            elif found and not rest.endswith(_B):
+                places.setdefault(found, name)
+            elif not found and rest not in of_classifier.values():
+                others.append(name)
+        if others:
+            raise UserError(
+                f"{path}: needs LoRA of dense layers, or whole modules, of a {kind.title}. Received: {others[0]}. "
+                "Is it another kind of model?"
+            )
+        super().__init__(path, places, [])
+
+    def shape(self, name_in_file: str) -> tuple[int, ...]:
+        return self._file.shape(name_in_file)
+
+    def kind(self, name_in_file: str) -> str:
+        return self._file.kind(name_in_file)
+
+    def value(self, name_in_file: str) -> np.ndarray | None:
+        return self._file.value(name_in_file)
+
+    def addition(self, name: str, shape: tuple[int, ...]) -> npt.NDArray[np.float32] | None:
+        """B · A [out, in] for a tensor of the table, which needs `shape`; None if the adapter has none for it."""
+        if name not in self._factors:
+            return None
+        a, b = self._factors[name]
+        if b not in self._file.names:
+            raise UserError(f"{self.path}: needs the tensor {b} and lacks it. Write the adapter again.")
+        rank = self.shape(a)[:1]
+        return self._checked(b, (*shape[:1], *rank)) @ self._checked(a, (*rank, *shape[1:]))
+
+
+def write_adapter(
+    path: files.StrPath, model: "keras.Model", base: str, base_path: str, fields: Mapping[str, Any]
+) -> None:
+    """Writes LoRA's additions of a model, and what is trained beside them, so that peft opens them.
+
+    Args:
+        path: replaced if it exists.
+        model: a model whose encoder has LoRA.
+        base: the MODEL argument of the model that it was trained from.
+        base_path: the folder of that model.
+        fields: the config.json of the trained model, which is written too, for the names of the labels.
+    """
+    layers, kind = lora_layers(model), kind_of_config(model.config)
+    architecture = bert_counterpart(fields["architectures"][0])
+    saved = as_stored(
+        {name: one.numpy() for name, one in model_variables(model) if one.trainable and name not in layers},
+        "huggingface",
+    )
+    if architecture == "BertForSequenceClassification":
+        saved = {named_for_classifier(kind, name): value for name, value in saved.items()}
+    tensors = {f"{_WRAPPER}{name}": value for name, value in saved.items()}
+    modules = []
+    for name, layer in layers.items():
+        a, b = (np.ascontiguousarray(factor.numpy().T) for factor in (layer.lora_kernel_a, layer.lora_kernel_b))
+        for stored in (name.huggingface.name, *name.huggingface.copies):
+            modules.append(stored.removesuffix(".weight"))
+            tensors |= {f"{_WRAPPER}{modules[-1]}{_A}": a, f"{_WRAPPER}{modules[-1]}{_B}": b}
+    layer = next(iter(layers.values()))
+    hub_name = HUB_NAME.fullmatch(base)
+    config = {
+        "peft_type": "LORA",
+        "task_type": _TASK_TYPES.get(architecture),
+        "base_model_name_or_path": hub_name.group(1)
+        if hub_name
+        else base_path
+        if files.is_remote(base_path)
+        else os.path.abspath(base_path),
+        "revision": hub_name.group(2) if hub_name else None,
+        "r": layer.lora_rank,
+        "lora_alpha": layer.lora_alpha,
+        # The ends of the names, after the number of the block; the pooler's ends otherwise.
+        "target_modules": sorted({re.split(r"\.\d+\.", module)[-1] for module in modules}),
+        "modules_to_save": sorted({name.removeprefix(kind.stored_prefix).partition(".")[0] for name in saved}),
+        "lora_dropout": 0.0,
+        "bias": "none",
+        "fan_in_fan_out": False,
+        "inference_mode": True,
+    }
+    with whole_files.whole_folder(path, last=ADAPTER_CONFIG) as aside:
+        config_file, weights_file = files.join(aside, ADAPTER_CONFIG), files.join(aside, ADAPTER_WEIGHTS)
+        whole_files.write_json(config_file, config)
+        whole_files.write_json(files.join(aside, CONFIG), fields)
+        with files.written_locally(weights_file) as local:
+            safetensors.numpy.save_file(tensors, local, metadata={"format": "pt"})
+        if not files.is_remote(path):
+            shutil.copymode(config_file, weights_file)  # safetensors makes it readable for the owner only.

@@ -1,0 +1,134 @@
+"""Adapters in peft's format: what is written and read again, and what is refused."""
+
+import json
+
+import numpy as np
+import pytest
+import safetensors.numpy
+from served import write_served
+
+import keras_bert
+from keras_bert.checkpoints.adapter import Adapter, write_adapter
+from keras_bert.checkpoints.model_folder import open_model_folder
+from keras_bert.checkpoints.writing import convert_folder
+from keras_bert.core.errors import UserError
+from keras_bert.core.settings import read_json
+from keras_bert.models.tensor_names import lora_layers, model_values
+
+
+@pytest.fixture(scope="module", params=["single", "albert", "crf"])
+def adapted(request, tmp_path_factory):
+    """(model with LoRA, its base's folder, its adapter's)."""
+    folder = tmp_path_factory.mktemp(request.param)
+    base = write_served(folder / "base", request.param)
+    bert = keras_bert.load(base)
+    bert.encoder.enable_lora(2, 3.0)
+    random = np.random.default_rng(0)
+    for layer in lora_layers(bert.model).values():
+        layer.lora_kernel_b.assign(random.normal(0, 0.1, layer.lora_kernel_b.shape))
+    for variable in bert.model.trainable_variables:
+        if "lora" not in variable.path:
+            variable.assign(random.normal(0, 0.1, variable.shape))
+    adapter = str(folder / "adapter")
+    write_adapter(adapter, bert.model, base, base, read_json(folder / "base" / "config.json"))
+    return bert.model, base, adapter
+
+
+def changed(adapter, path, **fields):
+    """The adapter with other fields in its adapter_config.json; None leaves one out."""
+    path.mkdir()
+    config = {**read_json(f"{adapter}/adapter_config.json"), **fields}
+    (path / "adapter_config.json").write_text(json.dumps(config), encoding="utf-8")
+    tensors = safetensors.numpy.load_file(f"{adapter}/adapter_model.safetensors")
+    safetensors.numpy.save_file(tensors, path / "adapter_model.safetensors")
+    return str(path)
+
+
+def values_of(folder):
+    return {name.attribute: value for name, value in model_values(keras_bert.load(folder).model).items()}
+
+
+def test_what_was_written_opens_as_the_sums(adapted):
+    model, _, adapter = adapted
+    found = values_of(adapter)
+    for name, value in model_values(model).items():
+        np.testing.assert_allclose(found[name.attribute], value, atol=1e-6, err_msg=name.attribute)
+
+
+def test_converted_it_is_a_whole_model(adapted, tmp_path):
+    _, _, adapter = adapted
+    folder = open_model_folder(adapter)
+    assert convert_folder(folder, "huggingface", str(tmp_path / "model"), folder.vocabulary) == []
+    merged, found = values_of(adapter), values_of(str(tmp_path / "model"))
+    for name, value in merged.items():
+        np.testing.assert_array_equal(found[name], value, name)
+
+
+def test_modules_are_named_so_that_peft_adapts_no_others(adapted):
+    """Its names are ends of modules' names: `dense` would adapt the pooler too."""
+    model, base, adapter = adapted
+    config = read_json(f"{adapter}/adapter_config.json")
+    tensors = safetensors.numpy.load_file(f"{adapter}/adapter_model.safetensors")
+    adapted_modules = {name.split(".lora_")[0] for name in tensors if ".lora_" in name}
+    weights = safetensors.numpy.load_file(f"{base}/model.safetensors")
+    modules = {f"base_model.model.{name.removesuffix('.weight')}" for name in weights if name.endswith(".weight")}
+    matched = {name for name in modules if name.endswith(tuple(f".{end}" for end in config["target_modules"]))}
+    assert matched == adapted_modules and len(adapted_modules) == len(lora_layers(model))
+
+
+def test_a_root_of_the_rank_scales_less(adapted, tmp_path):
+    _, base, adapter = adapted
+    before, plain, rooted = (
+        values_of(folder)["encoder.blocks.0.attention.query.kernel"]
+        for folder in (base, adapter, changed(adapter, tmp_path / "rooted", use_rslora=True))
+    )
+    np.testing.assert_allclose(rooted - before, (plain - before) * 2**0.5, atol=1e-6)
+
+
+def test_a_base_on_the_hub_keeps_its_revision(adapted, tmp_path):
+    """Another revision would be another model."""
+    commit = "0123456789" * 4
+    model, base, adapter = adapted
+    of_hub, fields = str(tmp_path / "of_hub"), read_json(f"{base}/config.json")
+    write_adapter(of_hub, model, f"hf:org/bert@{commit}", base, fields)
+    written = read_json(f"{of_hub}/adapter_config.json")
+    assert (written["base_model_name_or_path"], written["revision"]) == ("org/bert", commit)
+    assert Adapter(of_hub).base == f"hf:org/bert@{commit}"
+    assert Adapter(changed(adapter, tmp_path / "newest", base_model_name_or_path="org/bert")).base == "hf:org/bert"
+
+
+@pytest.mark.parametrize(
+    ("fields", "told"),
+    [
+        ({"peft_type": "IA3"}, "needs peft_type LORA. Received: 'IA3'. Merge the adapter with peft"),
+        ({"use_dora": True}, "needs use_dora False. Received: True. Merge the adapter with peft"),
+        ({"rank_pattern": {"query": 4}}, "needs rank_pattern {}. Received: {'query': 4}"),
+        ({"r": 0}, "needs the numbers r and lora_alpha, above 0"),
+        ({"base_model_name_or_path": None}, "needs base_model_name_or_path, the model that it adds to. Received: None"),
+        (
+            {"base_model_name_or_path": "/not/there"},
+            "a folder that is there or a name on the hub. Received: /not/there",
+        ),
+    ],
+)
+def test_what_cannot_be_added_is_refused_in_one_line(adapted, tmp_path, fields, told):
+    with pytest.raises(UserError, match=told) as error:
+        open_model_folder(changed(adapted[2], tmp_path / "changed", **fields))
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("decoder.layers.0.q_proj.lora_A.weight", "Received: base_model.model.decoder.layers.0.q_proj.lora_A.weight"),
+        ("bert.embeddings.word_embeddings.lora_embedding_A", "needs LoRA of dense layers, or whole modules"),
+    ],
+)
+def test_unknown_tensors_are_refused(adapted, tmp_path, name, told):
+    """Left out, they would leave a model that answers otherwise."""
+    path = changed(adapted[2], tmp_path / "changed")
+    weights = f"{path}/adapter_model.safetensors"
+    tensors = {**safetensors.numpy.load_file(weights), f"base_model.model.{name}": np.ones((2, 2), "float32")}
+    safetensors.numpy.save_file(tensors, weights)
+    with pytest.raises(UserError, match=told):
+        keras_bert.load(path)
