@@ -50,6 +50,7 @@ if TYPE_CHECKING:  # The names of `public_names.py`, for type checkers.
     from keras_bert.models.albert.kind import AlbertConfig as AlbertConfig
     from keras_bert.models.bert.config import BertConfig as BertConfig
     from keras_bert.models.bert.encoder import BertEncoder as BertEncoder
+    from keras_bert.models.camembert.kind import CamembertConfig as CamembertConfig
     from keras_bert.models.elmo.encoder import ElmoEncoder as ElmoEncoder
     from keras_bert.models.elmo.kind import ElmoConfig as ElmoConfig
     from keras_bert.models.encoder_with_heads import EncoderWithHeads as EncoderWithHeads
@@ -61,6 +62,7 @@ if TYPE_CHECKING:  # The names of `public_names.py`, for type checkers.
     from keras_bert.models.roberta.kind import RobertaConfig as RobertaConfig
     from keras_bert.models.tensor_names import StoredName as StoredName
     from keras_bert.models.tensor_names import TensorName as TensorName
+    from keras_bert.models.xlm_roberta.kind import XlmRobertaConfig as XlmRobertaConfig
     from keras_bert.tasks.classification.head import ClassificationConfig as ClassificationConfig
     from keras_bert.tasks.classification.head import NextSentenceConfig as NextSentenceConfig
     from keras_bert.tasks.classification.in_python import Classification as Classification
@@ -91,6 +93,8 @@ if TYPE_CHECKING:  # The names of `public_names.py`, for type checkers.
     from keras_bert.tasks.tagging.network import BertSegmenter as BertSegmenter
     from keras_bert.text.byte_pieces import BytePieceTokenizer as BytePieceTokenizer
     from keras_bert.text.byte_vocabulary import ByteVocabulary as ByteVocabulary
+    from keras_bert.text.fairseq_pieces import FairseqTokenizer as FairseqTokenizer
+    from keras_bert.text.fairseq_vocabulary import FairseqVocabulary as FairseqVocabulary
     from keras_bert.text.sentencepiece import SentencePieceTokenizer as SentencePieceTokenizer
     from keras_bert.text.sentencepiece_vocabulary import SentencePieceVocabulary as SentencePieceVocabulary
     from keras_bert.text.sentences import split_sentences as split_sentences

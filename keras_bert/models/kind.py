@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from keras_bert.models.tensor_names import TensorName
 
 # The rooms in `models/` whose `kind.py` holds a record, `KIND`.
-_OWN = ("bert", "albert", "roberta", "elmo", "recurrent")
+_OWN = ("bert", "albert", "roberta", "xlm_roberta", "camembert", "elmo", "recurrent")
 _DEFAULT = "bert"  # The kind of a file without `model_type`: Google's files and model configs in YAML have none.
 
 
@@ -207,5 +207,5 @@ def google_configs() -> list[str]:
 
 
 def with_article(title: str) -> str:
-    """A kind's title as sentences use it: "a BERT", "an ALBERT"."""
-    return f"{'an' if title[0] in 'AEIOU' else 'a'} {title}"
+    """A kind's title as sentences use it: "a BERT", "an ALBERT", "an XLM-RoBERTa"."""
+    return f"{'an' if title[0] in 'AEIOUX' else 'a'} {title}"

@@ -167,6 +167,31 @@ class SentencePieceModel(tf.Module):
         return (self._model.resource_handle, string_batch(texts), 0, 1.0, False, False, False, tf.int32)
 
 
+def in_characters(
+    texts: tf.Tensor,
+    characters: tf.Tensor,
+    is_space: tf.Tensor,
+    ids: tf.RaggedTensor,
+    starts: tf.Tensor,
+    ends: tf.Tensor,
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """Offsets in the bytes of each text as indices of all characters, without the spaces that a piece begins with.
+
+    Args:
+        texts: string `[batch]`.
+        characters: int32 `[characters]`, the code points of all texts.
+        is_space: bool `[characters]`.
+        ids: `[batch, (pieces)]`.
+        starts, ends: int `[pieces]`, in bytes.
+    """
+    begins = tf.concat([[0], tf.cumsum(character_bytes(characters))], axis=0)
+    text_bytes = row_offsets(tf.strings.length(texts), ids.row_splits, tf.size(starts))
+    first = tf.searchsorted(begins, tf.cast(starts, tf.int32) + text_bytes)
+    last = tf.searchsorted(begins, tf.cast(ends, tf.int32) + text_bytes)
+    others = tf.concat([tf.cast(tf.where(~is_space)[:, 0], tf.int32), tf.size(is_space)[tf.newaxis]], axis=0)
+    return tf.minimum(tf.gather(others, tf.searchsorted(others, first)), last), last
+
+
 class SentencePieceTokenizer(Tokenizer):
     """Splits texts into the pieces of a SentencePiece model, as ALBERT does.
 
@@ -218,7 +243,8 @@ class SentencePieceTokenizer(Tokenizer):
         """
         normalized = self._normalizer(string_batch(texts))
         ids, starts, ends = self._model.tokenize_with_offsets(normalized.texts)
-        first, last = self._in_characters(normalized, ids, starts.values, ends.values)
+        is_space = tf.equal(normalized.characters, ord(" "))
+        first, last = in_characters(normalized.texts, normalized.characters, is_space, ids, starts.values, ends.values)
         if self._replaces:
             ids, first, last = self._replaced_with_offsets(ids, first, last)
         rows = row_ids(ids.row_splits, tf.size(first))
@@ -235,19 +261,6 @@ class SentencePieceTokenizer(Tokenizer):
     def normalize(self, texts: Texts) -> tf.Tensor:
         """Texts `[batch]` as they are given to the model, the input for learning one."""
         return self._normalizer(string_batch(texts)).texts
-
-    def _in_characters(
-        self, normalized: NormalizedTexts, ids: tf.RaggedTensor, starts: tf.Tensor, ends: tf.Tensor
-    ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Offsets in the bytes of each normalized text as indices of all characters, without leading spaces."""
-        widths = character_bytes(normalized.characters)
-        begins = tf.concat([[0], tf.cumsum(widths)], axis=0)
-        text_bytes = row_offsets(tf.strings.length(normalized.texts), ids.row_splits, tf.size(starts))
-        first = tf.searchsorted(begins, tf.cast(starts, tf.int32) + text_bytes)
-        last = tf.searchsorted(begins, tf.cast(ends, tf.int32) + text_bytes)
-        is_space = tf.equal(normalized.characters, ord(" "))
-        others = tf.concat([tf.cast(tf.where(~is_space)[:, 0], tf.int32), tf.size(is_space)[tf.newaxis]], axis=0)
-        return tf.minimum(tf.gather(others, tf.searchsorted(others, first)), last), last
 
     def _number_splits(self) -> dict[int, list[int]]:
         """What to put in place of the pieces that end in a digit and a comma: `{id: ids}`."""

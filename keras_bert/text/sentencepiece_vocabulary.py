@@ -7,9 +7,10 @@ its type.
 import hashlib
 import struct
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
 from keras_bert.core import imports
 from keras_bert.core.errors import UserError
@@ -30,7 +31,7 @@ PAD, UNK = "<pad>", "<unk>"
 _ALBERTS = ("AlbertTokenizer", "AlbertTokenizerFast")
 _QUOTES = "fold_quotes"  # Our own field: whether texts' `` and '' become ".
 _NORMAL, _UNKNOWN, _CONTROL, _USER_DEFINED = 1, 2, 3, 4
-_BPE = 2
+_UNIGRAM, _BPE = 1, 2
 
 
 def require_sentencepiece() -> None:
@@ -50,7 +51,7 @@ class SentencePieceVocabulary(Vocabulary):
     title = "a SentencePiece model"
     file_name = "spiece.model"
     tokenizer = "keras_bert.text.sentencepiece:SentencePieceTokenizer"
-    tokenizer_settings = ("lower_case", "quotes")
+    tokenizer_settings: ClassVar[tuple[str, ...]] = ("lower_case", "quotes")
     in_plain_python = takes_new_words = False
     example_recipe = "albert_mini"
 
@@ -61,14 +62,10 @@ class SentencePieceVocabulary(Vocabulary):
             UserError: it is not a SentencePiece model, or lacks a special token.
         """
         self.model = model
-        try:
-            pieces = list(_pieces(model))
-        except (IndexError, UnicodeDecodeError, ValueError):
-            raise UserError(f"{source}: is not a complete SentencePiece model. Fetch or write it again.") from None
+        pieces = read_pieces(model, source)
         self.tokens = [text for text, _ in pieces]
         self.num_pieces = len(self.tokens)
         self.ids = {token: index for index, token in enumerate(self.tokens)}
-        types = np.array([kind for _, kind in pieces])
         special = [name for name in (PAD, UNK, CLS, SEP, MASK) if name not in self.ids]
         if special:
             raise UserError(
@@ -78,6 +75,11 @@ class SentencePieceVocabulary(Vocabulary):
         self.pad_id, self.unk_id, self.cls_id, self.sep_id, self.mask_id = (
             self.ids[name] for name in (PAD, UNK, CLS, SEP, MASK)
         )
+        self._set_marks(np.array([kind for _, kind in pieces]))
+        self.fingerprint = hashlib.sha256(self._file_bytes()).hexdigest()
+
+    def _set_marks(self, types: npt.NDArray[np.integer]) -> None:
+        """Tells by the types of the tokens which are pieces, and which of these continue words."""
         self.is_piece = np.isin(types, (_NORMAL, _USER_DEFINED))
         # Punctuation is a word of its own, as in BERT.
         has_letters = [any(character.isalnum() for character in token) for token in self.tokens]
@@ -85,7 +87,6 @@ class SentencePieceVocabulary(Vocabulary):
         begins = np.array([token.startswith(WORD_START) for token in self.tokens])
         self.is_continuation = self.is_continued & ~begins
         self.word_start_id = self.ids.get(WORD_START, -1)
-        self.fingerprint = hashlib.sha256(self._file_bytes()).hexdigest()
 
     def to_file(self, path: StrPath) -> None:
         """Writes the model's file."""
@@ -160,6 +161,14 @@ class SentencePieceVocabulary(Vocabulary):
         return self.model
 
 
+def read_pieces(model: bytes, source: StrPath) -> list[tuple[str, int]]:
+    """`(text, type)` of each piece of a model; `source` names it in messages. Raises `UserError` if it is none."""
+    try:
+        return list(_pieces(model))
+    except (IndexError, UnicodeDecodeError, ValueError):
+        raise UserError(f"{source}: is not a complete SentencePiece model. Fetch or write it again.") from None
+
+
 def _pieces(model: bytes) -> Iterator[tuple[str, int]]:
     """`(text, type)` of each piece."""
     for number, value in _fields(model):
@@ -178,16 +187,34 @@ def bpe_model(pieces: Sequence[str], ranks: Sequence[int]) -> bytes:
         pieces: in the order of their ids; those that are empty are in no text.
         ranks: those of lower ranks are joined before others.
     """
-    messages = []
     unknown = pieces.index("")
-    for index, (piece, rank) in enumerate(zip(pieces, ranks, strict=True)):
-        kind = _NORMAL if piece else _CONTROL if index != unknown else _UNKNOWN
-        score = _varint_bytes(2 << 3 | 5) + struct.pack("<f", -rank)
-        name = piece or f"<{index}>"
-        messages.append(_field(1, _field(1, name.encode()) + score + _field(3, kind)))
+    messages = [
+        _piece(piece or f"<{index}>", -rank, _NORMAL if piece else _CONTROL if index != unknown else _UNKNOWN)
+        for index, (piece, rank) in enumerate(zip(pieces, ranks, strict=True))
+    ]
     messages.append(_field(2, _field(3, _BPE) + _field(40, unknown) + b"".join(_field(n, -1) for n in (41, 42, 43))))
     normalizer = _field(1, b"identity") + b"".join(_field(number, 0) for number in (3, 4, 5))
     return b"".join([*messages, _field(3, normalizer)])
+
+
+def unigram_model(pieces: Sequence[tuple[str, float]], charsmap: bytes) -> bytes:
+    """The file of a model of the unigram kind.
+
+    Args:
+        pieces: the text and the score of each, in the order of their ids: first <unk>, <s> and </s>.
+        charsmap: the table by which texts are normalized, as the trainer compiles it.
+    """
+    types = (_UNKNOWN, _CONTROL, _CONTROL)
+    messages = [
+        _piece(text, score, types[index] if index < len(types) else _NORMAL)
+        for index, (text, score) in enumerate(pieces)
+    ]
+    return b"".join([*messages, _field(2, _field(3, _UNIGRAM)), _field(3, _field(2, charsmap))])
+
+
+def _piece(text: str, score: float, kind: int) -> bytes:
+    """The field of a piece."""
+    return _field(1, _field(1, text.encode()) + _varint_bytes(2 << 3 | 5) + struct.pack("<f", score) + _field(3, kind))
 
 
 def _field(number: int, value: int | bytes) -> bytes:

@@ -334,6 +334,7 @@ class Vocabulary:
 _KINDS = (
     "keras_bert.text.vocabulary:Vocabulary",
     "keras_bert.text.sentencepiece_vocabulary:SentencePieceVocabulary",
+    "keras_bert.text.fairseq_vocabulary:FairseqVocabulary",
     "keras_bert.text.byte_vocabulary:ByteVocabulary",
 )
 _registered: list[type[Vocabulary]] = []

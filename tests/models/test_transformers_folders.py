@@ -44,6 +44,13 @@ HEADS = {
     "roberta_tags": TokenClassificationConfig(("O", "B-PER", "I-PER")),
     "roberta_choice": MultipleChoiceConfig(),
     "roberta_classes": ClassificationConfig(("against", "neutral", "for"), SINGLE_LABEL),
+    "xlm-roberta": None,
+    "xlm-roberta_encoder": None,
+    "xlm-roberta_spans": SpanExtractionConfig(),
+    "xlm-roberta_tags": TokenClassificationConfig(("O", "B-PER", "I-PER")),
+    "xlm-roberta_choice": MultipleChoiceConfig(),
+    "xlm-roberta_classes": ClassificationConfig(("against", "neutral", "for"), SINGLE_LABEL),
+    "camembert": None,
 }
 each_folder = pytest.mark.parametrize("name", HEADS)
 
@@ -63,7 +70,12 @@ OF_THE_TOKENIZER = (
     "mask_token",
 )
 
-OF_ROBERTAS_TOKENIZER = ("add_prefix_space", "bos_token", "eos_token", *OF_THE_TOKENIZER[3:])
+OF_FAIRSEQS_TOKENIZER = ("bos_token", "eos_token", *OF_THE_TOKENIZER[3:])
+TOKENIZER_FIELDS = {
+    "roberta": ("add_prefix_space", *OF_FAIRSEQS_TOKENIZER),
+    "xlm-roberta": OF_FAIRSEQS_TOKENIZER,
+    "camembert": OF_FAIRSEQS_TOKENIZER,
+}
 
 
 @pytest.fixture(scope="module")
@@ -107,7 +119,7 @@ def test_opens_with_its_head_and_equal_outputs(opened, name):
     assert loaded.head == HEADS[name]
     assert not loaded.report.made_new and not loaded.report.unused
     outputs = dict(loaded.model(golden.encoder_batch))
-    if name == "roberta":
+    if name in TOKENIZER_FIELDS:
         outputs["logits"] = outputs["mlm_logits"]
     if "hidden_states" in golden.outputs:
         outputs.update(loaded.encoder(golden.encoder_batch))
@@ -116,7 +128,7 @@ def test_opens_with_its_head_and_equal_outputs(opened, name):
         if output in outputs:
             received, compared = np.array(outputs[output]), compared + 1
             # RoBERTa's padding has a position of its own there.
-            of_tokens = name.startswith("roberta") and expected.shape[:2] == golden.real.shape
+            of_tokens = name.partition("_")[0] in TOKENIZER_FIELDS and expected.shape[:2] == golden.real.shape
             if of_tokens:
                 received, expected = received[golden.real], expected[golden.real]
             elif output in ("hidden_states", "mlm_logits"):
@@ -144,14 +156,12 @@ def test_is_written_as_transformers_writes_it(opened, name, tmp_path, goldens):
         assert ours[tensor].dtype == expected.dtype
         np.testing.assert_array_equal(ours[tensor], expected, err_msg=tensor)
     kind = name.partition("_")[0]
-    defaults = read_json(
-        goldens, f"{kind}_config_defaults.json" if kind in ("albert", "roberta") else "config_defaults.json"
-    )
+    has_own_defaults = kind in ("albert", *TOKENIZER_FIELDS)
+    defaults = read_json(goldens, f"{kind}_config_defaults.json" if has_own_defaults else "config_defaults.json")
     received, expected = (as_opened(read_json(path, "config.json"), defaults) for path in (folder, golden.path))
     received.pop("position_embedding_type")  # Gone from the newest transformers, which knows no other than absolute.
     if type(HEADS[name]) is ClassificationConfig:
         expected["problem_type"] = expected["problem_type"] or HEADS[name].problem_type
     assert received == expected
     received, expected = (read_json(path, "tokenizer_config.json") for path in (folder, golden.path))
-    of_tokenizer = OF_ROBERTAS_TOKENIZER if kind == "roberta" else OF_THE_TOKENIZER
-    assert received == {key: expected[key] for key in of_tokenizer}
+    assert received == {key: expected[key] for key in TOKENIZER_FIELDS.get(kind, OF_THE_TOKENIZER)}

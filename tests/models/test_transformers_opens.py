@@ -48,6 +48,13 @@ CASES = [
     ("roberta_tags", "RobertaForTokenClassification", ()),
     ("roberta_choice", "RobertaForMultipleChoice", ()),
     ("roberta_classes", "RobertaForSequenceClassification", ()),
+    ("xlm-roberta", "XLMRobertaForMaskedLM", ()),
+    ("xlm-roberta_encoder", "AutoModel", ()),
+    ("xlm-roberta_spans", "XLMRobertaForQuestionAnswering", ()),
+    ("xlm-roberta_tags", "XLMRobertaForTokenClassification", ()),
+    ("xlm-roberta_choice", "XLMRobertaForMultipleChoice", ()),
+    ("xlm-roberta_classes", "XLMRobertaForSequenceClassification", ()),
+    ("camembert", "CamembertForMaskedLM", ()),
 ]
 
 
@@ -113,7 +120,7 @@ def test_opens_with_equal_outputs(in_transformers, goldens, name, kind, heads):
     outputs = outputs_in(received)
     for output, value in outputs.items():
         expected = theirs.outputs["mlm_logits" if (name, output) == ("pretraining", "logits") else output]
-        if name.startswith("roberta"):  # Its padding has a position of its own there.
+        if name.startswith(("roberta", "xlm-roberta", "camembert")):  # Its padding has a position of its own there.
             at_tokens = value.ndim > 2 or output.endswith("_logits")
             if output == "hidden_states":
                 value, expected = value[:, theirs.real], expected[:, theirs.real]

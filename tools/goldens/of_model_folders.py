@@ -24,9 +24,12 @@ from of_transformers import (
     PACKAGES,
     SMALL,
     SMALL_ALBERT,
+    SMALL_CAMEMBERT,
     SMALL_ROBERTA,
+    SMALL_XLM_ROBERTA,
     as_robertas,
     config_of,
+    is_robertas,
     outputs_of,
     random_inputs,
     randomize,
@@ -82,6 +85,10 @@ CASES: dict[str, Case] = {
     "untied_roberta": ("RobertaForMaskedLM", {**SMALL_ROBERTA, **UNTIED}, {}),
     **{f"roberta_{head}": (f"RobertaFor{head}", SMALL_ROBERTA, {}) for head in HEADS if head not in HEADS[:3]},
     "roberta_torch": ("RobertaForSequenceClassification", SMALL_ROBERTA, {"file": "torch"}),
+    **{f"xlm_{head}": (f"XLMRobertaFor{head}", SMALL_XLM_ROBERTA, {}) for head in HEADS if head not in HEADS[:3]},
+    **{f"camembert_{head}": (f"CamembertFor{head}", SMALL_CAMEMBERT, {}) for head in HEADS if head not in HEADS[:3]},
+    "camembert_encoder": ("CamembertModel", SMALL_CAMEMBERT, {}),
+    "untied_xlm": ("XLMRobertaForMaskedLM", {**SMALL_XLM_ROBERTA, **UNTIED}, {}),
     "one_segment": ("BertForSequenceClassification", {**SMALL, "type_vocab_size": 1}, {}),
     "leftovers": ("BertForMaskedLM", SMALL, {"tensors": leftovers}),
     "leftovers_encoder": ("BertModel", SMALL, {"tensors": leftovers}),
@@ -117,7 +124,7 @@ def make(folder: str) -> None:
         with open(os.path.join(path, "class.txt"), "w", encoding="utf-8") as stream:
             stream.write(kind)
         inputs = random_inputs(choices=2 if kind.endswith("ForMultipleChoice") else None)
-        if kind.startswith("Roberta"):
+        if is_robertas(kind):
             inputs = as_robertas(inputs)
         elif config_class(**fields).type_vocab_size == 1:
             inputs["token_type_ids"] *= 0

@@ -33,6 +33,9 @@ ALBERT = {**CONFIG, "embedding_size": 8, "num_hidden_layers": 4, "num_hidden_gro
 SMALL = {**CONFIG, "hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
 # 256 bytes, the special tokens and a few merges.
 SMALL_ROBERTA = {**SMALL, "vocab_size": 268, "type_vocab_size": 1, "max_position_embeddings": 26}
+# Its tokenizer's pieces.
+SMALL_XLM_ROBERTA = {**SMALL_ROBERTA, "vocab_size": 68}
+SMALL_CAMEMBERT = {**SMALL_ROBERTA, "vocab_size": 71}
 SMALL_ALBERT = {**SMALL, "num_hidden_layers": 2, "embedding_size": 4}
 
 
@@ -83,8 +86,27 @@ CASES = {
         "RobertaForSequenceClassification",
         {**labelled("against", "neutral", "for", problem_type="single_label_classification"), **SMALL_ROBERTA},
     ),
+    "xlm-roberta": ("XLMRobertaForMaskedLM", {**SMALL_XLM_ROBERTA, "num_hidden_layers": 2}),
+    "xlm-roberta_encoder": ("XLMRobertaModel", SMALL_XLM_ROBERTA),
+    "xlm-roberta_spans": ("XLMRobertaForQuestionAnswering", SMALL_XLM_ROBERTA),
+    "xlm-roberta_tags": (
+        "XLMRobertaForTokenClassification",
+        {**labelled("O", "B-PER", "I-PER"), **SMALL_XLM_ROBERTA},
+    ),
+    "xlm-roberta_choice": ("XLMRobertaForMultipleChoice", SMALL_XLM_ROBERTA),
+    "xlm-roberta_classes": (
+        "XLMRobertaForSequenceClassification",
+        {**labelled("against", "neutral", "for", problem_type="single_label_classification"), **SMALL_XLM_ROBERTA},
+    ),
+    "camembert": ("CamembertForMaskedLM", SMALL_CAMEMBERT),
 }
-CONFIGS = {"": transformers.BertConfig, "albert_": transformers.AlbertConfig, "roberta_": transformers.RobertaConfig}
+CONFIGS = {
+    "": transformers.BertConfig,
+    "albert_": transformers.AlbertConfig,
+    "roberta_": transformers.RobertaConfig,
+    "xlm-roberta_": transformers.XLMRobertaConfig,
+    "camembert_": transformers.CamembertConfig,
+}
 
 
 def make(folder: str) -> None:
@@ -98,7 +120,7 @@ def make(folder: str) -> None:
         os.chmod(os.path.join(case, "model.safetensors"), 0o644)
         tokenizer_of(kind).save_pretrained(case)
         inputs = random_inputs(choices=2 if kind.endswith("ForMultipleChoice") else None)
-        if kind.startswith("Roberta"):
+        if is_robertas(kind):
             inputs = as_robertas(inputs)
         found = outputs_of(model, inputs)
         if name == "albert":
@@ -116,14 +138,35 @@ def make(folder: str) -> None:
 
 def config_of(kind: str) -> Any:
     """The config of a class of transformers."""
-    return next(
-        (config for name, config in CONFIGS.items() if name and kind.lower().startswith(name[:-1])), CONFIGS[""]
-    )
+    names = (name for name in CONFIGS if name and kind.lower().startswith(name[:-1].replace("-", "")))
+    return CONFIGS[next(names, "")]
+
+
+def is_robertas(kind: str) -> bool:
+    """Whether a class of transformers is RoBERTa's, or one that computes the same."""
+    return kind.startswith(("Roberta", "XLMRoberta", "Camembert"))
 
 
 def tokenizer_of(kind: str) -> Any:
     """A small tokenizer for a class of transformers."""
+    if kind.startswith(("XLMRoberta", "Camembert")):
+        return unigram_tokenizer(kind)
     return byte_tokenizer() if kind.startswith("Roberta") else tokenizer()
+
+
+def unigram_tokenizer(kind: str) -> Any:
+    """A unigram tokenizer of letters and a few words, in the order of fairseq's dictionary for this class."""
+    is_xlm = kind.startswith("XLMRoberta")
+    first = ("<s>", "<pad>", "</s>", "<unk>") if is_xlm else ("<s>NOTUSED", "<pad>", "</s>NOTUSED", "<unk>")
+    vocabulary = [(piece, 0.0) for piece in first]
+    if not is_xlm:
+        vocabulary += [("<unk>NOTUSED", -100.0), ("<s>", 0.0), ("</s>", 0.0)]
+    letters = [chr(ord("a") + index) for index in range(26)]
+    words = ["▁The", "▁the", "▁ca", "▁cat", "▁h", "hé", "é", "▁c", ",", ".", "▁"]
+    pieces = [*words, *letters, *map(str.upper, letters)]
+    vocabulary += [(piece, -float(row + 1)) for row, piece in enumerate(pieces)] + [("<mask>", 0.0)]
+    make_tokenizer = transformers.XLMRobertaTokenizer if is_xlm else transformers.CamembertTokenizer
+    return make_tokenizer(vocab=vocabulary, model_max_length=SMALL["max_position_embeddings"])
 
 
 def byte_tokenizer() -> Any:

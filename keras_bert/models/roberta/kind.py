@@ -81,7 +81,8 @@ _HEAD = "lm_head"
 class Roberta(Bert):
     """RoBERTa, and models of its architecture under the same `model_type`, as far as their tokenizer is known."""
 
-    model_type, title, config = "roberta", "RoBERTa", RobertaConfig
+    model_type, title = "roberta", "RoBERTa"
+    config: ClassVar[type[BertConfig]] = RobertaConfig
     class_prefix, stored_prefix, google_files = "Roberta", "roberta.", None
     pretraining_heads = ()
     pretrains_pooler = False

@@ -1,0 +1,1 @@
+"""CamemBERT (Martin et al. 2020)."""

@@ -1,0 +1,29 @@
+"""CamemBERT (Martin et al. 2020): RoBERTa of French, over a SentencePiece vocabulary."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from keras_bert.core.settings import Positive
+from keras_bert.models.roberta.kind import Roberta, RobertaConfig
+
+
+@dataclass
+class CamembertConfig(RobertaConfig):
+    """The architecture of a CamemBERT (Martin et al. 2020), that of RoBERTa. The defaults are camembert-base.
+
+    Attributes:
+        model_type: the kind of model.
+    """
+
+    vocab_size: Positive[int] = 32005
+    model_type: Literal["camembert"] = "camembert"  # type: ignore[assignment]
+
+
+class Camembert(Roberta):
+    """CamemBERT. Its tensors have RoBERTa's names."""
+
+    model_type, title, config = "camembert", "CamemBERT", CamembertConfig
+    class_prefix = "Camembert"
+
+
+KIND = Camembert()

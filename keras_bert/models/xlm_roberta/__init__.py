@@ -1,0 +1,1 @@
+"""XLM-RoBERTa (Conneau et al. 2020)."""

@@ -1,0 +1,210 @@
+"""The vocabularies of XLM-RoBERTa and CamemBERT: a SentencePiece model whose pieces fairseq numbered anew.
+
+fairseq's dictionary begins with special tokens of its own, so that the ids are not the model's. The file is the same
+for both, sentencepiece.bpe.model; the files beside it tell which dictionary it is for.
+"""
+
+import base64
+import binascii
+import hashlib
+import os
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from keras_bert.core import settings
+from keras_bert.core.errors import UserError
+from keras_bert.core.files import StrPath, is_file, join, open_file, parent
+from keras_bert.core.program import PROGRAM
+from keras_bert.core.whole_files import write_json
+from keras_bert.text.sentencepiece_vocabulary import SentencePieceVocabulary, read_pieces, unigram_model
+from keras_bert.text.standalone_tokenizer import SPACES
+from keras_bert.text.tokenizer_files import GENERIC, TOKENIZER, TOKENIZER_CONFIG, TokenizerSettings, read_if_there
+from keras_bert.text.vocabulary import RowPattern
+
+CLS, PAD, SEP, UNK, MASK = "<s>", "<pad>", "</s>", "<unk>", "<mask>"
+_MODELS_FIRST = (UNK, CLS, SEP)  # The pieces that every such model begins with.
+_MODEL_CONFIG = "config.json"
+
+
+class Dictionary(NamedTuple):
+    """How fairseq numbers the pieces of a model.
+
+    Attributes:
+        tokenizer: the class of transformers.
+        model_type: that of the models that have it, in config.json.
+        first: the tokens before the pieces.
+        left_out: how many of the model's pieces, the first ones, have no id of their own. The others follow `first`,
+            and then comes <mask>.
+    """
+
+    tokenizer: str
+    model_type: str
+    first: tuple[str, ...]
+    left_out: int
+
+    @property
+    def shift(self) -> int:
+        """What is added to the model's ids."""
+        return len(self.first) - self.left_out
+
+
+XLM_ROBERTA = Dictionary("XLMRobertaTokenizer", "xlm-roberta", (CLS, PAD, SEP, UNK), 3)
+CAMEMBERT = Dictionary("CamembertTokenizer", "camembert", ("<s>NOTUSED", PAD, "</s>NOTUSED", UNK, "<unk>NOTUSED"), 1)
+_DICTIONARIES = (XLM_ROBERTA, CAMEMBERT)
+
+
+class FairseqVocabulary(SentencePieceVocabulary):
+    """The pieces of XLM-RoBERTa (Conneau et al. 2020) or CamemBERT (Martin et al. 2020) in the order of their ids.
+
+    Attributes:
+        dictionary: how the model's pieces are numbered.
+    """
+
+    title = "a SentencePiece model like XLM-RoBERTa's"
+    file_name = "sentencepiece.bpe.model"
+    tokenizer = "keras_bert.text.fairseq_pieces:FairseqTokenizer"
+    tokenizer_settings = ()
+    masks = rf"[{SPACES}]*(?:\[MASK\]|<mask>)"  # The space before it belongs to the piece that it stands for.
+    example_recipe = "roberta_mini"
+
+    def __init__(self, model: bytes, source: StrPath = "vocabulary", dictionary: Dictionary = XLM_ROBERTA) -> None:
+        """`source` names the origin of the model in messages.
+
+        Raises:
+            UserError: it is not a SentencePiece model, or does not begin with <unk> <s> </s>.
+        """
+        self.model, self.dictionary = model, dictionary
+        pieces = read_pieces(model, source)
+        begins = tuple(text for text, _ in pieces[: len(_MODELS_FIRST)])
+        if begins != _MODELS_FIRST:
+            raise UserError(
+                f"{source}: needs a model that begins with {' '.join(_MODELS_FIRST)}. Received: {' '.join(begins)}. "
+                f"Learn one with: {PROGRAM} vocab --kind {XLM_ROBERTA.model_type}"
+            )
+        own = pieces[dictionary.left_out :]
+        self.tokens = [*dictionary.first, *(text for text, _ in own), MASK]
+        self.num_pieces = len(self.tokens)
+        self.ids = {token: index for index, token in enumerate(self.tokens)}
+        self.cls_id, self.pad_id, self.sep_id, self.unk_id, self.mask_id = (
+            self.ids[name] for name in (CLS, PAD, SEP, UNK, MASK)
+        )
+        no_piece = 0
+        self._set_marks(np.array([*(no_piece for _ in dictionary.first), *(kind for _, kind in own), no_piece]))
+        of_others = b"" if dictionary is XLM_ROBERTA else dictionary.tokenizer.encode()
+        self.fingerprint = hashlib.sha256(self._file_bytes() + of_others).hexdigest()
+
+    @property
+    def row_pattern(self) -> RowPattern:
+        """The special tokens of rows: <s> first </s>, or <s> first </s></s> second </s>."""
+        return RowPattern((self.cls_id,), (self.sep_id, self.sep_id), (self.sep_id,))
+
+    @classmethod
+    def from_file(cls, path: StrPath) -> "FairseqVocabulary":
+        """Reads a model's file or a tokenizer.json. Raises `UserError`."""
+        return cls.read(path)
+
+    @classmethod
+    def is_file(cls, path: str) -> bool:
+        if os.path.basename(path) == TOKENIZER and is_file(path):
+            return _dictionary_in(settings.read_json(path)) is not None
+        return path.endswith(cls.file_name)
+
+    @classmethod
+    def read(cls, path: StrPath) -> "FairseqVocabulary":
+        if os.path.basename(os.fspath(path)) == TOKENIZER:
+            content = settings.read_json(path)
+            dictionary = _dictionary_in(content)
+            if dictionary is None:
+                raise UserError(f"{path}: needs XLM-RoBERTa's pieces or CamemBERT's. Give {cls.file_name}.")
+            return cls(_model_in(content, dictionary, path), path, dictionary)
+        try:
+            with open_file(path) as stream:
+                return cls(stream.read(), path, _dictionary_of(parent(path)))
+        except OSError as error:
+            raise UserError(f"{path}: cannot be read ({error.strerror or error}). Give {cls.file_name}.") from None
+
+    def to_file(self, path: StrPath) -> None:
+        """Writes the model's file and, unless the dictionary is XLM-RoBERTa's, its name into tokenizer_config.json."""
+        if self.dictionary is not XLM_ROBERTA:
+            config = join(parent(path), TOKENIZER_CONFIG)
+            write_json(config, {**read_if_there(config), "tokenizer_class": self.dictionary.tokenizer})
+        super().to_file(path)
+
+    @classmethod
+    def read_settings(
+        cls, folder: str, config: Mapping[str, Any], lower_case: bool | None
+    ) -> tuple[TokenizerSettings, list[str]]:
+        named = config.get("tokenizer_class") or XLM_ROBERTA.tokenizer
+        known = [dictionary.tokenizer for dictionary in _DICTIONARIES]
+        if named.removesuffix("Fast") not in known and named not in GENERIC:
+            raise UserError(
+                f"{join(folder, TOKENIZER_CONFIG)}: needs {' or '.join(known)} for {cls.file_name}. "
+                f"Received: {named}, which is not supported."
+            )
+        if lower_case or config.get("do_lower_case"):
+            raise UserError(f"{folder}: needs text as it is for {cls.title}. Received: lower case. Leave it out.")
+        return TokenizerSettings(lower_case=False), []
+
+    def tokenizer_config(self, settings: TokenizerSettings, max_positions: int) -> dict[str, Any]:
+        return {
+            "tokenizer_class": self.dictionary.tokenizer,
+            "model_max_length": max_positions,
+            **self._special_token_fields(),
+        }
+
+    @classmethod
+    def describe(cls, settings: TokenizerSettings) -> str:
+        return f"{cls.title}; texts are normalized as the model's file says."
+
+
+def _dictionary_of(folder: str) -> Dictionary:
+    """The dictionary that the files in a folder name: the tokenizer's or else the model's."""
+    named = read_if_there(join(folder, TOKENIZER_CONFIG)).get("tokenizer_class") or ""
+    model_type = read_if_there(join(folder, _MODEL_CONFIG)).get("model_type")
+    for dictionary in _DICTIONARIES:
+        if named.removesuffix("Fast") == dictionary.tokenizer:
+            return dictionary
+    return CAMEMBERT if model_type == CAMEMBERT.model_type else XLM_ROBERTA
+
+
+def _dictionary_in(content: Mapping[str, Any]) -> Dictionary | None:
+    """The dictionary of the pieces in a tokenizer.json; None if they are of another tokenizer."""
+    model = content.get("model")
+    pieces = model.get("vocab") if isinstance(model, dict) and model.get("type") == "Unigram" else None
+    if not isinstance(pieces, list) or not all(isinstance(piece, list) and len(piece) == 2 for piece in pieces):
+        return None
+    for dictionary in _DICTIONARIES:
+        if tuple(text for text, _ in pieces[: len(dictionary.first)]) == dictionary.first and pieces[-1][0] == MASK:
+            return dictionary
+    return None
+
+
+def _model_in(content: Mapping[str, Any], dictionary: Dictionary, path: StrPath) -> bytes:
+    """The SentencePiece model that a tokenizer.json was made from, as far as texts show."""
+    own = content["model"]["vocab"][len(dictionary.first) : -1]
+    left_out = [(text, 0.0) for text in _MODELS_FIRST[: dictionary.left_out]]
+    return unigram_model([*left_out, *((text, score) for text, score in own)], _charsmap(content, path))
+
+
+def _charsmap(content: Mapping[str, Any], path: StrPath) -> bytes:
+    """The table of the normalizer in a tokenizer.json, in SentencePiece's format; empty without one.
+
+    Raises:
+        UserError: it does more than SentencePiece does.
+    """
+    normalizer = content.get("normalizer") or {}
+    found = b""
+    for part in normalizer.get("normalizers", [normalizer] if normalizer else []):
+        if part.get("type") == "Precompiled":
+            try:
+                found = base64.b64decode(part.get("precompiled_charsmap") or "", validate=True)
+            except (binascii.Error, TypeError, ValueError):
+                raise UserError(f"{path}: needs precompiled_charsmap in base64. Received: other text.") from None
+        elif part.get("type") not in ("Strip", "Replace"):  # Of white space, as SentencePiece does.
+            raise UserError(
+                f"{path}: needs the normalizer of a SentencePiece model. Received: {part.get('type')}, which is not "
+                f"supported. Put {FairseqVocabulary.file_name} beside this file."
+            )
+    return found
