@@ -21,7 +21,14 @@ from keras_bert.cli.options import (
     text_option,
     validation_share_option,
 )
-from keras_bert.config.pretraining import BYTES, SENTENCEPIECE, WORDPIECE, DataConfig, VocabularyConfig
+from keras_bert.config.pretraining import (
+    BYTES,
+    SENTENCEPIECE,
+    WORDPIECE,
+    XLM_ROBERTA,
+    DataConfig,
+    VocabularyConfig,
+)
 from keras_bert.core.errors import UserError
 from keras_bert.core.files import exists
 from keras_bert.core.program import PROGRAM
@@ -35,8 +42,12 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-# How messages call the vocabularies that are not WordPieces, and how the names of their files end.
-_OTHERS = {SENTENCEPIECE: ("a SentencePiece model", ".model"), BYTES: ("byte-level BPE", "vocab.json")}
+# How messages call the vocabularies that are not WordPieces, and how the names of their files end: the first that fits.
+_OTHERS = {
+    XLM_ROBERTA: ("a SentencePiece model like XLM-RoBERTa's", "sentencepiece.bpe.model"),
+    SENTENCEPIECE: ("a SentencePiece model", ".model"),
+    BYTES: ("byte-level BPE", "vocab.json"),
+}
 
 
 @click.command()
@@ -83,6 +94,7 @@ def vocab(
       python run.py vocab --input 'wiki/*' --size 16384 --output vocab.txt
       python run.py vocab --input 'wiki/*' --size 30000 --kind sentencepiece --output spiece.model
       python run.py vocab --input 'wiki/*' --size 16384 --kind bytes --output vocab.json
+      python run.py vocab --input 'wiki/*' --size 30000 --kind xlm-roberta --output sentencepiece.bpe.model
       python run.py vocab --input 'law/*.txt' --extend bert/vocab.txt --output law.txt
       python run.py vocab --input 'wet/*.gz' --size 30522 --output vocab.txt --runner direct
     """
@@ -90,8 +102,7 @@ def vocab(
         raise click.UsageError("Give either --size, to learn a vocabulary, or --extend, to extend one.")
     if extend is not None and unused:
         raise click.UsageError("--unused goes with --size: --extend fills the existing [unused] rows.")
-    of_file = next((other for other, (_, ending) in _OTHERS.items() if output.endswith(ending)), WORDPIECE)
-    of_base = next((other for other, (_, ending) in _OTHERS.items() if (extend or "").endswith(ending)), WORDPIECE)
+    of_file, of_base = _kind_of_file(output), _kind_of_file(extend or "")
     if kind != WORDPIECE or of_base != WORDPIECE:
         _check_other(of_base if extend else kind, extend, unused, runner, output)
     elif of_file != WORDPIECE:
@@ -155,6 +166,11 @@ def vocab(
     _log.info(f"Written: {output}. Next: {PROGRAM} prepare{given} --vocab {shlex.quote(output)} --output prepared")
 
 
+def _kind_of_file(path: str) -> str:
+    """The kind of vocabulary that a file holds, by its name."""
+    return next((kind for kind, (_, ending) in _OTHERS.items() if path.endswith(ending)), WORDPIECE)
+
+
 def _check_other(kind: str, extend: str | None, unused: int, runner: str | None, output: str) -> None:
     """Raises `UserError` for what does not go with a vocabulary that is not of WordPieces."""
     title, ending = _OTHERS[kind]
@@ -171,7 +187,13 @@ def _check_other(kind: str, extend: str | None, unused: int, runner: str | None,
         )
     if not output.endswith(ending):
         raise UserError(f"--output: needs a name that ends in {ending} for {title}. Received: {output}.")
-    if kind == SENTENCEPIECE:
+    if _kind_of_file(output) != kind:
+        other = _kind_of_file(output)
+        raise UserError(
+            f"--output: needs another name, because {_OTHERS[other][1]} is for {_OTHERS[other][0]}. Received: "
+            f"{output}. Give spiece.model, or --kind {other}."
+        )
+    if kind in (SENTENCEPIECE, XLM_ROBERTA):
         from keras_bert.text.sentencepiece_vocabulary import require_sentencepiece
 
         require_sentencepiece()

@@ -26,8 +26,8 @@ _UNUSED = {
     "python_documentation": ("files", "text", "format", "broken_lines", "phrase_tags"),
     "text": ("text", "format", "broken_lines", "shard_megabytes", "shards_per_group", "phrases", "phrase_tags"),
 }
-VocabularyKind = Literal["wordpiece", "sentencepiece", "bytes"]
-WORDPIECE, SENTENCEPIECE, BYTES = get_args(VocabularyKind)
+VocabularyKind = Literal["wordpiece", "sentencepiece", "bytes", "xlm-roberta"]
+WORDPIECE, SENTENCEPIECE, BYTES, XLM_ROBERTA = get_args(VocabularyKind)
 _MASK = "[MASK]"  # `text.vocabulary.MASK`, which settings cannot import.
 _OLD_WHOLE_WORD = (
     "masking.whole_word: is now masking.unit: word. With masking.validation_unit: word it validates as it used to."
@@ -39,10 +39,12 @@ class VocabularyConfig(Checked):
     """The vocabulary, given or learned from the training text.
 
     Attributes:
-        file: a vocab.txt, a spiece.model or a vocab.json; by default `model.vocab_size` pieces are learned.
-        lower_case: whether texts are lower-cased and lose their accents; byte-level BPE takes them as they are.
-        kind: what is learned: BERT's WordPiece vocabulary, a SentencePiece unigram model like ALBERT's, or byte-level
-            BPE like RoBERTa's.
+        file: a vocab.txt, a spiece.model, a vocab.json or a sentencepiece.bpe.model; by default `model.vocab_size`
+            pieces are learned.
+        lower_case: whether texts are lower-cased and lose their accents; byte-level BPE and XLM-RoBERTa's model keep
+            both.
+        kind: what is learned: BERT's WordPiece vocabulary, a SentencePiece unigram model like ALBERT's, byte-level BPE
+            like RoBERTa's, or a SentencePiece unigram model like XLM-RoBERTa's.
     """
 
     file: str | None = None

@@ -5,6 +5,7 @@ import itertools
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
 
 import tensorflow as tf
 import tokenizers
@@ -12,13 +13,15 @@ from tokenizers.models import BPE, WordPiece
 from tokenizers.pre_tokenizers import CharDelimiterSplit
 from tokenizers.trainers import BpeTrainer, WordPieceTrainer
 
-from keras_bert.config.pretraining import BYTES, SENTENCEPIECE, WORDPIECE
+from keras_bert.config.pretraining import BYTES, SENTENCEPIECE, WORDPIECE, XLM_ROBERTA
 from keras_bert.core.errors import UserError
 from keras_bert.core.terminal_bar import working
 from keras_bert.text import byte_vocabulary, sentencepiece_vocabulary
 from keras_bert.text.basic_tokenizer import BasicTokenizer
 from keras_bert.text.byte_pieces import PartSplitter
 from keras_bert.text.byte_vocabulary import ByteVocabulary, byte_characters
+from keras_bert.text.fairseq_vocabulary import XLM_ROBERTA as XLM_ROBERTA_DICTIONARY
+from keras_bert.text.fairseq_vocabulary import FairseqVocabulary
 from keras_bert.text.sentencepiece import AlbertNormalizer
 from keras_bert.text.sentencepiece_vocabulary import SentencePieceVocabulary, require_sentencepiece
 from keras_bert.text.sentences import split_sentences, utf8_batches
@@ -223,6 +226,7 @@ def cut_before(vocabulary: Vocabulary, tokenizer: Tokenizer) -> dict[int, list[i
 # Always single pieces, so that no word is joined to a bracket or a currency.
 _SINGLE = ("(", ")", '"', "-", ".", "–", "£", "€")
 _COVERAGE = 0.99995
+_MULTILINGUAL_COVERAGE = 0.9995  # The trainer's default, and XLM-RoBERTa's.
 _MOST_SENTENCES = 10_000_000  # More teach nothing; the trainer keeps them in memory.
 _MOST_BYTES = 4192  # The trainer skips longer lines.
 
@@ -238,11 +242,48 @@ def learn_sentencepiece(texts: Iterable[str], size: int, lower_case: bool = True
     Raises:
         UserError: the texts have no words, `size` is too small for their characters, or the package is missing.
     """
+    model = _unigram_model(
+        _lines(texts, AlbertNormalizer(lower_case)),
+        size,
+        pad_id=0,
+        unk_id=1,
+        bos_id=-1,
+        eos_id=-1,
+        pad_piece=sentencepiece_vocabulary.PAD,
+        unk_piece=sentencepiece_vocabulary.UNK,
+        control_symbols=[CLS, SEP, MASK],
+        user_defined_symbols=list(_SINGLE),
+        required_chars=",",
+        character_coverage=_COVERAGE,
+    )
+    return SentencePieceVocabulary(model, "learned vocabulary")
+
+
+def learn_fairseq_pieces(texts: Iterable[str], size: int, lower_case: bool = False) -> FairseqVocabulary:
+    """Learns a unigram model (Kudo 2018) like XLM-RoBERTa's of at most `size` pieces from `texts`; deterministic.
+
+    The model normalizes texts by SentencePiece's own table, `nmt_nfkc`: case and accents stay.
+
+    Args:
+        texts: streamed once; the first `_MOST_SENTENCES` sentences are kept in memory.
+        size: the number of pieces, including special tokens and single characters.
+        lower_case: not used, as the tokenizer never lower-cases.
+
+    Raises:
+        UserError: the texts have no words, `size` is too small for their characters, or the package is missing.
+    """
+    in_model = size - XLM_ROBERTA_DICTIONARY.shift - 1  # <mask> is not in the model.
+    model = _unigram_model(_lines(texts), in_model, character_coverage=_MULTILINGUAL_COVERAGE)
+    return FairseqVocabulary(model, "learned vocabulary")
+
+
+def _unigram_model(lines: Iterator[str], size: int, **options: Any) -> bytes:
+    """The file of a unigram model of at most `size` pieces, learned from lines with options of the trainer's."""
     require_sentencepiece()
     import sentencepiece  # An extra.
 
     written = io.BytesIO()
-    lines = itertools.islice(_lines(texts, lower_case), _MOST_SENTENCES)
+    lines = itertools.islice(lines, _MOST_SENTENCES)
     first = next(lines, None)
     if first is None:
         raise UserError("texts: needs words to learn a vocabulary from. Received: none. Give files with text in them.")
@@ -253,31 +294,21 @@ def learn_sentencepiece(texts: Iterable[str], size: int, lower_case: bool = True
             model_type="unigram",
             vocab_size=size,
             hard_vocab_limit=False,
-            character_coverage=_COVERAGE,
-            pad_id=0,
-            unk_id=1,
-            bos_id=-1,
-            eos_id=-1,
-            pad_piece=sentencepiece_vocabulary.PAD,
-            unk_piece=sentencepiece_vocabulary.UNK,
-            control_symbols=[CLS, SEP, MASK],
-            user_defined_symbols=list(_SINGLE),
-            required_chars=",",
             num_threads=1,  # With several, rounding would depend on their number.
             minloglevel=2,
+            **options,
         )
     except RuntimeError as error:
         told = str(error).rpartition("] ")[2].strip() or str(error)
         raise UserError(f"The vocabulary's size: {told} Received: {size}. Give another size or more text.") from None
-    return SentencePieceVocabulary(written.getvalue(), "learned vocabulary")
+    return written.getvalue()
 
 
-def _lines(texts: Iterable[str], lower_case: bool) -> Iterator[str]:
-    """The normalized sentences of texts."""
-    normalize = AlbertNormalizer(lower_case)
+def _lines(texts: Iterable[str], normalize: AlbertNormalizer | None = None) -> Iterator[str]:
+    """The sentences of texts, normalized or as they are."""
     sentences = (sentence for text in texts for sentence in split_sentences(text))
     for batch in utf8_batches(sentences):
-        for line in normalize(batch).texts.numpy():
+        for line in normalize(batch).texts.numpy() if normalize else batch:
             if 0 < len(line) <= _MOST_BYTES:
                 yield line.decode("utf-8")
 
@@ -337,4 +368,5 @@ LEARNERS: dict[str, Callable[[Iterable[str], int, bool], Vocabulary]] = {
     WORDPIECE: learn_vocabulary,
     SENTENCEPIECE: learn_sentencepiece,
     BYTES: learn_byte_pieces,
+    XLM_ROBERTA: learn_fairseq_pieces,
 }

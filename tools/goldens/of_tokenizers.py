@@ -2,6 +2,7 @@
 
 python tools/goldens/of_tokenizers.py make FOLDER TEXTS  writes a folder with ids.json for each configuration; TEXTS is
                                                          a JSON file with a list of texts
+python tools/goldens/of_tokenizers.py ids FOLDER TEXTS TO  writes what the tokenizer in a folder makes of texts
 """
 
 import itertools
@@ -102,5 +103,15 @@ def make(folder: str, texts_file: str) -> None:
                 json.dump([found(text, add_special_tokens=False)["input_ids"] for text in texts], stream)
 
 
+def ids(folder: str, texts_file: str, to: str) -> None:
+    """Writes the rows of texts, `single`; that of the first two as a `pair`; and the id of the `mask`."""
+    with open(texts_file, encoding="utf-8") as stream:
+        texts = json.load(stream)
+    found = transformers.AutoTokenizer.from_pretrained(folder)
+    rows = {"single": found(texts)["input_ids"], "pair": found(*texts[:2])["input_ids"], "mask": found.mask_token_id}
+    with open(to, "w", encoding="utf-8") as stream:
+        json.dump(rows, stream)
+
+
 if __name__ == "__main__":
-    {"make": make}[sys.argv[1]](*sys.argv[2:])
+    {"make": make, "ids": ids}[sys.argv[1]](*sys.argv[2:])

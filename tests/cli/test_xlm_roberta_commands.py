@@ -1,0 +1,168 @@
+"""XLM-RoBERTa as a user trains it: its vocabulary learned, pretrained, pretrained further, fine-tuned and asked."""
+
+import json
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from command_line import output_of, sets
+from finetuning import WORDS, reviews
+from squad_file import paragraph, write_squad
+
+import keras_bert
+from keras_bert.models.xlm_roberta.kind import XlmRobertaConfig
+from keras_bert.text.fairseq_vocabulary import FairseqVocabulary
+
+pytest.importorskip("sentencepiece")
+
+TELLING = WORDS[:6]
+SMALL = sets("input.max_length=32", "training.batch_size=8", "training.jit_compile=false")
+STEPS = sets(
+    "phases=[{share: 1.0, sequence_length: 16, batch_size: 8, max_predictions_per_seq: 4}]",
+    "examples=[]",
+    "optimizer.warmup_steps=0",
+    "training.minutes=0",
+    "training.jit_compile=false",
+    "training.evaluation_examples=16",
+)
+
+
+def finetune(task, init, data, folder, *arguments):
+    files = ("--train", data, "--dev", data, "--output", folder)
+    output_of("finetune", "--task", task, "--init", init, *files, *SMALL, *arguments)
+
+
+@pytest.fixture(scope="module")
+def texts(tmp_path_factory):
+    """Documents of sentences of the words that the tasks below use."""
+    path = tmp_path_factory.mktemp("text") / "text.txt"
+    sentences = [text.capitalize() + ", É." for text, _ in reviews(300)]
+    path.write_text("\n\n".join("\n".join(sentences[row : row + 5]) for row in range(0, 300, 5)) + "\n", "utf-8")
+    return str(path)
+
+
+@pytest.fixture(scope="module")
+def run(texts, tmp_path_factory):
+    """A run of the recipe for a RoBERTa, few steps, that learns its vocabulary."""
+    folder = str(tmp_path_factory.mktemp("run") / "run")
+    settings = sets(
+        "model.model_type=xlm-roberta",
+        "vocabulary.kind=xlm-roberta",
+        "model.vocab_size=120",
+        "model.hidden_size=32",
+        "model.num_hidden_layers=2",
+        "model.num_attention_heads=2",
+        "model.intermediate_size=64",
+        "model.max_position_embeddings=32",
+        "initialization=paper",
+    )
+    output_of(
+        "pretrain", "--config", "roberta_mini", "--data", texts, "--output", folder, "--steps", 4, *settings, *STEPS
+    )
+    return folder
+
+
+def test_the_run_is_an_xlm_roberta_with_its_vocabulary(run):
+    with open(f"{run}/model/config.json", encoding="utf-8") as stream:
+        fields = json.load(stream)
+    assert fields["architectures"] == ["XLMRobertaForMaskedLM"] and fields["model_type"] == "xlm-roberta"
+    assert fields["pad_token_id"] == 1 and fields["max_position_embeddings"] == 34
+    with open(f"{run}/model/tokenizer_config.json", encoding="utf-8") as stream:
+        assert json.load(stream)["tokenizer_class"] == "XLMRobertaTokenizer"
+    loaded = keras_bert.load(run)
+    vocabulary = loaded.tokenizer.vocabulary
+    assert type(loaded.config) is XlmRobertaConfig and isinstance(vocabulary, FairseqVocabulary)
+    assert loaded.config.vocab_size == len(vocabulary) and "É" in "".join(vocabulary.tokens)
+    assert not loaded.report.made_new
+
+
+def test_its_training_goes_on_from_its_weights_and_vocabulary(run, texts, tmp_path):
+    folder = tmp_path / "further"
+    output_of(
+        "pretrain", "--config", "continue", "--init", run, "--data", texts, "--output", folder, "--steps", 2, *STEPS
+    )
+    before, after = keras_bert.load(run), keras_bert.load(folder)
+    assert after.tokenizer.vocabulary.fingerprint == before.tokenizer.vocabulary.fingerprint
+    difference = np.abs(after.encode(["good w1"]) - before.encode(["good w1"])).max()
+    assert 0 < difference < 0.1
+
+
+def test_vocab_prepare_embed_inspect(run, texts, tmp_path):
+    file = tmp_path / "sentencepiece.bpe.model"
+    said = output_of("vocab", "--input", texts, "--size", 120, "--kind", "xlm-roberta", "--output", file)
+    assert "pieces of a SentencePiece model like XLM-RoBERTa's" in said
+    said = output_of("prepare", "--input", texts, "--vocab", file, "--output", tmp_path / "prepared")
+    assert (tmp_path / "prepared" / "sentencepiece.bpe.model").read_bytes() == file.read_bytes()
+    (tmp_path / "texts.txt").write_text("good w1\nbad w2\n", "utf-8")
+    output_of("embed", "--model", run, "--input", tmp_path / "texts.txt", "--output", tmp_path / "vectors.npz")
+    assert "texts are normalized as the model's file says" in output_of("inspect", run)
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        (
+            ["--kind", "xlm-roberta", "--output", "v.model"],
+            "--output: needs a name that ends in sentencepiece.bpe.model",
+        ),
+        (
+            ["--kind", "sentencepiece", "--output", "sentencepiece.bpe.model"],
+            "needs another name, because sentencepiece",
+        ),
+        (["--output", "sentencepiece.bpe.model"], "Give vocab.txt, or --kind xlm-roberta"),
+    ],
+)
+def test_the_name_of_the_file_tells_the_kind(arguments, message, texts, tmp_path, monkeypatch):
+    """As it does when the file is read."""
+    monkeypatch.chdir(tmp_path)
+    told = output_of("vocab", "--input", texts, "--size", 50, *arguments, status=2)
+    assert message in told and "Traceback" not in told
+
+
+@pytest.mark.slow
+def test_a_classifier_is_trained_and_served_from_strings(run, tmp_path):
+    rows = [json.dumps({"text": text, "label": label}) for text, label in reviews(48)]
+    (tmp_path / "train.jsonl").write_text("\n".join(rows) + "\n", "utf-8")
+    folder = tmp_path / "classifier"
+    finetune("text", run, tmp_path / "train.jsonl", folder, *sets("training.epochs=1"))
+    output_of("export", "--model", folder, "--output", tmp_path / "served")
+    texts = [text for text, _ in reviews(4)]
+    expected = [answer.probabilities for answer in keras_bert.load(folder).predict(texts)]
+    served = tf.saved_model.load(str(tmp_path / "served" / "1")).signatures["serving_default"]
+    received = served(text=tf.constant(texts))["probabilities"].numpy()
+    labels = sorted(expected[0])
+    np.testing.assert_allclose(received, [[row[label] for label in labels] for row in expected], rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.slow
+def test_answers_are_text_of_the_passage(run, tmp_path):
+    """An answer is in the passage, without the space that belongs to its first piece."""
+    found = []
+    for number, (text, _) in enumerate(reviews(32)):
+        answer = next(word for word in text.split() if word in TELLING)
+        found.append(paragraph(text, (str(number), "w1 w2", (answer, text.index(answer)))))
+    write_squad(tmp_path / "squad.json", *found)
+    data, folder = tmp_path / "squad.json", tmp_path / "answers"
+    rates = sets("optimizer.learning_rate=2e-3", "training.epochs=6", "input.max_question_length=8")
+    finetune("squad", run, data, folder, *rates)
+    output_of("predict", "--model", folder, "--input", data, "--output", tmp_path / "found")
+    answers = json.loads((tmp_path / "found" / "predictions.json").read_text("utf-8"))
+    passages = {str(number): text for number, (text, _) in enumerate(reviews(32))}
+    for name, answer in answers.items():
+        assert answer == answer.strip() and answer in passages[name]
+    assert any(answers.values())
+
+
+@pytest.mark.slow
+def test_words_are_tagged_as_they_are_given_and_as_they_are_served(run, tmp_path):
+    sentences = [text.split() for text, _ in reviews(32)]
+    lines = ["\n".join(f"{word} {'B-PER' if word in TELLING else 'O'}" for word in words) for words in sentences]
+    (tmp_path / "ner.txt").write_text("\n\n".join(lines) + "\n", "utf-8")
+    folder = tmp_path / "tagger"
+    finetune("ner", run, tmp_path / "ner.txt", folder, *sets("training.epochs=1"))
+    output_of("export", "--model", folder, "--output", tmp_path / "served")
+    served = tf.saved_model.load(str(tmp_path / "served" / "1")).signatures["serving_default"]
+    text = "good w1 bad w2"
+    outputs = {name: output.numpy() for name, output in served(text=tf.constant([text])).items()}
+    words = [text[start:end] for start, end in zip(outputs["starts"][0], outputs["ends"][0])]
+    assert words == ["good", "w1", "bad", "w2"]
