@@ -119,6 +119,16 @@ def test_the_name_of_the_file_tells_the_kind(arguments, message, texts, tmp_path
     assert message in told and "Traceback" not in told
 
 
+@pytest.mark.parametrize("kind, title", [("wordpiece", "a WordPiece vocabulary"), ("sentencepiece", "a SentencePiece")])
+def test_a_vocabulary_with_another_padding_is_refused_in_one_line(kind, title, texts, tmp_path):
+    """Its config.json would name the vocabulary's, from which transformers would count other positions."""
+    settings = sets(f"vocabulary.kind={kind}", "model.vocab_size=120", "model.hidden_size=32")
+    place = ("--data", texts, "--output", tmp_path / "run")
+    told = output_of("pretrain", "--config", "roberta_mini", *place, "--steps", 1, *settings, *STEPS, status=2)
+    assert "model.pad_token_id: needs 0, the id of " in told and f"in {title}" in told and "Received: 1" in told
+    assert "Traceback" not in told
+
+
 @pytest.mark.slow
 def test_a_classifier_is_trained_and_served_from_strings(run, tmp_path):
     rows = [json.dumps({"text": text, "label": label}) for text, label in reviews(48)]

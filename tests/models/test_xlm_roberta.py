@@ -113,6 +113,18 @@ def test_relatives_that_compute_otherwise_are_refused_in_one_line(model_type, tm
     assert "a RoBERTa or an XLM-RoBERTa or a CamemBERT" in told
 
 
+def test_a_bert_with_its_tokenizer_opens(tmp_path):
+    """As multilingual sentence encoders that were distilled into a BERT."""
+    vocabulary = keras_bert.load(folder("xlm-roberta_encoder")).tokenizer.vocabulary
+    config = keras_bert.BertConfig(len(vocabulary), 8, 1, 2, 16, max_position_embeddings=24)
+    keras_bert.write_model_folder(tmp_path / "bert", keras_bert.BertEncoder(config), vocabulary, lower_case=False)
+    fields = json.loads((tmp_path / "bert" / "config.json").read_text("utf-8"))
+    assert fields["model_type"] == "bert" and fields["pad_token_id"] == 1
+    loaded = keras_bert.load(tmp_path / "bert")
+    assert loaded.tokenizer.vocabulary.dictionary is XLM_ROBERTA
+    assert loaded.encode(TEXTS).shape == (3, 8)
+
+
 def test_a_distilled_roberta_of_fewer_layers_opens(tmp_path):
     """distilroberta-base is a RoBERTa of 6 layers."""
     config = BertConfig.from_mapping(

@@ -45,7 +45,7 @@ def run_vocabulary(
         given: the vocabulary file to use; by default `vocabulary.file`, or else that of the model in `init`.
 
     Raises:
-        UserError: the given vocabulary does not have `model.vocab_size` rows.
+        UserError: the given vocabulary does not have `model.vocab_size` rows, or another id for padding than the model.
     """
     if (path := find_vocabulary(folder)) is None:
         files.make_folder(folder)
@@ -55,7 +55,19 @@ def run_vocabulary(
         path = files.join(folder, vocabulary.file_name)
         vocabulary.to_file(path)
     vocabulary = Vocabulary.from_file(path)
+    _require_its_padding(config, vocabulary)
     return vocabulary.padded(config.model.vocab_size) if config.init else vocabulary
+
+
+def _require_its_padding(config: PretrainConfig, vocabulary: Vocabulary) -> None:
+    """Raises `UserError` if the model counts positions from the id of another padding than the vocabulary's."""
+    first = config.model.first_position
+    if first not in (0, vocabulary.pad_id + 1):
+        raise UserError(
+            f"model.pad_token_id: needs {vocabulary.pad_id}, the id of {vocabulary.tokens[vocabulary.pad_id]} in "
+            f"{vocabulary.title}. Received: {first - 1}. Set model.pad_token_id={vocabulary.pad_id}, or another "
+            "vocabulary.kind."
+        )
 
 
 def _given(path: str, own: str | None, wanted: int) -> Vocabulary:
