@@ -147,14 +147,14 @@ class BytePieceTokenizer(Tokenizer):
 
     def tokenize(self, texts: Texts) -> tf.RaggedTensor:
         """Ids `[batch, (pieces)]` int32 of texts `[batch]`."""
-        return self._tokenize(self._decode(texts))
+        return self._tokenize(self._decode(texts)[0])
 
     def tokenize_with_offsets(self, texts: Texts) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
         """`(ids, starts, ends)`, each `[batch, (pieces)]` int32, of texts `[batch]`; see `Tokenizer`.
 
         Offsets leave out the blank that a piece begins with. A piece of some bytes of a character has its place.
         """
-        decoded = self._decode(texts)
+        decoded, added = self._decode(texts)
         ids = self._tokenize(decoded)
         # Pieces have all bytes of all texts, one after the other.
         lengths = tf.gather(self._lengths, ids.values)
@@ -165,21 +165,30 @@ class BytePieceTokenizer(Tokenizer):
         last = tf.where(starts < ends, tf.searchsorted(after, ends - 1, side="right") + 1, first)
         text_starts = row_offsets(tf.cast(decoded.row_lengths(), tf.int32), ids.row_splits, tf.size(first))
         first, last = first - text_starts, last - text_starts
-        if self.prefix_space:
-            added = tf.cast(self._gets_space(string_batch(texts)), tf.int32)
+        if added is not None:
             added = tf.gather(added, row_ids(ids.row_splits, tf.size(first)))
             first, last = tf.maximum(first - added, 0), tf.maximum(last - added, 0)
         return ids, ids.with_values(first), ids.with_values(last)
 
-    def _decode(self, texts: Texts) -> tf.RaggedTensor:
-        """Code points `[batch, (code points)]` int32."""
+    def _decode(self, texts: Texts) -> tuple[tf.RaggedTensor, tf.Tensor | None]:
+        """`(code points [batch, (code points)], 1 for each text that a space was put before [batch])`, int32."""
         texts = string_batch(texts)
-        if self.prefix_space:
-            texts = tf.where(self._gets_space(texts), tf.strings.join([" ", texts]), texts)
-        return tf.strings.unicode_decode(texts, "UTF-8", errors="ignore")
+        if not self.prefix_space:
+            return tf.strings.unicode_decode(texts, "UTF-8", errors="ignore"), None
+        decoded = tf.strings.unicode_decode(tf.strings.join([" ", texts]), "UTF-8", errors="ignore")
+        starts, is_empty = decoded.row_splits[:-1], tf.equal(decoded.row_lengths(), 1)
+        # Of an empty text, what follows the space is the next text's or the padding.
+        after = tf.gather(tf.pad(decoded.values, [[0, 1]]), starts + 1)
+        is_needless = is_empty | tf.equal(after, _BLANK)
 
-    def _gets_space(self, texts: tf.Tensor) -> tf.Tensor:
-        return ~tf.strings.regex_full_match(texts, "(?s)| .*")
+        def without() -> tf.RaggedTensor:
+            keeps = tf.tensor_scatter_nd_update(
+                tf.ones_like(decoded.values, tf.bool), starts[:, tf.newaxis], ~is_needless
+            )
+            return tf.ragged.boolean_mask(decoded, decoded.with_values(keeps))
+
+        decoded = tf.cond(tf.reduce_any(is_needless), without, lambda: decoded)
+        return decoded, tf.cast(~is_needless, tf.int32)
 
     def _tokenize(self, decoded: tf.RaggedTensor) -> tf.RaggedTensor:
         parts = self._splitter(decoded)

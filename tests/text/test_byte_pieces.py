@@ -95,6 +95,15 @@ def test_a_text_may_be_read_as_if_a_space_came_before_it(vocabulary):
     assert [texts[1][start:end] for start, end in zip(starts[1], ends[1])] == ["the", "house"]
 
 
+def test_bytes_that_are_skipped_do_not_hide_the_space_before_a_text(vocabulary):
+    """An expression on the bytes as they came saw none before "\\xff", and none in " the \\xff"."""
+    plain, spaced = BytePieceTokenizer(vocabulary), BytePieceTokenizer(vocabulary, prefix_space=True)
+    texts = [b"\xff the", b"\xff", b" the \xff", b"\xffthe", b" \xff"]
+    columns = [column.to_list() for column in spaced.tokenize_with_offsets(texts)]
+    assert columns[0] == plain([" the", "", " the ", " the", " "]).to_list()
+    assert columns[2][0] == [4] and columns[2][3] == [3]
+
+
 def test_it_works_in_tf_data_and_in_a_saved_model(vocabulary, tmp_path):
     tokenizer = BytePieceTokenizer(vocabulary)
     texts = [f"the house {number}, it's" for number in range(20)]
