@@ -98,6 +98,7 @@ if TYPE_CHECKING:  # The names of `public_names.py`, for type checkers.
     from keras_bert.text.sentencepiece import SentencePieceTokenizer as SentencePieceTokenizer
     from keras_bert.text.sentencepiece_vocabulary import SentencePieceVocabulary as SentencePieceVocabulary
     from keras_bert.text.sentences import split_sentences as split_sentences
+    from keras_bert.text.standalone_byte_tokenizer import StandaloneByteTokenizer as StandaloneByteTokenizer
     from keras_bert.text.standalone_tokenizer import StandaloneTokenizer as StandaloneTokenizer
     from keras_bert.text.vocabulary import Vocabulary as Vocabulary
     from keras_bert.text.vocabulary_learning import learn_vocabulary as learn_vocabulary

@@ -46,6 +46,7 @@ PUBLIC_NAMES = {
         "SentencePieceVocabulary": "keras_bert.text.sentencepiece_vocabulary",
         "FairseqTokenizer": "keras_bert.text.fairseq_pieces",
         "FairseqVocabulary": "keras_bert.text.fairseq_vocabulary",
+        "StandaloneByteTokenizer": "keras_bert.text.standalone_byte_tokenizer",
         "StandaloneTokenizer": "keras_bert.text.standalone_tokenizer",
         "Vocabulary": "keras_bert.text.vocabulary",
         "learn_vocabulary": "keras_bert.text.vocabulary_learning",

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
-from keras_bert.text import byte_pieces
+from keras_bert.text import standalone_byte_tokenizer as classes
 from keras_bert.text.characters import (
     ALBERT_FILE,
     CODE_POINTS,
@@ -134,16 +134,16 @@ def save_albert_tables(path: str) -> None:
 
 def build_character_classes() -> dict[str, npt.NDArray[np.generic]]:
     """`page_starts` and `pages` of the classes by which byte-level BPE splits texts."""
-    classes = np.array([_class_of(chr(code_point)) for code_point in range(CODE_POINTS)], np.uint8)
-    pages, page_of = np.unique(classes.reshape(-1, PAGE_SIZE), axis=0, return_inverse=True)
+    found = np.array([_class_of(chr(code_point)) for code_point in range(CODE_POINTS)], np.uint8)
+    pages, page_of = np.unique(found.reshape(-1, PAGE_SIZE), axis=0, return_inverse=True)
     return {"page_starts": page_of.reshape(-1).astype(np.uint16) * PAGE_SIZE, "pages": pages.reshape(-1)}
 
 
 def _class_of(character: str) -> int:
     category = unicodedata.category(character)[0]
     if category == "Z" or character in "\t\n\v\f\r\x85":
-        return byte_pieces.SPACE
-    return {"L": byte_pieces.LETTER, "N": byte_pieces.NUMBER}.get(category, byte_pieces.OTHER)
+        return classes.SPACE
+    return {"L": classes.LETTER, "N": classes.NUMBER}.get(category, classes.OTHER)
 
 
 def save_character_classes(path: str) -> None:
@@ -219,7 +219,7 @@ if __name__ == "__main__":
     for save, file in (
         (save_character_tables, FILE),
         (save_albert_tables, ALBERT_FILE),
-        (save_character_classes, byte_pieces.CLASSES_FILE),
+        (save_character_classes, classes.FILE),
     ):
         save(file)
         print(f"Wrote {file}: Unicode {unicodedata.unidata_version}, {os.path.getsize(file):,} bytes.")

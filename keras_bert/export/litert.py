@@ -1,5 +1,6 @@
 """Writes a model for LiteRT (TensorFlow Lite), for phones and other devices without TensorFlow."""
 
+import importlib
 import os
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -20,9 +21,8 @@ from keras_bert.export.signature import Signature, TextInputs
 from keras_bert.inference.loading import LoadedModel
 from keras_bert.models.bert.config import MASKED
 from keras_bert.tasks.kind import kind_of_head
-from keras_bert.text import standalone_tokenizer
 from keras_bert.text.tokenizer_files import TOKENIZER_CONFIG
-from keras_bert.text.vocabulary import Vocabulary
+from keras_bert.text.vocabulary import Vocabulary, vocabulary_kinds
 
 NONE, FLOAT16, INT8 = QUANTIZATIONS = ("none", "float16", "int8")
 TOKENS = "tokens"
@@ -133,9 +133,9 @@ with an id, segment or position out of range is answered with NaN and 0.
 ```python
 import numpy as np
 from ai_edge_litert.interpreter import Interpreter
-from tokenizer import StandaloneTokenizer
+from tokenizer import {tokenizer}
 
-tokenizer = StandaloneTokenizer.from_folder(".")
+tokenizer = {tokenizer}.from_folder(".")
 run = Interpreter("model.tflite", num_threads=2).get_signature_runner("tokens")
 rows = tokenizer.encode({texts}, max_length={max_length})
 outputs = run(**{{name: np.array({row}, "int32") for name, row in rows.items()}}{more})
@@ -143,8 +143,8 @@ outputs = run(**{{name: np.array({row}, "int32") for name, row in rows.items()}}
 
 | file | contents |
 | --- | --- |
-| `vocab.txt` | the pieces, one per line; the id is the line's number, from 0 |
-{labels}| `tokenizer.py`, `character_table.npz` | the exact tokenizer, for Python without any package |
+| {vocabulary} | {files_hold} |
+{labels}| `tokenizer.py`, `{table}` | the exact tokenizer, for Python without any package |
 | `tokenizer_config.json`, `config.json` | its settings and the model's |
 """
 
@@ -162,6 +162,8 @@ def edge_card(bert: LoadedModel, signature: Signature, quantization: str, size: 
     has_choices = signature.inputs[0].shape.rank == 3
     more = "".join(f', {spec.name}=np.array([{_EXAMPLES[spec.name]}], "int32")' for spec in signature.inputs[3:])
     is_pair = reading.pair or has_choices or {"start_logits", "end_logits"} <= set(outputs)
+    vocabulary = bert.tokenizer.vocabulary
+    tokenizer, _, table = _plain_tokenizer(type(vocabulary))
     labels_row = "| `labels.txt` | the labels in the order of the logits, one per line |\n" if labels else ""
     return _CARD.format(
         name=bert.folder.other_fields.get("_name_or_path") or "BERT",
@@ -175,6 +177,10 @@ def edge_card(bert: LoadedModel, signature: Signature, quantization: str, size: 
         max_length=reading.max_length,
         row="[row]" if has_choices else "row",
         more=more,
+        tokenizer=tokenizer,
+        vocabulary=", ".join(f"`{name}`" for name in (vocabulary.file_name, *vocabulary.other_files)),
+        files_hold=vocabulary.files_hold,
+        table=os.path.basename(table),
         labels=labels_row,
     )
 
@@ -187,9 +193,22 @@ def _row(name: str, spec: tf.TensorSpec, dimensions: Sequence[str]) -> str:
 
 
 MODEL, LABELS, TOKENIZER, CARD = "model.tflite", "labels.txt", "tokenizer.py", "README.md"
-_TABLE = os.path.basename(standalone_tokenizer.FILE)
 _SHOWN = 5
-_ALWAYS_WRITTEN = {MODEL, TOKENIZER, CARD, Vocabulary.file_name, TOKENIZER_CONFIG, CONFIG, _TABLE}
+_ALWAYS_WRITTEN = {MODEL, TOKENIZER, CARD, TOKENIZER_CONFIG, CONFIG}
+
+
+def _plain_tokenizer(kind: type[Vocabulary]) -> tuple[str, str, str]:
+    """`(the class, the file of its code, the file of its data)` of the tokenizer in plain Python."""
+    assert kind.plain_tokenizer
+    module, _, name = kind.plain_tokenizer.partition(":")
+    code = importlib.import_module(module)
+    return name, str(code.__file__), code.FILE
+
+
+def _files_of(kind: type[Vocabulary]) -> set[str]:
+    """The names of the files in every export of a model with a vocabulary of this kind."""
+    table = os.path.basename(_plain_tokenizer(kind)[2])
+    return {*_ALWAYS_WRITTEN, kind.file_name, *kind.other_files, table}
 
 
 def write_litert(
@@ -207,14 +226,16 @@ def write_litert(
         UserError: the folder holds something else, a label has a line break, or the model cannot be converted; see
             `edge_signature`.
     """
-    if not bert.tokenizer.vocabulary.in_plain_python:
+    vocabulary, kinds = bert.tokenizer.vocabulary, [kind for kind in vocabulary_kinds() if kind.plain_tokenizer]
+    if not vocabulary.plain_tokenizer:
         raise UserError(
-            f"{bert.path}: needs a WordPiece vocabulary, which the tokenizer in plain Python reads. Received: "
-            f"{bert.tokenizer.vocabulary.title}. Export a SavedModel instead."
+            f"{bert.path}: needs a vocabulary with a tokenizer in plain Python: "
+            f"{' or '.join(kind.title for kind in kinds)}. Received: {vocabulary.title}. Export a SavedModel instead."
         )
     held = set(files.list_folder(output))
-    if held and not _ALWAYS_WRITTEN <= held <= {*_ALWAYS_WRITTEN, LABELS}:
-        found = ", ".join(sorted(held - _ALWAYS_WRITTEN - {LABELS})[:_SHOWN]) or "a part of an export"
+    exports = [_files_of(kind) for kind in kinds]
+    if held and not any(export <= held <= {*export, LABELS} for export in exports):
+        found = ", ".join(sorted(held.difference({LABELS}, *exports))[:_SHOWN]) or "a part of an export"
         raise UserError(
             f"{output}: needs a new or empty folder, or an earlier export. Received: {found}. Give another."
         )
@@ -227,14 +248,14 @@ def write_litert(
         )
     signature, content = convert(edge_signature(bert, quantization, top_k, encoder_only), quantization, bert.path)
     with whole_folder(output, last=MODEL) as aside:
-        vocabulary = bert.tokenizer.vocabulary
         settings = vocabulary.tokenizer_config(bert.folder.tokenizer, bert.config.max_position_embeddings)
         write_json(files.join(aside, TOKENIZER_CONFIG), settings)
         vocabulary.to_file(files.join(aside, vocabulary.file_name))
         write_json(files.join(aside, CONFIG), {**bert.folder.other_fields, **bert.config.to_fields()})
         if labels:
             _write(files.join(aside, LABELS), "".join(f"{label}\n" for label in labels).encode())
-        for source, name in ((standalone_tokenizer.__file__, TOKENIZER), (standalone_tokenizer.FILE, _TABLE)):
+        _, code, table = _plain_tokenizer(type(vocabulary))
+        for source, name in ((code, TOKENIZER), (table, os.path.basename(table))):
             with open(source, "rb") as stream:
                 _write(files.join(aside, name), stream.read())
         card = edge_card(bert, signature, quantization, len(content), labels)

@@ -9,7 +9,6 @@ neighbours that make up a piece, where the original has a list of pairs. There i
 itself by the listed pairs, as `ByteVocabulary` checks: any neighbours that make up a piece are then on the way to it.
 """
 
-import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -22,10 +21,9 @@ from keras_bert.text.byte_vocabulary import ByteVocabulary
 from keras_bert.text.characters import PAGE_SIZE, row_ids, row_offsets
 from keras_bert.text.sentencepiece import SentencePieceModel, character_bytes
 from keras_bert.text.sentencepiece_vocabulary import bpe_model
+from keras_bert.text.standalone_byte_tokenizer import FILE, SPACE
 from keras_bert.text.tokenizers import Texts, Tokenizer, string_batch
 
-CLASSES_FILE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "character_classes.npz")
-OTHER, LETTER, NUMBER, SPACE = range(4)  # Of Unicode: \p{L}, \p{N}, and \s with the property White_Space.
 _BLANK, _APOSTROPHE = ord(" "), ord("'")
 # Of 's, 't, 'm, 'd, and of 're, 've, 'll.
 _SHORT_ENDINGS = tuple(map(ord, "stmd"))
@@ -34,7 +32,7 @@ _LONG_ENDINGS = tuple(tuple(map(ord, ending)) for ending in ("re", "ve", "ll"))
 
 def load_character_classes() -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
     """`(page_starts, pages)`: a code point's class is `pages[page_starts[code_point >> 8] + (code_point & 255)]`."""
-    with np.load(CLASSES_FILE, allow_pickle=False) as arrays:
+    with np.load(FILE, allow_pickle=False) as arrays:
         return arrays["page_starts"].astype(np.int32), arrays["pages"].astype(np.int32)
 
 

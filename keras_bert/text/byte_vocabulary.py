@@ -20,6 +20,7 @@ from keras_bert.core.errors import UserError
 from keras_bert.core.files import StrPath, is_file, join, open_file, parent
 from keras_bert.core.program import PROGRAM
 from keras_bert.core.whole_files import atomic_write, write_json
+from keras_bert.text.standalone_byte_tokenizer import BLANK, SPECIAL_TOKENS, byte_characters
 from keras_bert.text.standalone_tokenizer import SPACES
 from keras_bert.text.tokenizer_files import (
     GENERIC,
@@ -30,19 +31,9 @@ from keras_bert.text.tokenizer_files import (
 )
 from keras_bert.text.vocabulary import RowPattern, Vocabulary
 
-CLS, PAD, SEP, UNK, MASK = SPECIAL_TOKENS = ("<s>", "<pad>", "</s>", "<unk>", "<mask>")
 VOCABULARY_FILE, MERGES_FILE = "vocab.json", "merges.txt"
 _ROBERTAS = ("RobertaTokenizer", "RobertaTokenizerFast")
-_BLANK = "Ġ"  # A space.
 _MERGES_HEADER = "#version: 0.2"
-
-
-@functools.cache
-def byte_characters() -> dict[int, str]:
-    """The character that files write for each byte: itself if it is printable Latin-1, else one from U+0100 on."""
-    printable = {*range(ord("!"), ord("~") + 1), *range(ord("¡"), ord("¬") + 1), *range(ord("®"), ord("ÿ") + 1)}
-    others = [byte for byte in range(256) if byte not in printable]
-    return {byte: chr(byte if byte in printable else 0x100 + others.index(byte)) for byte in range(256)}
 
 
 @functools.cache
@@ -68,7 +59,9 @@ class ByteVocabulary(Vocabulary):
     other_files = (MERGES_FILE,)
     tokenizer = "keras_bert.text.byte_pieces:BytePieceTokenizer"
     tokenizer_settings = ("prefix_space",)
-    in_plain_python = takes_new_words = False
+    plain_tokenizer = "keras_bert.text.standalone_byte_tokenizer:StandaloneByteTokenizer"
+    files_hold = "the pieces and their ids, and the pairs of pieces that are joined, the first before others"
+    takes_new_words = False
     masks = rf"[{SPACES}]*(?:\[MASK\]|<mask>)"  # The space before it belongs to the piece that it stands for.
 
     def __init__(
@@ -98,7 +91,7 @@ class ByteVocabulary(Vocabulary):
         self.bytes_of = [piece_bytes(token) if token in pieces else b"" for token in self.tokens]
         # A byte beyond ASCII belongs to a letter more often than to anything else.
         self.is_continued = np.array([any(_is_of_word(byte) for byte in content) for content in self.bytes_of])
-        self.is_continuation = self.is_continued & ~np.array([token.startswith(_BLANK) for token in self.tokens])
+        self.is_continuation = self.is_continued & ~np.array([token.startswith(BLANK) for token in self.tokens])
         self.fingerprint = hashlib.sha256(self._file_bytes() + _merges_bytes(self.merges)).hexdigest()
 
     @property

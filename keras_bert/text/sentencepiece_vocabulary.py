@@ -52,7 +52,8 @@ class SentencePieceVocabulary(Vocabulary):
     file_name = "spiece.model"
     tokenizer = "keras_bert.text.sentencepiece:SentencePieceTokenizer"
     tokenizer_settings: ClassVar[tuple[str, ...]] = ("lower_case", "quotes")
-    in_plain_python = takes_new_words = False
+    plain_tokenizer = None
+    takes_new_words = False
     example_recipe = "albert_mini"
 
     def __init__(self, model: bytes, source: StrPath = "vocabulary") -> None:

@@ -107,7 +107,9 @@ class Vocabulary:
         other_files: the names of more files that the hub has for it.
         tokenizer: `module:class` of its tokenizer, whose arguments are the vocabulary and some `TokenizerSettings`.
         tokenizer_settings: the names of these settings.
-        in_plain_python: whether `StandaloneTokenizer` reads it, which exports for LiteRT need.
+        plain_tokenizer: `module:class` of its tokenizer in plain Python, which exports for LiteRT contain; None if it
+            has none.
+        files_hold: what a reader of the files needs to know.
         takes_new_words: whether a model's vocabulary may be replaced by another of its kind.
         masks: the regular expression, in RE2's and Python's syntax, of what stands for a masked token in a text.
         example_recipe: a recipe that trains with such a vocabulary.
@@ -127,7 +129,8 @@ class Vocabulary:
         "split_chinese",
         "max_characters_per_word",
     )
-    in_plain_python: ClassVar[bool] = True
+    plain_tokenizer: ClassVar[str | None] = "keras_bert.text.standalone_tokenizer:StandaloneTokenizer"
+    files_hold: ClassVar[str] = "the pieces, one per line; the id is the line's number, from 0"
     takes_new_words: ClassVar[bool] = True
     masks: ClassVar[str] = r"\[MASK\]"
     example_recipe: ClassVar[str] = "wiki_mini"

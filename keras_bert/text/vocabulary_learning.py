@@ -16,15 +16,16 @@ from tokenizers.trainers import BpeTrainer, WordPieceTrainer
 from keras_bert.config.pretraining import BYTES, SENTENCEPIECE, WORDPIECE, XLM_ROBERTA
 from keras_bert.core.errors import UserError
 from keras_bert.core.terminal_bar import working
-from keras_bert.text import byte_vocabulary, sentencepiece_vocabulary
+from keras_bert.text import sentencepiece_vocabulary, standalone_byte_tokenizer
 from keras_bert.text.basic_tokenizer import BasicTokenizer
 from keras_bert.text.byte_pieces import PartSplitter
-from keras_bert.text.byte_vocabulary import ByteVocabulary, byte_characters
+from keras_bert.text.byte_vocabulary import ByteVocabulary
 from keras_bert.text.fairseq_vocabulary import XLM_ROBERTA as XLM_ROBERTA_DICTIONARY
 from keras_bert.text.fairseq_vocabulary import FairseqVocabulary
 from keras_bert.text.sentencepiece import AlbertNormalizer
 from keras_bert.text.sentencepiece_vocabulary import SentencePieceVocabulary, require_sentencepiece
 from keras_bert.text.sentences import split_sentences, utf8_batches
+from keras_bert.text.standalone_byte_tokenizer import byte_characters
 from keras_bert.text.tokenizers import Tokenizer
 from keras_bert.text.vocabulary import (
     CLS,
@@ -326,7 +327,7 @@ def learn_byte_pieces(texts: Iterable[str], size: int, lower_case: bool = False)
     Raises:
         UserError: the texts are empty, or `size` is too small.
     """
-    first_pieces = [*byte_vocabulary.SPECIAL_TOKENS[:-1], *byte_characters().values()]
+    first_pieces = [*standalone_byte_tokenizer.SPECIAL_TOKENS[:-1], *byte_characters().values()]
     if size <= len(first_pieces):
         raise UserError(
             f"The vocabulary's size: needs more than the {len(first_pieces) + 1} special tokens and bytes. "
@@ -345,7 +346,7 @@ def learn_byte_pieces(texts: Iterable[str], size: int, lower_case: bool = False)
     with working("Learning the vocabulary"):
         tokenizer.train_from_iterator(_repeat(counts), trainer)
     model = json.loads(tokenizer.to_str())["model"]
-    tokens = [*sorted(model["vocab"], key=model["vocab"].__getitem__), byte_vocabulary.MASK]
+    tokens = [*sorted(model["vocab"], key=model["vocab"].__getitem__), standalone_byte_tokenizer.MASK]
     return ByteVocabulary(tokens, [(first, second) for first, second in model["merges"]], "learned vocabulary")
 
 

@@ -1,24 +1,29 @@
 """Exports for LiteRT: what the interpreter answers, beside the SavedModel's signature and the model itself."""
 
 import dataclasses
+import os
 import re
+import shutil
+import sys
 
 import numpy as np
 import pytest
 from command_line import give
 from pages import blocks
-from served import CAUSAL, HEADS, KINDS, VOCABULARY, write_served
+from served import ALBERT, CAUSAL, HEADS, KINDS, ROBERTA, VOCABULARY, write_served
 from tiny import random_weights, without_dropout
 
 import keras_bert
 from keras_bert.checkpoints.writing import write_model_folder
 from keras_bert.core.errors import UserError
 from keras_bert.export.litert import QUANTIZATIONS, LiteRTModel, write_litert
+from keras_bert.export.serving_function import serving_function
 from keras_bert.models.elmo.kind import ElmoConfig
 from keras_bert.models.recurrent.kind import RecurrentConfig
 from keras_bert.tasks.classification.head import ClassificationConfig
 from keras_bert.tasks.classification.network import BertForSequenceClassification
 from keras_bert.tasks.kind import kind_of_head
+from keras_bert.text.standalone_byte_tokenizer import StandaloneByteTokenizer
 from keras_bert.text.standalone_tokenizer import StandaloneTokenizer
 
 # Absolute, of outputs of magnitude 1. Weights in 8 bits are off by up to 1/254 of the largest in their row.
@@ -186,6 +191,58 @@ def test_the_folder_describes_itself(exported):
     assert "float32; 0." in card and "| `logits` | float32 | [batch, 3] |" in card
 
 
+@pytest.mark.parametrize(
+    "kind, outputs",
+    [
+        ("single", ["logits", "probabilities"]),
+        ("pair", ["logits"]),
+        ("tagging", ["logits", "scores"]),
+        ("answering", ["start_logits", "end_logits"]),
+    ],
+)
+def test_a_roberta_answers_what_its_saved_model_answers(tmp_path, kind, outputs):
+    """From the text on: the folder's own tokenizer makes the inputs, with two </s> between the texts of a pair."""
+    reading = {"pair": True} if kind == "pair" else {}
+    bert = keras_bert.load(write_served(tmp_path / "model", ROBERTA, HEADS[kind], **reading))
+    write_litert(tmp_path / "edge", bert)
+    function, model = serving_function(bert), LiteRTModel(tmp_path / "edge")
+    tokenizer = StandaloneByteTokenizer.from_folder(str(tmp_path / "edge"))
+    for texts in (("The cat's 猫 🙂", "the\u2028cat  sat\0."), ("", "a"), ("the cat " * 30, "cat")):
+        is_pair = kind in ("pair", "answering")
+        rows = tokenizer.encode(texts[0], texts[1] if is_pair else None, bert.folder.reading.max_length)
+        received, expected = model(rows), function.answer("tokens", *(np.array(row, "int32") for row in rows.values()))
+        length = len(rows["input_word_ids"][0])
+        for name in outputs:
+            values, others = (answers[name][:, :length] for answers in (received, expected))
+            np.testing.assert_allclose(values, others, rtol=0, atol=TOLERANCE["none"])
+        if kind in ("single", "pair"):
+            of_text = function(*([text.encode()] for text in texts[: 1 + is_pair]))
+            np.testing.assert_allclose(received["logits"], of_text["logits"], rtol=0, atol=TOLERANCE["none"])
+
+
+def test_a_roberta_takes_the_place_of_an_earlier_export(exported, tmp_path):
+    """No file of the other tokenizer may stay, and none that is not an export's goes."""
+    shutil.copytree(exported("single"), tmp_path / "edge")
+    bert = keras_bert.load(write_served(tmp_path / "model", ROBERTA))
+    (tmp_path / "edge" / "merges.txt").write_text("mine")
+    with pytest.raises(UserError, match="an earlier export. Received: a part of an export"):
+        write_litert(tmp_path / "edge", bert)
+    (tmp_path / "edge" / "merges.txt").unlink()
+    write_litert(tmp_path / "edge", bert)
+    write_litert(tmp_path / "edge", bert)
+    assert set(os.listdir(tmp_path / "edge")) == {
+        *("model.tflite", "vocab.json", "merges.txt", "labels.txt", "tokenizer.py", "character_classes.npz"),
+        *("tokenizer_config.json", "config.json", "README.md"),
+    }
+
+
+def test_a_vocabulary_without_a_plain_tokenizer_is_refused(tmp_path):
+    bert = keras_bert.load(write_served(tmp_path / "model", ALBERT))
+    with pytest.raises(UserError, match="a WordPiece vocabulary or a byte-level BPE vocabulary. Received: a Sent"):
+        write_litert(tmp_path / "edge", bert)
+    assert not (tmp_path / "edge").exists()
+
+
 @pytest.mark.parametrize("label", ["b\nc", "b\rc"])
 def test_labels_that_are_not_one_line_each_are_refused(tmp_path, label):
     """Whoever reads labels.txt would take every label after one with a line break for the one before."""
@@ -196,15 +253,21 @@ def test_labels_that_are_not_one_line_each_are_refused(tmp_path, label):
     assert not (tmp_path / "export").exists() and "\n" not in str(refused.value)
 
 
-@pytest.mark.parametrize("kind", ["single", "pair", "choice", "masked_lm"])
-def test_the_example_of_the_card_runs(exported, kind, monkeypatch):
-    folder = exported(kind)
+def run_in(folder, example, monkeypatch):
+    """The names that an example in a folder with its own tokenizer.py ends with."""
+    names = {}
     monkeypatch.chdir(folder)
     monkeypatch.syspath_prepend(folder)
-    with open("README.md", encoding="utf-8") as stream:
+    monkeypatch.delitem(sys.modules, "tokenizer", raising=False)  # That of another folder.
+    exec(compile(example, "example", "exec"), names)
+    return names
+
+
+@pytest.mark.parametrize("kind", ["single", "pair", "choice", "masked_lm", ROBERTA])
+def test_the_example_of_the_card_runs(exported, kind, monkeypatch):
+    with open(f"{exported(kind)}/README.md", encoding="utf-8") as stream:
         example = stream.read().partition("```python\n")[2].partition("```")[0]
-    names = {}
-    exec(compile(example, "README.md", "exec"), names)
+    names = run_in(exported(kind), example, monkeypatch)
     assert all(np.isfinite(values).all() for values in names["outputs"].values())
 
 
@@ -270,11 +333,8 @@ def test_the_examples_for_phones_use_the_names_of_the_signature(exported, langua
 
 
 def test_the_example_for_python_runs(exported, monkeypatch):
-    monkeypatch.chdir(exported("single"))
-    monkeypatch.syspath_prepend(exported("single"))
     (example,) = [content for language, content, _ in blocks("docs/edge.md") if language == "python"]
-    names = {}
-    exec(compile(example.replace("max_length=128", "max_length=40"), "docs/edge.md", "exec"), names)
+    names = run_in(exported("single"), example.replace("max_length=128", "max_length=40"), monkeypatch)
     assert names["label"] in HEADS["single"].labels
 
 

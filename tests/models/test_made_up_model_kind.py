@@ -70,7 +70,7 @@ class ScaledEncoder(BertEncoder):
 class LetterVocabulary(Vocabulary):
     """Letters, with special tokens of other names, at other ids and in other places than BERT's."""
 
-    title, file_name, in_plain_python = "a vocabulary of letters", "letters.txt", False
+    title, file_name, plain_tokenizer = "a vocabulary of letters", "letters.txt", None
     tokenizer, tokenizer_settings = f"{__name__}:LetterTokenizer", ("lower_case",)
 
     def __init__(self, letters):

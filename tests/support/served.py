@@ -13,12 +13,16 @@ from keras_bert.export.serving_function import ServingFunction
 from keras_bert.models.albert.kind import AlbertConfig
 from keras_bert.models.bert.encoder import BertEncoder
 from keras_bert.models.pretraining import BertForPreTraining
+from keras_bert.models.roberta.kind import RobertaConfig
 from keras_bert.tasks.classification.head import ClassificationConfig
 from keras_bert.tasks.kind import kind_of_head
 from keras_bert.tasks.multiple_choice.task import MultipleChoiceConfig
 from keras_bert.tasks.question_answering.task import SpanExtractionConfig
 from keras_bert.tasks.segmentation.task import SegmentationConfig
 from keras_bert.tasks.tagging.head import CrfTaggingConfig, FeatureTaggingConfig, TokenClassificationConfig
+from keras_bert.text import standalone_byte_tokenizer
+from keras_bert.text.byte_vocabulary import ByteVocabulary
+from keras_bert.text.standalone_byte_tokenizer import byte_characters
 from keras_bert.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 
 _LETTERS = string.ascii_lowercase + string.digits
@@ -36,6 +40,10 @@ VOCABULARY = Vocabulary(
 )
 # Punctuation is a piece without "▁", as in ALBERT's own model; "▁" alone goes before it.
 ALBERT_VOCABULARY = sentencepiece_vocabulary(["▁", "▁the", "▁cat", "sat", *_LETTERS, *string.punctuation])
+_MERGES = (("t", "h"), ("th", "e"), ("Ġ", "the"), ("a", "t"), ("c", "at"), ("Ġ", "cat"))
+BYTE_VOCABULARY = ByteVocabulary(
+    [*standalone_byte_tokenizer.SPECIAL_TOKENS, *byte_characters().values(), *map("".join, _MERGES)], _MERGES
+)
 HEADS = {
     "single": ClassificationConfig(("no", "maybe", "yes")),
     "pair": ClassificationConfig(("no", "yes")),
@@ -50,19 +58,24 @@ HEADS = {
 }
 KINDS = (*HEADS, "masked_lm", "encoder")
 RERANKER = ClassificationConfig(("relevant",), REGRESSION, logistic=True)
-# A tagger over SentencePiece, and a model of next tokens; both are in none of the lists.
-ALBERT, CAUSAL = "albert", "causal"
+# A tagger over SentencePiece, one over byte-level BPE, and a model of next tokens; they are in none of the lists.
+ALBERT, ROBERTA, CAUSAL = "albert", "roberta", "causal"
+_VOCABULARIES = {ALBERT: ALBERT_VOCABULARY, ROBERTA: BYTE_VOCABULARY}
 OF_WHOLE_TEXTS = ("single", "pair", "multi", "regression", "masked_lm", "encoder")
 
 
 def write_served(path, kind, head=None, seed=0, **reading):
-    """Writes a model folder of one of `KINDS`, `ALBERT`, `CAUSAL` or another head, `reading` in its config.json."""
+    """Writes a model folder of one of `KINDS`, `ALBERT`, `ROBERTA`, `CAUSAL` or another head, `reading` in its
+    config.json."""
     sizes = {"max_position_embeddings": 40, "num_hidden_layers": 1}
-    vocabulary = ALBERT_VOCABULARY if kind == ALBERT else VOCABULARY
+    vocabulary = _VOCABULARIES.get(kind, VOCABULARY)
     config = without_dropout(vocab_size=len(vocabulary), **sizes)
     if kind == ALBERT:
         sizes |= {"hidden_size": 16, "num_attention_heads": 4, "intermediate_size": 32, "embedding_size": 8}
         config, head = AlbertConfig(len(vocabulary), **sizes), head or HEADS["tagging"]
+    if kind == ROBERTA:
+        sizes |= {"hidden_size": 16, "num_attention_heads": 4, "intermediate_size": 32}
+        config, head = RobertaConfig(len(vocabulary), **sizes), head or HEADS["tagging"]
     head = head or HEADS.get(kind)
     if head:
         model = kind_of_head(head).make_model(config, head)
@@ -70,7 +83,7 @@ def write_served(path, kind, head=None, seed=0, **reading):
         config.attention = "causal" if kind == CAUSAL else config.attention
         model = (BertEncoder if kind == "encoder" else BertForPreTraining)(config)
     random_weights(model, seed)
-    write_model_folder(str(path), model, vocabulary, lower_case=True, head=head)
+    write_model_folder(str(path), model, vocabulary, lower_case=kind != ROBERTA, head=head)
     reading = {"pair": True, **reading} if kind == "pair" else reading
     if reading:
         file = path / "config.json"
