@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from keras_bert.api.given_data import GivenData
 from keras_bert.api.keywords import keyword_settings, length_settings
 from keras_bert.api.run import PretrainingRun
-from keras_bert.checkpoints.model_folder import given_vocabulary, open_model_folder
+from keras_bert.checkpoints.model_folder import given_prefix_space, given_vocabulary, open_model_folder
 from keras_bert.config.objectives import PhaseConfig
 from keras_bert.config.pretraining import PretrainConfig
 from keras_bert.config.recipes import find_config, given, recipe_init, recipe_name
@@ -21,6 +21,7 @@ from keras_bert.core.program import command_line
 from keras_bert.core.runtime import import_tensorflow
 from keras_bert.data.corpus.held_out import TRAIN
 from keras_bert.data.shards.prepared_folder import is_prepared
+from keras_bert.data.shards.shard_format import spaced_shards
 from keras_bert.text.vocabulary import Vocabulary, find_vocabulary
 from keras_bert.training.run_folder import PRETRAINING, RunFolder
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     import keras
 
 _log = logging.getLogger(__name__)
+_PREFIX_SPACE = "vocabulary.prefix_space"
 
 
 def pretrain(
@@ -120,6 +122,8 @@ def pretraining_recipe(
     of_model = _model_settings(init or recipe_init(recipe_file), lower_case, run)
     if "init" in of_model and not init:
         of_model = _unless_in_recipe(of_model, recipe_file, lower_case)
+    if _PREFIX_SPACE in of_model and chosen.get(_PREFIX_SPACE, of_model[_PREFIX_SPACE]) != of_model[_PREFIX_SPACE]:
+        _log.info(f"{_PREFIX_SPACE}: {chosen[_PREFIX_SPACE]} as set, where the model to start from has the other.")
     opened = given({"init": of_model.pop("init", None)})
     changes = {**of_model, **chosen, **opened}
     if not opened:
@@ -205,6 +209,7 @@ def _model_settings(init: str | None, lower_case: bool | None, run: RunFolder | 
             "init": begun.init,
             "model": settings.to_mapping(begun.model),
             "vocabulary.lower_case": begun.vocabulary.lower_case if lower_case is None else lower_case,
+            _PREFIX_SPACE: begun.vocabulary.prefix_space,
         }
     for line in folder.notes:
         _log.info(line)
@@ -219,6 +224,7 @@ def _model_settings(init: str | None, lower_case: bool | None, run: RunFolder | 
         "init": folder.name,
         "model": settings.to_mapping(folder.config.for_training()),
         "vocabulary.lower_case": folder.lower_case,
+        _PREFIX_SPACE: folder.tokenizer.prefix_space,
     }
 
 
@@ -229,12 +235,18 @@ def _settings_of_vocabulary(chosen: Mapping[str, Any], lower_case: bool | None) 
     prepared = find_vocabulary(folder) if folder else None
     if prepared:
         vocabulary = Vocabulary.from_file(prepared)
-        lower_case = settings.read_json(join(folder, TRAIN, "meta.json"))["lower_case"]
+        meta = settings.read_json(join(folder, TRAIN, "meta.json"))
+        lower_case, prefix_space = meta["lower_case"], spaced_shards(meta)
     elif file:
         vocabulary, lower_case = given_vocabulary(file, lower_case)
+        prefix_space = given_prefix_space(file, vocabulary)
     else:
         return {}
-    return {"model.vocab_size": len(vocabulary), "vocabulary.lower_case": lower_case}
+    return {
+        "model.vocab_size": len(vocabulary),
+        "vocabulary.lower_case": lower_case,
+        _PREFIX_SPACE: prefix_space,
+    }
 
 
 def _unless_in_recipe(model_settings: dict[str, Any], recipe_file: str, lower_case: bool | None) -> dict[str, Any]:
@@ -242,6 +254,9 @@ def _unless_in_recipe(model_settings: dict[str, Any], recipe_file: str, lower_ca
     recipe, own = settings.read_yaml(recipe_file), []
     if "model" in recipe:
         own.append("model")
-    if lower_case is None and "lower_case" in settings.section_of(recipe, "vocabulary"):
+    of_vocabulary = settings.section_of(recipe, "vocabulary")
+    if lower_case is None and "lower_case" in of_vocabulary:
         own.append("vocabulary.lower_case")
+    if "prefix_space" in of_vocabulary:
+        own.append(_PREFIX_SPACE)
     return {key: value for key, value in model_settings.items() if key not in own}

@@ -357,6 +357,23 @@ def given_vocabulary(path: StrPath, lower_case: bool | None) -> tuple[Vocabulary
     )
 
 
+def given_prefix_space(path: StrPath, vocabulary: Vocabulary) -> bool:
+    """Whether byte-level BPE reads sentences as if a space came before them.
+
+    Args:
+        path: the vocabulary's file or `hf:NAME`, whose folder may say it.
+        vocabulary: the vocabulary, of any kind.
+    """
+    if "prefix_space" not in vocabulary.tokenizer_settings:
+        return True
+    if is_hub_name(path):
+        return open_model_folder(path).tokenizer.prefix_space
+    folder = files.parent(path)
+    if not files.is_file(files.join(folder, TOKENIZER_CONFIG)):
+        return True
+    return read_tokenizer_settings(folder)[0].prefix_space
+
+
 def _stated(path: StrPath) -> bool | None:
     """Whether the folder of a vocabulary lower-cases; None if it does not say."""
     if is_hub_name(path):

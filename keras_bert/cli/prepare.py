@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from keras_bert.checkpoints.model_folder import given_vocabulary
+from keras_bert.checkpoints.model_folder import given_prefix_space, given_vocabulary
 from keras_bert.cli.options import (
     beam_runner,
     corpus_config,
@@ -97,7 +97,7 @@ def prepare(
     corpus = Corpus(inputs, corpus_config(**reading))
     vocabulary, lower_case = given_vocabulary(vocab, lower_case)
     marks = (whole_words, read_phrases(phrases) if phrases else (), phrase_tags.split(",") if phrase_tags else ())
-    tokenizer = DocumentTokenizer(vocabulary, lower_case, *marks)
+    tokenizer = DocumentTokenizer(vocabulary, lower_case, *marks, given_prefix_space(vocab, vocabulary))
     settings = ShardSettings(tokenizer, validation_share, shard_megabytes)
     if on_beam:
         from keras_bert.data.pipeline.prepare import prepare as prepare_on_beam

@@ -45,11 +45,14 @@ class VocabularyConfig(Checked):
             both.
         kind: what is learned: BERT's WordPiece vocabulary, a SentencePiece unigram model like ALBERT's, byte-level BPE
             like RoBERTa's, or a SentencePiece unigram model like XLM-RoBERTa's.
+        prefix_space: whether byte-level BPE reads each sentence as if a space came before it, so that its first word
+            is the same piece as elsewhere; with `init`, as that model does unless set.
     """
 
     file: str | None = None
     lower_case: bool = True
     kind: VocabularyKind = "wordpiece"
+    prefix_space: bool = True
 
 
 @dataclass

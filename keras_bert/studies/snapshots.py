@@ -76,7 +76,10 @@ class Snapshots:
     def write(self, step: int, folder: str) -> None:
         """Writes the model of a step as a model folder."""
         with self.restored(step) as model:
-            write_model_folder(folder, model, self.tokenizer.vocabulary, self.tokenizer.lower_case)
+            tokenizer = self.tokenizer
+            write_model_folder(
+                folder, model, tokenizer.vocabulary, tokenizer.lower_case, prefix_space=tokenizer.prefix_space
+            )
 
     def nats_below_unigram(self, step: int) -> float | None:
         """At [MASK]s of held-out text, by the last validation up to a step; None before the first."""

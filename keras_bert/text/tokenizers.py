@@ -18,11 +18,13 @@ class Tokenizer(tf.Module):
     are not added, and `[MASK]` in a text is text; the tokens in `vocabulary.added` are matched whole.
 
     Attributes:
+        prefix_space: see `TokenizerSettings`, whose default those have that do not know it.
         resources: what a SavedModel has to hold besides the graph.
     """
 
     vocabulary: Vocabulary
     lower_case: bool
+    prefix_space: bool = True
     resources: Sequence[Any] = ()
 
     def __call__(self, texts: Texts) -> tf.RaggedTensor:

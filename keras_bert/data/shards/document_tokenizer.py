@@ -38,6 +38,7 @@ class DocumentTokenizer:
         phrases: phrases to mark.
         phrase_tags: labels; the words of an `AnnotatedText` with one of them are marked as phrases, unless `phrases`
             has marked them already.
+        prefix_space: see `TokenizerSettings`.
     """
 
     def __init__(
@@ -47,12 +48,14 @@ class DocumentTokenizer:
         word_marks: str | None = None,
         phrases: Sequence[str] = (),
         phrase_tags: Sequence[str] = (),
+        prefix_space: bool = True,
     ):
         self.vocabulary = vocabulary
         self.lower_case = bool(lower_case)
         self.word_marks = word_marks
         self.phrases = phrases
         self.phrase_tags = phrase_tags
+        self.prefix_space = prefix_space
         self._matcher: PhraseMatcher | None = None
         self._tokenize: Callable | None = None
 
@@ -127,7 +130,9 @@ class DocumentTokenizer:
 
             from keras_bert.text.tokenizers import make_tokenizer
 
-            tokenizer = make_tokenizer(self.vocabulary, TokenizerSettings(self.lower_case))
+            tokenizer = make_tokenizer(
+                self.vocabulary, TokenizerSettings(self.lower_case, prefix_space=self.prefix_space)
+            )
 
             @tf.function(input_signature=[tf.TensorSpec([None], tf.string)], autograph=False)
             def tokenize(texts: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:

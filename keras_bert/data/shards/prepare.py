@@ -79,6 +79,7 @@ class ShardSettings:
             "shard_megabytes": self.shard_megabytes,
             "word_marks": self.tokenizer.word_marks,
             "phrase_marks": self.tokenizer.phrase_record(),
+            **({} if self.tokenizer.prefix_space else {"prefix_space": False}),
         }
 
     @property
@@ -89,7 +90,8 @@ class ShardSettings:
     def new_meta(self) -> Meta:
         """The `meta.json` of a side without shards."""
         tokenizer = self.tokenizer
-        return new_meta(tokenizer.vocabulary, tokenizer.lower_case, tokenizer.word_marks, tokenizer.phrase_record())
+        marks = (tokenizer.word_marks, tokenizer.phrase_record())
+        return new_meta(tokenizer.vocabulary, tokenizer.lower_case, *marks, tokenizer.prefix_space)
 
     def finish_meta(self, meta: Meta, text: Text) -> None:
         """Adds what is the same on both sides, once the whole text has been read."""
@@ -235,6 +237,7 @@ def _writer(settings: ShardSettings, work: UnfinishedWork, side: str) -> ShardWr
         settings.tokenizer.word_marks,
         settings.tokenizer.phrase_record(),
         work.sides[side].get("meta"),
+        settings.tokenizer.prefix_space,
     )
 
 

@@ -43,6 +43,7 @@ class ShardWriter:
             none.
         phrase_marks: the origin of the documents' `phrases`, JSON values recorded in `meta.json`; None if they have
             none.
+        prefix_space: the tokenizer's setting, recorded in `meta.json` if it is false.
         finished: the `meta` of a writer that was interrupted; its shards are kept and new ones added.
 
     Attributes:
@@ -64,6 +65,7 @@ class ShardWriter:
         word_marks: str | None = None,
         phrase_marks: dict[str, Any] | None = None,
         finished: Meta | None = None,
+        prefix_space: bool = True,
     ):
         self._cuts = ShardCuts(shard_megabytes)
         if exists(join(folder, "meta.json")):
@@ -72,7 +74,7 @@ class ShardWriter:
         self.folder = folder
         self._dtype = token_dtype(len(vocabulary))
         self._unknown_id = vocabulary.unk_id
-        self.meta = finished or new_meta(vocabulary, lower_case, word_marks, phrase_marks)
+        self.meta = finished or new_meta(vocabulary, lower_case, word_marks, phrase_marks, prefix_space)
         self._parts: list[TokenizedDocuments] = []
 
     def add(self, document: Sequence[Sequence[int]]) -> None:

@@ -33,6 +33,7 @@ LARGEST_SHARD_MEGABYTES = 2048  # int32 offsets can address 2**31 tokens of two 
 COUNTS = ("documents", "sentences", "tokens")
 OFFSET_DTYPE = np.dtype("<i4")
 _REMEDY = "Run `prepare` again"
+_PREFIX_SPACE = "prefix_space"
 
 
 def token_dtype(vocab_size: int) -> np.dtype:
@@ -157,7 +158,11 @@ def offsets(lengths: ArrayLike) -> np.ndarray:
 
 
 def new_meta(
-    vocabulary: Vocabulary, lower_case: bool, word_marks: str | None, phrase_marks: dict[str, Any] | None
+    vocabulary: Vocabulary,
+    lower_case: bool,
+    word_marks: str | None,
+    phrase_marks: dict[str, Any] | None,
+    prefix_space: bool = True,
 ) -> Meta:
     """The `meta.json` of a folder without shards; for the arguments see `ShardWriter`."""
     return {
@@ -171,9 +176,15 @@ def new_meta(
         "tokens": 0,
         "unknown_tokens": 0,
         "shards": [],
+        **({} if prefix_space else {_PREFIX_SPACE: False}),
         **({"word_marks": word_marks} if word_marks else {}),
         **({"phrase_marks": phrase_marks, "phrase_tokens": 0} if phrase_marks else {}),
     }
+
+
+def spaced_shards(meta: Meta) -> bool:
+    """The tokenizer's `prefix_space`, which only a `meta.json` where it is false has."""
+    return bool(meta.get(_PREFIX_SPACE, True))
 
 
 def add_shard(meta: Meta, shard: dict[str, Any], counts: Mapping[str, int]) -> None:

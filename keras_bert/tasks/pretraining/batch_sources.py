@@ -153,7 +153,8 @@ def _text_sources(config: PretrainConfig, folder: str, is_settled: bool) -> Batc
         for validation in (False, True):
             lines.require_text(validation)
     vocabulary = run_vocabulary(config, folder, lines.training_texts)
-    tokenizer = make_tokenizer(vocabulary, TokenizerSettings(config.vocabulary.lower_case))
+    chosen = config.vocabulary
+    tokenizer = make_tokenizer(vocabulary, TokenizerSettings(chosen.lower_case, prefix_space=chosen.prefix_space))
     sample = functools.partial(sample_of_lines, lines, tokenizer)
     require_no_chinese_words(lines.names, sample, config.masking, vocabulary)
 

@@ -18,6 +18,7 @@ from keras_bert.data.shards.document_tokenizer import DocumentTokenizer
 from keras_bert.data.shards.prepare import ShardSettings, prepare
 from keras_bert.data.shards.prepared_folder import UnfinishedWork
 from keras_bert.data.shards.shard_files import ShardSet
+from keras_bert.data.shards.shard_format import spaced_shards
 from keras_bert.tasks.pretraining.prepared_shards import check_settings, given_folder, vocabulary_of_shards
 from keras_bert.tasks.pretraining.run_text import PreparedText, corpus_of, remove_other_data
 from keras_bert.text.marks import JIEBA, ideograph_share, is_ideograph, read_phrases, require_jieba
@@ -183,7 +184,7 @@ def prepare_run_data(config: PretrainConfig, folder: str, is_settled: bool = Fal
 
     given = vocabulary_of_shards(config, prepared) if prepared else None
     vocabulary = run_vocabulary(config, folder, training_texts, given)
-    lower_case = config.vocabulary.lower_case
+    lower_case, prefix_space = config.vocabulary.lower_case, config.vocabulary.prefix_space
     shards = prepared or files.join(folder, "shards")
     if prepared:
         _log.info(f"Using the prepared shards in {prepared}.")
@@ -191,7 +192,9 @@ def prepare_run_data(config: PretrainConfig, folder: str, is_settled: bool = Fal
         _log.info("Preparing the text.")
         phrases = read_phrases(config.data.phrases) if config.data.phrases else ()
         word_marks = word_marks_for(config.masking, corpus().documents())
-        tokenizer = DocumentTokenizer(vocabulary, lower_case, word_marks, phrases, config.data.phrase_tags)
+        tokenizer = DocumentTokenizer(
+            vocabulary, lower_case, word_marks, phrases, config.data.phrase_tags, prefix_space
+        )
         summary = prepare(
             corpus(),
             ShardSettings(tokenizer, config.data.validation_share, config.data.shard_megabytes),
@@ -210,7 +213,12 @@ def prepare_run_data(config: PretrainConfig, folder: str, is_settled: bool = Fal
             f"{shards}: made with vocabulary.lower_case {made_with}. Received: {lower_case}. "
             "Use the setting of the shards, or run `prepare` again."
         )
-    return make_tokenizer(vocabulary, TokenizerSettings(made_with))
+    if prefix_space != spaced_shards(meta):
+        raise UserError(
+            f"{shards}: made with vocabulary.prefix_space {spaced_shards(meta)}. Received: {prefix_space}. Use the "
+            "setting of the shards, or run `prepare` again with the vocabulary's file in the folder of the model."
+        )
+    return make_tokenizer(vocabulary, TokenizerSettings(made_with, prefix_space=prefix_space))
 
 
 def shards_folder(config: PretrainConfig, folder: str, side: str) -> str:

@@ -332,7 +332,7 @@ class Pretraining:
             self.run.model,
             self.engine.model,
             self.tokenizer.vocabulary,
-            **vars(TokenizerSettings(self.tokenizer.lower_case)),
+            **vars(TokenizerSettings(self.tokenizer.lower_case, prefix_space=self.tokenizer.prefix_space)),
             card=pretraining_card(self.config, self.run.path, done, evaluation, command),
         )
         results = {

@@ -12,19 +12,22 @@ from hub_server import Repository, hub_server, own_cache, point_to
 from said import listen
 from tiny import random_weights, without_dropout
 
-from keras_bert.api.pretraining import _model_settings
+from keras_bert.api.pretraining import _model_settings, pretraining_recipe
 from keras_bert.checkpoints.model_folder import open_model_folder
 from keras_bert.checkpoints.writing import convert_folder, write_model_folder
 from keras_bert.cli import main
 from keras_bert.config.pretraining import PretrainConfig
+from keras_bert.config.recipes import find_config
 from keras_bert.core import settings
 from keras_bert.core.errors import UserError
+from keras_bert.data.shards.shard_files import ShardSet
 from keras_bert.models.bert.encoder import BertEncoder
+from keras_bert.models.roberta.kind import RobertaConfig
 from keras_bert.models.tensor_names import ENCODER, MASKED_LM_HEAD
 from keras_bert.tasks.pretraining.run import Pretraining
 from keras_bert.text.standalone_tokenizer import AddedToken
 from keras_bert.text.vocabulary import Vocabulary
-from keras_bert.text.vocabulary_learning import learn_vocabulary
+from keras_bert.text.vocabulary_learning import learn_byte_pieces, learn_vocabulary
 from keras_bert.training.run_folder import RunFolder
 
 SETTINGS = sets(
@@ -220,3 +223,53 @@ def test_the_commit_of_a_model_is_not_asked_for_again(tmp_path, monkeypatch):
     config = PretrainConfig.from_mapping({"init": f"hf:me/bert@{COMMIT}"})
     with RunFolder(str(tmp_path / "run")) as run:
         assert Pretraining(config, run).config.init == config.init
+
+
+@pytest.fixture(scope="module")
+def roberta(parts, tmp_path_factory):
+    """A folder of a RoBERTa that reads texts as they are, as FacebookAI/roberta-base does."""
+    folder = str(tmp_path_factory.mktemp("roberta") / "model")
+    vocabulary = learn_byte_pieces(["the cat sat on the mat, a cat sat on a hat"] * 9, 280)
+    sizes = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 8}
+    encoder = BertEncoder(RobertaConfig(len(vocabulary), **sizes, max_position_embeddings=128))
+    random_weights(encoder)
+    write_model_folder(folder, encoder, vocabulary, lower_case=False, prefix_space=False)
+    return folder
+
+
+def recipe_of(init, **chosen):
+    phases = [{"sequence_length": 16, "max_predictions_per_seq": 3}]
+    return pretraining_recipe(find_config("pretrain", "continue"), init, None, None, {"phases": phases, **chosen})
+
+
+def test_the_space_before_a_text_is_the_models_own(roberta, parts):
+    """A model that had learned first words without a space would go on with them as other pieces."""
+    assert recipe_of(roberta).vocabulary.prefix_space is False
+    assert recipe_of(parts[1]).vocabulary.prefix_space is True
+    said = listen()
+    assert recipe_of(roberta, **{"vocabulary.prefix_space": True}).vocabulary.prefix_space is True
+    assert "vocabulary.prefix_space: True as set, where the model to start from has the other." in "".join(said)
+
+
+@pytest.mark.slow
+def test_a_run_reads_and_writes_texts_as_its_model_does(roberta, parts, tmp_path):
+    """Its shards, and those that `prepare` makes with the model's vocabulary, have the first word without a space."""
+    corpus, run, prepared = parts[0], str(tmp_path / "run"), str(tmp_path / "prepared")
+    result = pretrain(corpus, roberta, run, config="continue")
+    assert result.exit_code == 0, result.output
+    found = open_model_folder(run)
+    assert found.tokenizer.prefix_space is False
+    vocabulary = os.path.join(roberta, "vocab.json")
+    result = CliRunner().invoke(
+        main,
+        ["prepare", "--input", corpus, "--vocab", vocabulary, "--output", prepared, "--validation-share", "0.2"],
+    )
+    assert result.exit_code == 0, result.output
+    for place in (os.path.join(RunFolder(run).data, "shards"), prepared):
+        shards = ShardSet.open(os.path.join(place, "train"), found.vocabulary)
+        first = found.vocabulary.tokens[shards.read("00000")[0][0]]
+        assert shards.meta["prefix_space"] is False and not first.startswith("Ġ")
+    other = pretrain(
+        prepared, roberta, str(tmp_path / "other"), "--set", "vocabulary.prefix_space=true", config="continue"
+    )
+    assert other.exit_code == 2 and "made with vocabulary.prefix_space False. Received: True." in other.output
