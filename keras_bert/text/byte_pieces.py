@@ -24,6 +24,7 @@ from keras_bert.text.sentencepiece_vocabulary import bpe_model
 from keras_bert.text.standalone_byte_tokenizer import FILE, SPACE
 from keras_bert.text.tokenizers import Texts, Tokenizer, string_batch
 
+_LAST_OF_ASCII = 0x7F
 _BLANK, _APOSTROPHE = ord(" "), ord("'")
 # Of 's, 't, 'm, 'd, and of 're, 've, 'll.
 _SHORT_ENDINGS = tuple(map(ord, "stmd"))
@@ -44,10 +45,12 @@ class PartSplitter(tf.Module):
         's|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+
     """
 
-    def __init__(self) -> None:
+    def __init__(self, vocabulary: ByteVocabulary | None = None) -> None:
+        """With a vocabulary, parts are cut further where none of its pieces could be joined across."""
         super().__init__()
         page_starts, pages = load_character_classes()
         self._page_starts, self._pages = tf.constant(page_starts), tf.constant(pages)
+        self._is_joint = None if vocabulary is None else tf.constant(joints(vocabulary))
 
     def __call__(self, decoded: tf.RaggedTensor) -> tf.RaggedTensor:
         """Strings `[batch, (parts)]` of texts' code points `[batch, (code points)]` int32."""
@@ -72,11 +75,43 @@ class PartSplitter(tf.Module):
         precedes_word = ~is_last & _before(~is_space[1:])
         begins = tf.where(is_space, changes | precedes_word, changes & ~follows_blank)
         is_apostrophe = begins & tf.equal(code_points, _APOSTROPHE)
-        return tf.cond(
+        begins = tf.cond(
             tf.reduce_any(is_apostrophe),
             lambda: _with_contractions(begins, is_apostrophe, code_points, is_last),
             lambda: begins,
         )
+        return begins if self._is_joint is None else self._with_cuts(begins, code_points)
+
+    def _with_cuts(self, begins: tf.Tensor, code_points: tf.Tensor) -> tf.Tensor:
+        """Cuts long parts, whose joins take longer: before characters beyond ASCII, such as ideographs in a row."""
+        places = tf.where(code_points > _LAST_OF_ASCII)
+        first = _first_byte(tf.gather_nd(code_points, places))
+        last = _last_byte(tf.gather_nd(code_points, tf.maximum(places - 1, 0)))
+        places = tf.boolean_mask(places, ~tf.gather_nd(self._is_joint, tf.stack([last, first], axis=1)))
+        return tf.tensor_scatter_nd_update(begins, places, tf.ones_like(places[:, 0], tf.bool))
+
+
+def joints(vocabulary: ByteVocabulary) -> npt.NDArray[np.bool_]:
+    """Of two bytes, whether they stand side by side in a piece: `[256, 256]`. Others are never joined."""
+    found = np.zeros((256, 256), np.bool_)
+    for content in vocabulary.bytes_of:
+        values = np.frombuffer(content, np.uint8)
+        found[values[:-1], values[1:]] = True
+    return found
+
+
+def _first_byte(code_points: tf.Tensor) -> tf.Tensor:
+    """Of UTF-8, for characters beyond ASCII."""
+    of_three = tf.where(code_points > 0xFFFF, 0xF0 | _high(code_points, 18), 0xE0 | _high(code_points, 12))
+    return tf.where(code_points > 0x7FF, of_three, 0xC0 | _high(code_points, 6))
+
+
+def _last_byte(code_points: tf.Tensor) -> tf.Tensor:
+    return tf.where(code_points > _LAST_OF_ASCII, 0x80 | (code_points & 0x3F), code_points)
+
+
+def _high(code_points: tf.Tensor, shift: int) -> tf.Tensor:
+    return tf.bitwise.right_shift(code_points, shift)
 
 
 def _after(of_pairs: tf.Tensor) -> tf.Tensor:
@@ -129,7 +164,7 @@ class BytePieceTokenizer(Tokenizer):
         is_open = isinstance(vocab_file, ByteVocabulary)
         self.vocabulary = vocab_file if is_open else ByteVocabulary.from_file(vocab_file)  # type: ignore
         self.prefix_space = prefix_space
-        self._splitter = PartSplitter()
+        self._splitter = PartSplitter(self.vocabulary)
         # Bytes as Latin-1, which TensorFlow can transcode.
         pieces = [content.decode("latin-1") for content in self.vocabulary.bytes_of]
         rank_of = {first + second: rank for rank, (first, second) in enumerate(self.vocabulary.merges)}

@@ -4,7 +4,9 @@ import json
 import os
 import pickle
 import random
+import resource
 import sys
+import time
 import unicodedata
 
 import numpy as np
@@ -14,8 +16,9 @@ from hostile_texts import HOSTILE, random_hostile
 
 from keras_bert.core.errors import UserError
 from keras_bert.text import byte_pieces
-from keras_bert.text.byte_pieces import BytePieceTokenizer
+from keras_bert.text.byte_pieces import BytePieceTokenizer, PartSplitter
 from keras_bert.text.byte_vocabulary import SPECIAL_TOKENS, ByteVocabulary, byte_characters, piece_bytes
+from keras_bert.text.standalone_byte_tokenizer import StandaloneByteTokenizer
 from keras_bert.text.tokenizer_files import TokenizerSettings
 from keras_bert.text.tokenizers import make_tokenizer
 from keras_bert.text.vocabulary import Vocabulary
@@ -29,7 +32,13 @@ from gpt2_encoding import encode  # noqa: E402
 WORDS = (
     "the house of a River, it's they're we've I'll cafés 1990 2,000 é中文 “quoted” \n\n\t  aaa aaaa bbb ½ 🙂 --- ..."
 )
-PARTS = [*WORDS.split(" "), " ", "  ", "\n", "\t", "'", "'s", "'S", "'re", "'l", "\u00a0", "\x1c", "\x85", "\u2028", "\u200d", "\u0301", "\x00", "<mask>", "</s>", "Ġ"]  # noqa: E501  # fmt: skip
+PARTS = [
+    *WORDS.split(" "), " ", "  ", "\n", "\t", "'", "'s", "'S", "'re", "'l", "\u00a0", "\x1c", "\x85", "\u2028",
+    "\u200d", "\u0301", "\x00", "<mask>", "</s>", "Ġ", "\u2029", "\u3000", "\u202f", "\u180e", "\ufeff", "\u200f", "\u202e", "\u2066",
+    "\u200b", "’s", " 's",
+    "  're", "\n'll", "'\u0301s", "'ſ", "é's", "9's", "אב", "ا\u200cب", "\r\n", "\u0e33", "👩\u200d👧", "\ue000", "²",
+    "Ⅷ", "\U000e0001",
+]  # fmt: skip
 
 
 def corpus():
@@ -72,11 +81,57 @@ def test_parts_begin_where_the_expression_says(vocabulary):
     assert_original(vocabulary, [text.encode() for text in texts])
 
 
+def test_parts_are_cut_where_nothing_is_joined(vocabulary):
+    """Ideographs have no spaces: a sentence was one part, which is seldom another's, and takes long to join."""
+    texts = ["一二三四 the houses", "中中文二文", "aé\u0301é", "\U00020000\U00020001"]
+    decoded = tf.strings.unicode_decode(texts, "UTF-8")
+    parts = PartSplitter(vocabulary)(decoded)
+    assert parts[0].numpy().tolist() == [*(each.encode() for each in "一二三四"), b" the", b" houses"]
+    assert tf.strings.reduce_join(parts, axis=1).numpy().tolist() == [text.encode() for text in texts]
+    # Where a piece has the end of one character and the beginning of another, they may be joined.
+    pairs = [("ä", "¸"), ("ä¸", "Ń"), ("æ", "ĸ"), ("ä¸Ń", "æĸ")]
+    spanning = ByteVocabulary(
+        [*SPECIAL_TOKENS, *byte_characters().values(), *map("".join, pairs)], pairs, "pieces of 中 and 文"
+    )
+    assert PartSplitter(spanning)(decoded)[1].numpy().tolist() == [each.encode() for each in ("中", "中文", "二", "文")]
+    assert_original(spanning, [text.encode() for text in [*texts, "中文中", "文中文文 中", "中"]])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("unit", ["a", "xk", " ", "\n", "'s", "🙂", "中", "\u200d", "é"])
+def test_a_megabyte_without_a_break_takes_seconds(vocabulary, unit):
+    """A part is as long as the line: joins that looked at all of it each time would take hours."""
+    text = unit * (1_000_000 // len(unit.encode()))
+    plain = StandaloneByteTokenizer(vocabulary.tokens, vocabulary.merges)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    started = time.process_time()
+    columns = BytePieceTokenizer(vocabulary).tokenize_with_offsets([text])
+    assert time.process_time() - started < 30
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 2_000_000  # Kilobytes.
+    assert tuple(column.to_list()[0] for column in columns) == plain.tokenize_with_offsets(text)
+
+
 def test_a_long_line_and_a_batch_of_nothing(vocabulary):
     assert_original(vocabulary, ["a" * 5001 + " b" * 3000 + "'s"])
     tokenizer = BytePieceTokenizer(vocabulary)
     assert [column.to_list() for column in tokenizer.tokenize_with_offsets([])] == [[], [], []]
     assert tokenizer(["", ""]).to_list() == [[], []]
+
+
+def test_bytes_that_are_not_utf_8_are_skipped_in_any_place(vocabulary):
+    """NUL, lone continuation bytes and cut characters between blanks, contractions and joiners."""
+    rng = random.Random(2)
+    pool = [part.encode() for part in PARTS] + [
+        b"\x80",
+        b"\xbf",
+        b"\xc3",
+        b"\xe4\xb8",
+        b"\xf0\x9f",
+        b"\xff",
+        b"\xed\xa0\x80",
+    ]
+    assert_original(vocabulary, [b"".join(rng.choices(pool, k=rng.randrange(12))) for _ in range(1500)])
+    assert_original(vocabulary, [bytes(rng.choices(range(256), k=rng.randrange(60))) for _ in range(500)])
 
 
 def test_no_text_is_unknown(vocabulary):
