@@ -12,7 +12,7 @@ import pytest
 import tensorflow as tf
 import tensorflow_text
 from hostile_texts import HOSTILE
-from served import columns_of, write_served
+from served import ROBERTA, columns_of, write_served
 from tensorflow.core.protobuf import saved_model_pb2
 
 import keras_bert
@@ -38,10 +38,11 @@ def program(tmp_path_factory):
     return path
 
 
-def text_libraries():
+def text_libraries(kind=""):
     """Those that the graph's tokenizer needs; Serving links all of tf-text."""
     folder = os.path.join(os.path.dirname(tensorflow_text.__file__), "python", "ops")
-    return [os.path.join(folder, "_fast_wordpiece_tokenizer.so")]
+    tokenizer = "sentencepiece" if kind == ROBERTA else "fast_wordpiece"
+    return [os.path.join(folder, f"_{tokenizer}_tokenizer.so")]
 
 
 def run(program, folder, signature, output, columns, libraries):
@@ -71,6 +72,7 @@ def run(program, folder, signature, output, columns, libraries):
         ("masked_lm", "scores", {}),
         ("tagging", "scores", {}),
         ("answering", "n_best_start_logits", {}),
+        (ROBERTA, "scores", {}),
     ],
 )
 def test_a_c_program_gets_the_same_figures(program, tmp_path, kind, output, options):
@@ -78,7 +80,7 @@ def test_a_c_program_gets_the_same_figures(program, tmp_path, kind, output, opti
     folder = write_version(str(tmp_path / "served"), function)
     texts = [*HOSTILE, b"the cat sat on the [MASK].", b"cat " * 100]
     columns = dict(zip(function.columns, map(list, columns_of(function, texts))))
-    result = run(program, folder, "serving_default", output, columns, text_libraries())
+    result = run(program, folder, "serving_default", output, columns, text_libraries(kind))
     assert result.returncode == 0, result.stderr.decode()
     received = np.array(result.stdout.split(), "float32")
     np.testing.assert_allclose(received, function(*columns.values())[output].ravel(), atol=1e-5)
