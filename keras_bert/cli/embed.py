@@ -59,7 +59,8 @@ _log = logging.getLogger(__name__)
 @click.option(
     "--size",
     type=int,
-    help="Keep this many dimensions, the first ones, and scale the vectors to length 1.",
+    help="Keep this many dimensions, the first ones, and scale the vectors to length 1; best for models fine-tuned "
+    "with vectors.matryoshka.",
 )
 @click.option(
     "--pooling",

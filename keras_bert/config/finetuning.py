@@ -26,6 +26,9 @@ from keras_bert.core.settings import (
 
 ProblemType = Literal["single_label_classification", "multi_label_classification", "regression"]
 SINGLE_LABEL, MULTI_LABEL, REGRESSION = PROBLEM_TYPES = get_args(ProblemType)
+# What a pair of vectors is trained on.
+VectorLoss = Literal["in-batch", "cosine", "cosent", "triplet"]
+IN_BATCH, COSINE, COSENT, TRIPLET = get_args(VectorLoss)
 # The schemes in which a head can learn entities.
 LearnedScheme = Literal["bio", "bioes"]
 BIO, BIOES = get_args(LearnedScheme)
@@ -239,6 +242,37 @@ class HeadConfig(Checked):
 
 
 @dataclass
+class VectorsConfig(Checked):
+    """What `pairs-contrastive` trains vectors of texts on.
+
+    Attributes:
+        loss: `in-batch`: each text picks its partner among those of the batch; `cosine`: the squared error of the
+            cosine as a score; `cosent`: cosines rank pairs as the scores do; `triplet`: hard negatives are further than
+            the partner. `cosine` and `cosent` train on all pairs, which need scores.
+        margin: how much lower than the partner's the cosine of a negative must be, for `triplet`.
+        score_range: the lowest and the highest score, which `cosine` takes as the cosines 0 and 1; by default 0 and 5
+            for STS-B, 0 and 1 for your own files.
+        matryoshka: sizes, such as 384, 192 and 96, to which vectors may be shortened: the loss is the mean of those of
+            the first dimensions.
+    """
+
+    loss: VectorLoss = "in-batch"
+    margin: Positive[float] = 0.2
+    score_range: list[float] = field(default_factory=list)
+    matryoshka: list[Positive[int]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        is_triplet, is_cosine = self.loss == TRIPLET, self.loss == COSINE
+        require(is_triplet or self.margin == VectorsConfig.margin, "margin", "vectors.loss=triplet", self.loss)
+        require(is_cosine or not self.score_range, "score_range", "vectors.loss=cosine", self.loss)
+        is_range = not self.score_range or len(self.score_range) == 2 and self.score_range[0] < self.score_range[1]
+        require(is_range, "score_range", "the lowest and the highest score", self.score_range)
+        is_distinct = len(set(self.matryoshka)) == len(self.matryoshka)
+        require(is_distinct, "matryoshka", "sizes that differ", self.matryoshka)
+
+
+@dataclass
 class FinetuneConfig(Checked):
     """All settings of a fine-tuning experiment.
 
@@ -254,6 +288,7 @@ class FinetuneConfig(Checked):
         noise: noisy copies to train on.
         features: a tagger over a frozen BERT.
         head: what is between the encoder and the answers.
+        vectors: the loss of vectors of texts.
         optimizer: the learning rate and its schedule.
         training: the length of the run, its devices, and what it logs and keeps.
     """
@@ -269,6 +304,7 @@ class FinetuneConfig(Checked):
     noise: NoiseConfig = field(default_factory=NoiseConfig)
     features: FeaturesConfig = field(default_factory=FeaturesConfig)
     head: HeadConfig = field(default_factory=HeadConfig)
+    vectors: VectorsConfig = field(default_factory=VectorsConfig)
     optimizer: FinetuneOptimizerConfig = field(default_factory=FinetuneOptimizerConfig)
     training: FinetuneTrainingConfig = field(default_factory=FinetuneTrainingConfig)
 

@@ -54,6 +54,7 @@ class TaskKind(abc.ABC):
         takes_bilstm: whether its models may have a BiLSTM before the head; its problems then make new heads with the
             recipe's `head.bilstm_size`.
         weighs_classes: whether its loss takes `training.class_weights` and `training.balance_classes`.
+        trains_vectors: whether its loss takes the section `vectors`.
         noun: what the task's examples are called.
         example_files: names for a file to answer and for the answers, in the command that a model card shows.
     """
@@ -72,6 +73,7 @@ class TaskKind(abc.ABC):
     answers_in_folder: ClassVar[bool] = False
     takes_bilstm: ClassVar[bool] = False
     weighs_classes: ClassVar[bool] = False
+    trains_vectors: ClassVar[bool] = False
     noun: ClassVar[str] = "examples"
     example_files: ClassVar[tuple[str, str]] = ("texts.txt", "answers.jsonl")
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 import numpy as np
 from scipy.special import expit, log_softmax, logit, logsumexp
 
-from keras_bert.config.finetuning import FinetuneConfig, TaskDataConfig
+from keras_bert.config.finetuning import FinetuneConfig, TaskDataConfig, VectorsConfig
 from keras_bert.config.reading import LONG
 from keras_bert.core.errors import UserError
 from keras_bert.data.batches.token_rows import joined_rows
@@ -359,6 +359,8 @@ def _require_used(config: FinetuneConfig, kind: TaskKind) -> None:
         raise UserError(
             f"head.bilstm_size: needs a task whose models may have a BiLSTM. Received: {config.task}. Leave it out."
         )
+    if config.vectors != VectorsConfig() and not kind.trains_vectors:
+        raise UserError(f"vectors: needs a task that trains vectors. Received: {config.task}. Leave it out.")
 
 
 def _own_files(data: TaskDataConfig) -> dict[str, str]:

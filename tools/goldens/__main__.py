@@ -1,4 +1,4 @@
-"""Writes the golden arrays: results of PyTorch, transformers and KerasHub for the tests to compare with.
+"""Writes the golden arrays: what PyTorch, transformers, KerasHub and others compute, for the tests to compare with.
 
     pip install -r requirements/parity.txt
     python tools/goldens tests/goldens
@@ -27,7 +27,14 @@ import os
 import subprocess
 import sys
 
-PEERS = ("of_torch.py", "of_torch_optimizers.py", "of_torch_save.py", "of_transformers.py", "of_keras_hub.py")
+PEERS = (
+    "of_torch.py",
+    "of_torch_optimizers.py",
+    "of_torch_save.py",
+    "of_transformers.py",
+    "of_sentence_transformers.py",
+    "of_keras_hub.py",
+)
 
 
 def main() -> None:

@@ -75,10 +75,15 @@ def mean_vectors(states: Tensor, input_mask: Tensor) -> Tensor:
     """The mean [batch, hidden] of states [batch, seq, hidden] over the tokens of each row, at length 1, in float32."""
     mask = ops.cast(input_mask, "float32")[..., None]
     mean = ops.sum(ops.cast(states, "float32") * mask, axis=1) / ops.maximum(ops.sum(mask, axis=1), 1.0)
-    return mean / ops.maximum(ops.sqrt(ops.sum(ops.square(mean), axis=-1, keepdims=True)), 1e-9)
+    return unit_vectors(mean)
 
 
-_NEVER = -1e9
+def unit_vectors(vectors: Tensor) -> Tensor:
+    """Vectors [..., hidden] at length 1; zeros stay zeros."""
+    return vectors / ops.maximum(ops.sqrt(ops.sum(ops.square(vectors), axis=-1, keepdims=True)), 1e-9)
+
+
+MASKED_SIMILARITY = -1e9
 
 
 class ContrastiveObjective:
@@ -134,4 +139,4 @@ def _without_equal(similarities: Tensor, partners: Tensor, candidates: Tensor) -
     is_equal = ops.all(ops.equal(partners[:, None], candidates[None]), axis=-1)
     rows, columns = ops.arange(ops.shape(partners)[0]), ops.arange(ops.shape(candidates)[0])
     is_partner = ops.equal(rows[:, None], columns[None])
-    return ops.where(ops.logical_and(is_equal, ops.logical_not(is_partner)), _NEVER, similarities)
+    return ops.where(ops.logical_and(is_equal, ops.logical_not(is_partner)), MASKED_SIMILARITY, similarities)

@@ -4,22 +4,27 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+import keras
 import numpy as np
 
+from keras_bert.config.finetuning import COSENT, COSINE, IN_BATCH, FinetuneConfig
 from keras_bert.config.reading import HEAD_TAIL, TRUNCATE
 from keras_bert.core.errors import UserError
 from keras_bert.data.batches.token_rows import TokenRows
+from keras_bert.models.bert.config import BertConfig
 from keras_bert.tasks.classification.answers import TextWindow, text_windows
 from keras_bert.tasks.classification.data import ExampleRow, ExampleRows
 from keras_bert.tasks.classification.problem import SequenceProblem, TextLayout
-from keras_bert.tasks.sentence_vectors.network import ContrastiveObjective
-from keras_bert.tasks.sentence_vectors.task import SentenceVectorsConfig
+from keras_bert.tasks.sentence_vectors.losses import at_size, make_objective
+from keras_bert.tasks.sentence_vectors.task import SIZES, SentenceVectorsConfig
 from keras_bert.tasks.sequence_rows import SequenceRows
 from keras_bert.tasks.sources import Source
 from keras_bert.tasks.task import Task
+from keras_bert.text.tokenizers import Tokenizer
+from keras_bert.training.step import Objective
 
 TRAIN = "train"
 
@@ -27,8 +32,9 @@ TRAIN = "train"
 class ContrastiveProblem(SequenceProblem):
     """Pairs with scores, by which vectors are judged, and pairs that mean the same, on which they are trained.
 
-    The answers are float64 [examples, 1], the cosines. The rows of an example are its texts, each by itself: two, and
-    in training also its hard negatives.
+    The answers are float64 [examples, 1 + sizes], the cosines: of whole vectors and, if the recipe or a trained model
+    has sizes of `vectors.matryoshka`, of vectors shortened to each. The rows of an example are its texts, each by
+    itself: two, and in training also its hard negatives.
     """
 
     long = (TRUNCATE, HEAD_TAIL)
@@ -37,11 +43,27 @@ class ContrastiveProblem(SequenceProblem):
     head: SentenceVectorsConfig
     _training: tuple[Task, Source] | None = None
 
+    def __init__(
+        self,
+        task: Task,
+        source: Source,
+        tokenizer: Tokenizer,
+        config: FinetuneConfig,
+        head: SentenceVectorsConfig | None = None,
+        task_record: Mapping[str, Any] | None = None,
+    ):
+        super().__init__(task, source, tokenizer, config, head, task_record)
+        recorded = (task_record or {}).get(SIZES) or ()
+        self._sizes: tuple[int, ...] = tuple(config.vectors.matryoshka or recorded)
+        self._trains_on_all = config.vectors.loss in (COSINE, COSENT)
+
     def _new_head(self) -> SentenceVectorsConfig:
         return SentenceVectorsConfig((str(self.task.label),), self.task.kind)
 
     def train_on(self, task: Task, source: Source) -> None:
-        """Adds the split "train": the pairs of a table whose score, if they have one, is `data.positive` or more."""
+        """Adds the split "train": the pairs of a table, unless their score is below `data.positive` and the loss needs
+        pairs that mean the same.
+        """
         self._training = (task, source)
 
     @property
@@ -49,35 +71,84 @@ class ContrastiveProblem(SequenceProblem):
         return (*((TRAIN,) if self._training else ()), *super().splits)
 
     def task_record(self) -> dict[str, Any]:
-        return {**super().task_record(), "pair": False}  # The model reads single texts.
+        sizes = {SIZES: list(self._sizes)} if self._sizes else {}
+        return {**super().task_record(), "pair": False, **sizes}  # The model reads single texts.
 
     @functools.cached_property
-    def objective(self) -> ContrastiveObjective:
-        return ContrastiveObjective()
+    def objective(self) -> Objective:
+        return make_objective(self._config.vectors)
+
+    def make_model(self, bert_config: BertConfig, dtype: str | None = None) -> keras.Model:
+        too_large = [size for size in self._sizes if size > bert_config.hidden_size]
+        if too_large:
+            raise UserError(
+                f"vectors.matryoshka: needs sizes up to the model's width, {bert_config.hidden_size}. "
+                f"Received: {too_large[0]}. Leave it out."
+            )
+        model = super().make_model(bert_config, dtype)
+        model.similarity.trainable = self._config.vectors.loss == IN_BATCH  # No other loss depends on the scale.
+        return model
+
+    @property
+    def metric_names(self) -> tuple[str, ...]:
+        return (*self.task.metrics, *(f"{self.task.main_metric}_{size}" for size in self._sizes))
+
+    def answers_of(self, layout: TextLayout, outputs: Mapping[str, Any]) -> np.ndarray:
+        return super().answers_of(layout, {"logits": self._cosines(outputs)})
+
+    def averaged(self, split: str, outputs: Sequence[dict[str, Any]]) -> dict[str, Any]:
+        return super().averaged(split, [{"logits": self._cosines(one)} for one in outputs])
+
+    def _cosines(self, outputs: Mapping[str, Any]) -> np.ndarray:
+        if "anchors" not in outputs:  # They are averaged already.
+            return outputs["logits"]
+        shortened = (np.asarray(at_size(dict(outputs), size)["logits"]) for size in self._sizes)
+        return np.concatenate([outputs["logits"], *shortened], axis=1)
+
+    def evaluate(self, split: str, answers: np.ndarray) -> dict[str, float]:
+        found = super().evaluate(split, answers)
+        for size, cosines in zip(self._sizes, answers.T[1:], strict=True):
+            found[f"{self.task.main_metric}_{size}"] = super().evaluate(split, cosines[:, None])[self.task.main_metric]
+        return found
 
     def baseline(self, split: str) -> dict[str, float]:
         """The scores of equal answers for all pairs, which are correlated with nothing."""
-        return dict.fromkeys(self.task.metrics, 0.0)
+        return dict.fromkeys(self.metric_names, 0.0)
 
     def windows(self, split: str, labelled: bool = False) -> Iterator[TextWindow]:
         if split != TRAIN or self._training is None:
-            yield from super().windows(split, labelled)
+            yield from (self._with_cosines(window, self.task) for window in super().windows(split, labelled))
             return
         task, source = self._training
         rows, window = ExampleRows(task, split, source), None
-        for window in text_windows(filter(self._is_positive, rows), rows.origin, rows.reader.array):
-            yield window
+        used = rows if self._trains_on_all else filter(self._is_positive, rows)
+        for window in text_windows(used, rows.origin, rows.reader.array):
+            yield self._with_cosines(window, task)
         if window is None:
             raise UserError(f"{rows.origin}: needs a positive pair or more. Received: none. Lower data.positive.")
         self.notes += rows.warnings()
 
     def lay_out(self, windows: Iterable[TextWindow]) -> TextLayout:
         found = super().lay_out(windows)
-        if found.labels is not None:
+        if found.labels is not None and not self._trains_on_all:
             positive = (found.labels >= self._config.data.positive).astype("float32")
             # Only the loss, which no score depends on, is weighted; without any positive it is that of all pairs.
             found.rows.extra["example_weights"] = positive if positive.any() else np.ones_like(positive)
         return found
+
+    def _with_cosines(self, window: TextWindow, task: Task) -> TextWindow:
+        """For the loss `cosine`, the scores from 0 to 1, which correlate as they did."""
+        vectors = self._config.vectors
+        if vectors.loss != COSINE or window.labels is None:
+            return window
+        lowest, highest = task.label_range or vectors.score_range or (0.0, 1.0)
+        outside = window.labels[(window.labels < lowest) | (window.labels > highest)]
+        if len(outside) and not self._is_trained:  # Of a trained model, no more than the figure of its loss is odd.
+            raise UserError(
+                f"{window.origin}: needs scores from {lowest:g} to {highest:g}. Received: {outside[0]:g}. "
+                "Give the range: vectors.score_range=[LOWEST,HIGHEST]."
+            )
+        return dataclasses.replace(window, labels=(window.labels - np.float32(lowest)) / np.float32(highest - lowest))
 
     def _new_rows(self) -> SequenceRows:
         return PairRows(self._tokenizer, self._config.input)

@@ -4,7 +4,17 @@ import dataclasses
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, ClassVar
 
-from keras_bert.config.finetuning import REGRESSION, FinetuneConfig, ProblemType, TaskDataConfig
+from keras_bert.config.finetuning import (
+    COSENT,
+    COSINE,
+    REGRESSION,
+    TRIPLET,
+    FinetuneConfig,
+    ProblemType,
+    TaskDataConfig,
+    VectorLoss,
+)
+from keras_bert.config.reading import FIELD
 from keras_bert.core.errors import UserError
 from keras_bert.models.bert.config import BertConfig
 from keras_bert.models.tensor_names import StoredName, TensorName
@@ -15,7 +25,9 @@ from keras_bert.tasks.sources import Source, data_source
 from keras_bert.tasks.task import INPUT, Split, Task, with_own_files
 
 NAME = "pairs-contrastive"
-_STSB = dataclasses.replace(STSB, name=NAME, score_range=None)  # Its answers are cosines.
+SIZES = "matryoshka"  # In config.json.
+# Its answers are cosines.
+_STSB = dataclasses.replace(STSB, name=NAME, score_range=None, label_range=STSB.score_range)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,14 +38,35 @@ class SentenceVectorsConfig(ClassificationConfig):
     problem_type: ProblemType = REGRESSION
 
 
-def training_table(data: TaskDataConfig) -> tuple[Task, Source]:
+def training_table(data: TaskDataConfig, loss: VectorLoss) -> tuple[Task, Source]:
     """The pairs to train on: the user's `train`, with scores in the column `label` if that is named; else STS-B's.
 
     The user's columns after the second hold hard negatives.
 
     Raises:
-        UserError: the user's file needs the names of two columns or more.
+        UserError: the user's file needs the names of two columns or more, or the loss needs other columns.
     """
+    has_negatives = bool(data.train) and len(data.texts) > 2
+    if loss == TRIPLET and not has_negatives:
+        received = f"the columns {', '.join(data.texts)}" if data.train else "STS-B's pairs, which have none"
+        raise UserError(
+            f"vectors.loss: triplet needs hard negatives in --train. Received: {received}. Name a third --text column."
+        )
+    if loss in (COSINE, COSENT):
+        if data.positive != TaskDataConfig.positive:
+            raise UserError(
+                f"data.positive: needs a vectors.loss of pairs that mean the same. Received: {loss}, which trains on "
+                "all pairs. Leave it out."
+            )
+        if data.train and not data.label:
+            raise UserError(
+                f"vectors.loss: {loss} needs a score for each pair. Received: none. Name their column: --label COLUMN."
+            )
+        if has_negatives:
+            raise UserError(
+                f"vectors.loss: {loss} needs two columns of texts. Received: {', '.join(data.texts)}. "
+                "Leave out the hard negatives, which have no scores."
+            )
     if data.train:
         return _own(data, "train", data.train, None if data.label else False, data.texts), ""
     return _stsb(data, ("train",))
@@ -93,6 +126,7 @@ class SentenceVectors(TaskKind):
     }
     titles = {PART: "scale of the cosines"}
     in_transformers = False
+    trains_vectors = True
     pipeline = "sentence-similarity"
 
     def make_model(self, config: BertConfig, head: SentenceVectorsConfig, **keras_options: Any) -> Any:
@@ -118,14 +152,19 @@ class SentenceVectors(TaskKind):
         judge, source = judging_table(config.data, own)
         problem = ContrastiveProblem(judge, source, tokenizer, config, head, task_record)
         if INPUT not in own:
-            problem.train_on(*training_table(config.data))
+            problem.train_on(*training_table(config.data, config.vectors.loss))
         return problem
 
     def card_example(self, fields: Mapping[str, Any]) -> str:
-        return (
-            'vectors = keras_bert.serving_function(bert)(["A cat sleeps.", "The cat is asleep."])["vectors"]\n'
-            "print(vectors @ vectors.T)  # The cosines of all pairs."
-        )
+        lines = [
+            'vectors = keras_bert.serving_function(bert)(["A cat sleeps.", "The cat is asleep."])["vectors"]',
+            "print(vectors @ vectors.T)  # The cosines of all pairs.",
+        ]
+        if sizes := (fields.get(FIELD) or {}).get(SIZES):
+            *most, last = map(str, sizes)
+            shown = f"{', '.join(most)} or {last}" if most else last
+            lines.append(f"# Trained to be shortened: the first {shown} dimensions are vectors too, once at length 1.")
+        return "\n".join(lines)
 
     def answer(self, bert: Any, examples: Sequence[Any]) -> list[Any]:
         from keras_bert.export.serving_function import signatures_of

@@ -1,0 +1,149 @@
+"""Losses of pairs of vectors besides the in-batch one, and Matryoshka, which applies any of them to several sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from keras import ops
+
+from keras_bert.config.finetuning import COSENT, COSINE, TRIPLET, VectorsConfig
+from keras_bert.layers.tensors import Batch, Sums, Tensor
+from keras_bert.tasks.sentence_vectors.network import (
+    INITIAL_SCALE,
+    MASKED_SIMILARITY,
+    ContrastiveObjective,
+    unit_vectors,
+)
+
+
+class _PairObjective:
+    """Base of the losses that compare no more than the vectors of the batch; see `PretrainingObjective`.
+
+    A batch has `example_weights` [batch] float32, 0 for rows that only fill it.
+
+    Attributes:
+        terms: the names of the loss terms.
+    """
+
+    terms: tuple[str, ...] = ("loss",)
+
+    def counts(self, batch: Batch) -> dict[str, Tensor]:
+        """`{"loss": float32 scalar}`: the weight of the pairs."""
+        return {"loss": ops.sum(batch["example_weights"])}
+
+
+class CosineObjective(_PairObjective):
+    """Squared error of the cosine (Reimers and Gurevych 2019, section 3, regression).
+
+    A batch has `labels` [batch] float32, the scores from 0 to 1.
+    """
+
+    def sums(self, outputs: Batch, batch: Batch) -> Sums:
+        """`{"loss": {"loss": scalar}}`."""
+        errors = ops.square(outputs["logits"][:, 0] - batch["labels"])
+        return {"loss": {"loss": ops.sum(errors * batch["example_weights"])}}
+
+
+class CosentObjective(_PairObjective):
+    """CoSENT (Su 2022): log(1 + Σ exp(20 (cos_i - cos_j))) over all i and j with score_i < score_j.
+
+    A batch has `labels` [batch] float32, scores of any range: only their order counts. Pairs are compared with those of
+    the same replica and slice of the batch; the losses of several slices are averaged by their pairs.
+    """
+
+    def sums(self, outputs: Batch, batch: Batch) -> Sums:
+        """`{"loss": {"loss": scalar}}`."""
+        cosines, scores, weights = outputs["logits"][:, 0], batch["labels"], batch["example_weights"]
+        is_real = weights > 0
+        is_compared = ops.logical_and(scores[:, None] < scores, ops.logical_and(is_real[:, None], is_real))
+        differences = INITIAL_SCALE * (cosines[:, None] - cosines)
+        compared = ops.where(is_compared, differences, MASKED_SIMILARITY)
+        loss = ops.softplus(ops.logsumexp(compared))  # 0 if nothing is compared.
+        return {"loss": {"loss": loss * ops.sum(weights)}}
+
+
+class TripletObjective(_PairObjective):
+    """max(0, d(anchor, positive) - d(anchor, negative) + margin), d = 1 - cosine, averaged over the hard negatives.
+
+    Reimers and Gurevych 2019, section 3, take Euclidean distances of vectors of any length; those here have length 1,
+    for which the squared Euclidean distance is 2d. Pairs to judge by, which have no negatives, have no loss.
+
+    Args:
+        margin: how much further a negative must be.
+    """
+
+    def __init__(self, margin: float):
+        self._margin = margin
+
+    def counts(self, batch: Batch) -> dict[str, Tensor]:
+        """`{"loss": …, "accuracy": …}`, float32 scalars: the weight of the pairs."""
+        has_negatives = float(batch["input_word_ids"].shape[1] > 2)
+        weights = ops.sum(batch["example_weights"]) * has_negatives
+        return {"loss": weights, "accuracy": weights}
+
+    def sums(self, outputs: Batch, batch: Batch) -> Sums:
+        """`{"loss": {"loss": scalar}, "accuracy": {"accuracy": scalar}}`; the share of negatives that are further."""
+        weights = batch["example_weights"]
+        if "negatives" not in outputs:
+            return {"loss": {"loss": ops.zeros(())}, "accuracy": {"accuracy": ops.zeros(())}}
+        anchors = unit_vectors(outputs["anchors"])[:, None]
+        nearer = outputs["logits"] - ops.sum(anchors * outputs["negatives"], axis=-1)  # [batch, negatives]
+        losses = ops.mean(ops.relu(self._margin - nearer), axis=1)
+        hits = ops.mean(ops.cast(nearer > 0, "float32"), axis=1)
+        return {"loss": {"loss": ops.sum(losses * weights)}, "accuracy": {"accuracy": ops.sum(hits * weights)}}
+
+
+class MatryoshkaObjective:
+    """The mean of an objective's figures at several sizes of the vectors (Kusupati et al. 2022, section 3).
+
+    sentence-transformers adds the losses up; their mean needs no other learning rate and clips as a single loss does.
+
+    Args:
+        objective: any of this room.
+        sizes: how many of the first dimensions to keep.
+    """
+
+    def __init__(self, objective: Any, sizes: Sequence[int]):
+        self._objective, self._sizes = objective, tuple(sizes)
+        self.terms = objective.terms
+
+    def counts(self, batch: Batch) -> dict[str, Tensor]:
+        """As the objective's."""
+        return self._objective.counts(batch)
+
+    def sums(self, outputs: Batch, batch: Batch) -> Sums:
+        """As the objective's."""
+        by_size = [self._objective.sums(at_size(outputs, size), batch) for size in self._sizes]
+        return {
+            term: {name: sum(sums[term][name] for sums in by_size) / len(by_size) for name in metrics}
+            for term, metrics in by_size[0].items()
+        }
+
+
+def at_size(outputs: Batch, size: int) -> Batch:
+    """The outputs of `BertForSentenceVectors`, had its vectors only their first dimensions, scaled to length 1."""
+    anchors, positives = (unit_vectors(outputs[name][:, :size]) for name in ("anchors", "positives"))
+    scales = ops.sqrt(ops.sum(ops.square(outputs["anchors"]), axis=-1, keepdims=True))
+    found = {
+        "logits": ops.sum(anchors * positives, axis=-1, keepdims=True),
+        "anchors": anchors * scales,
+        "positives": positives,
+    }
+    if "negatives" in outputs:
+        found["negatives"] = unit_vectors(outputs["negatives"][..., :size])
+    return found
+
+
+def make_objective(vectors: VectorsConfig) -> Any:
+    """The `Objective` of a recipe."""
+    objective: Any
+    if vectors.loss == COSINE:
+        objective = CosineObjective()
+    elif vectors.loss == COSENT:
+        objective = CosentObjective()
+    elif vectors.loss == TRIPLET:
+        objective = TripletObjective(vectors.margin)
+    else:
+        objective = ContrastiveObjective()
+    return MatryoshkaObjective(objective, vectors.matryoshka) if vectors.matryoshka else objective
