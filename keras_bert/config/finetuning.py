@@ -250,8 +250,8 @@ class VectorsConfig(Checked):
             cosine as a score; `cosent`: cosines rank pairs as the scores do; `triplet`: hard negatives are further than
             the partner. `cosine` and `cosent` train on all pairs, which need scores.
         margin: how much lower than the partner's the cosine of a negative must be, for `triplet`.
-        score_range: the lowest and the highest score, which `cosine` takes as the cosines 0 and 1; by default 0 and 5
-            for STS-B, 0 and 1 for your own files.
+        score_range: the lowest and the highest score of your own files, which `cosine` takes as the cosines 0 and 1; by
+            default 0 and 1. STS-B's are 0 and 5.
         matryoshka: sizes, such as 384, 192 and 96, to which vectors may be shortened: the loss is the mean of those of
             the first dimensions.
     """
