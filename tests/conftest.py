@@ -50,7 +50,7 @@ signal.signal(signal.SIGHUP, signal.SIG_DFL)
 class NeverBesideTensorFlow(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     """Makes these packages look installed, and fails the test that imports one, itself or by some library."""
 
-    PACKAGES = ("torch", "triton", "transformers", "keras_hub")
+    PACKAGES = ("torch", "triton", "transformers", "sentence_transformers", "keras_hub")
 
     def find_spec(self, name, path=None, target=None):
         return importlib.util.spec_from_loader(name, self) if name in self.PACKAGES else None

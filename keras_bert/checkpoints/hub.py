@@ -7,7 +7,7 @@ import os
 import re
 from collections.abc import Collection
 
-from keras_bert.checkpoints import google, huggingface
+from keras_bert.checkpoints import google, huggingface, sentence_transformers
 from keras_bert.checkpoints.hub_repository import HubRepository
 from keras_bert.core import files
 from keras_bert.core.errors import UserError
@@ -140,7 +140,8 @@ class HubModel(HubRepository):
 
     def _listing(self, revision: str) -> str:
         commit = super()._listing(revision)
-        self._metadata = {name: file for name, file in self._metadata.items() if "/" not in name}
+        is_read = {name: "/" not in name or name in sentence_transformers.FILES for name in self._metadata}
+        self._metadata = {name: file for name, file in self._metadata.items() if is_read[name]}
         return commit
 
     def _choose(self, names: Collection[str]) -> None:
@@ -158,7 +159,7 @@ class HubModel(HubRepository):
         else:
             self.kind, small = (
                 "huggingface",
-                (huggingface.CONFIG, *vocabularies, *TOKENIZER_FILES),
+                (huggingface.CONFIG, *vocabularies, *TOKENIZER_FILES, *sentence_transformers.FILES),
             )
             self._weights = [weights] if weights else []
             if not weights and not self._unreachable:

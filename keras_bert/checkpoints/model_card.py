@@ -135,13 +135,14 @@ def _text(card: ModelCard, config: BertConfig, fields: Mapping[str, Any], parame
     kind, model_kind = kind_of_fields(fields), kind_of_config(config)
     berts = kind.head.architecture if kind else bert_counterpart((fields.get("architectures") or ["BertModel"])[0])
     architecture = model_kind.class_name(berts)
+    library = kind.library if kind and card.in_transformers and model_kind.in_transformers else None
     if not model_kind.in_transformers or kind and (not kind.in_transformers or own_architecture(fields)):
         card = dataclasses.replace(card, in_transformers=False)
     # An ELMo has a language model's head, but fills in nothing.
     headless = _ENCODING if config.predicts == BOTH else _PIPELINES.get(berts)
     pipeline = kind.pipeline if kind else headless
     header = yaml.safe_dump(
-        _header(card, pipeline, model_kind.model_type), sort_keys=False, allow_unicode=True, width=1000
+        _header(card, pipeline, model_kind.model_type, library), sort_keys=False, allow_unicode=True, width=1000
     )
     sections = [
         f"# {card.title}",
@@ -149,16 +150,16 @@ def _text(card: ModelCard, config: BertConfig, fields: Mapping[str, Any], parame
         *_made(card),
         *_sizes(config, fields, parameters, lower_case),
         *_scores(card),
-        *_use(card, kind, pipeline, fields),
+        *_use(card, kind, pipeline, fields, library),
     ]
     return f"---\n{header}---\n\n" + "\n\n".join(sections) + "\n"
 
 
-def _header(card: ModelCard, pipeline: str | None, model_type: str) -> dict[str, Any]:
+def _header(card: ModelCard, pipeline: str | None, model_type: str, library: str | None) -> dict[str, Any]:
     datasets = sorted({scores.dataset for scores in card.measured if scores.dataset})
     header = {
         "language": card.language,
-        "library_name": "transformers" if card.in_transformers else None,
+        "library_name": "transformers" if card.in_transformers else library,
         "tags": [model_type, "keras-bert"],
         "base_model": card.base,
         "pipeline_tag": pipeline,
@@ -233,14 +234,21 @@ def _scores(card: ModelCard) -> Iterator[str]:
         yield card.measured_how
 
 
-def _use(card: ModelCard, kind: TaskKind | None, pipeline: str | None, fields: Mapping[str, Any]) -> Iterator[str]:
+def _use(
+    card: ModelCard, kind: TaskKind | None, pipeline: str | None, fields: Mapping[str, Any], library: str | None
+) -> Iterator[str]:
     answering = pipeline if pipeline in _METHODS else _ENCODING
     method, example = _METHODS[answering]
     # By default, it goes on beyond the positions of most models.
     passed = f"{example}, max_new_tokens=20" if method == "generate" else example
+    others: list[tuple[str, str]] = []
     if card.in_transformers:
-        code = kind.transformers_example(fields) if kind else transformers_pipeline(answering, passed)
-        yield "## Use in transformers"
+        example_there = kind.transformers_example(fields) if kind else transformers_pipeline(answering, passed)
+        others.append(("transformers", example_there))
+    elif kind and library:
+        others.append((library, kind.library_example(fields)))
+    for name, code in others:
+        yield f"## Use in {name}"
         yield f"In this folder, or with the name of the model on the hub in place of `.`:\n\n```python\n{code}\n```"
     yield "## Use in keras_bert"
     code = kind.card_example(fields) if kind else f"print(bert.{method}([{example}]))"

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from keras_bert.checkpoints import google, huggingface
+from keras_bert.checkpoints import google, huggingface, sentence_transformers
 from keras_bert.checkpoints.adapter import AdaptedTensors, Adapter, is_adapter
 from keras_bert.checkpoints.hub import HubModel, hub_proposal, is_hub_name, is_web_address
 from keras_bert.checkpoints.huggingface import CONFIG
 from keras_bert.checkpoints.stored_tensors import LoadReport, StoredTensors
+from keras_bert.config.inference import VectorConfig
 from keras_bert.config.reading import FIELD, ReadingConfig
 from keras_bert.core import files, settings, whole_files
 from keras_bert.core.errors import UserError
@@ -175,6 +176,25 @@ class ModelFolder:
         """How the model reads texts. Raises `UserError` if config.json has invalid settings for that."""
         file = files.join(self.path, CONFIG)
         return ReadingConfig.from_fields(self.other_fields, self.config.max_position_embeddings, file)
+
+    def vectors(self, pooling: str | None = None) -> VectorConfig:
+        """How vectors of texts are made: by `pooling` alone or, without it, as the folder says for
+        sentence-transformers; by the mean if it says nothing.
+
+        Raises:
+            UserError: the folder says what is not done here.
+        """
+        if pooling is not None:
+            return VectorConfig(pooling)
+        return sentence_transformers.read_vectors(self.path, self.lower_case) or VectorConfig()
+
+    @property
+    def vector_length(self) -> int:
+        """The most tokens of a text to make a vector of: `reading.max_length`, or less if the folder says so for
+        sentence-transformers. Raises `UserError` if what it says is no number.
+        """
+        most = self.reading.max_length
+        return min(most, sentence_transformers.read_max_length(self.path) or most)
 
     @functools.cached_property
     def vocabulary(self) -> Vocabulary:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import safetensors.numpy
 
+from keras_bert.checkpoints import sentence_transformers
 from keras_bert.checkpoints.google import is_google_folder, write_google_folder
 from keras_bert.checkpoints.hub import hub_repository, shown_name
 from keras_bert.checkpoints.huggingface import CONFIG, WEIGHTS, named_for_classifier
@@ -21,7 +22,7 @@ from keras_bert.models.bert.config import BertConfig
 from keras_bert.models.kind import bert_counterpart, kind_of_config
 from keras_bert.models.tensor_names import TensorName, model_values, parts
 from keras_bert.tasks.head import Head
-from keras_bert.tasks.kind import TaskKind, kind_of_head, own_architecture, task_kinds
+from keras_bert.tasks.kind import TaskKind, kind_of_fields, kind_of_head, own_architecture, task_kinds
 from keras_bert.text.standalone_tokenizer import MAX_CHARACTERS_PER_WORD
 from keras_bert.text.tokenizer_files import TOKENIZER_CONFIG, TokenizerSettings
 from keras_bert.text.vocabulary import Vocabulary
@@ -48,6 +49,7 @@ def write_huggingface_folder(
     tokenizer: TokenizerSettings,
     other_fields: Mapping[str, Any] | None = None,
     card: ModelCard | str | None = None,
+    more_files: Mapping[str, Any] | None = None,
 ) -> None:
     """Writes a folder that `transformers` opens, whole or not at all.
 
@@ -56,6 +58,7 @@ def write_huggingface_folder(
         tensors: the weights in our orientation.
         other_fields: more fields for config.json; `architectures` only tells which kind of classifier it is.
         card: what README.md says, or its full text.
+        more_files: more JSON files, `{path in the folder: content}`, beside those of the model's kind of task.
     """
     stored = as_stored(tensors, "huggingface")
     with whole_files.whole_folder(path, last=CONFIG) as aside:
@@ -72,8 +75,16 @@ def write_huggingface_folder(
             files.join(aside, TOKENIZER_CONFIG), vocabulary.tokenizer_config(tokenizer, config.max_position_embeddings)
         )
         vocabulary.to_file(files.join(aside, vocabulary.file_name))
+        for name, content in {**_files_of_kind(config, fields), **(more_files or {})}.items():
+            files.make_folder(files.parent(files.join(aside, name)))
+            whole_files.write_json(files.join(aside, name), content)
         parameters = sum(value.size for value in tensors.values())
         write_card(aside, card or ModelCard(), config, fields, parameters, tokenizer.lower_case)
+
+
+def _files_of_kind(config: BertConfig, fields: Mapping[str, Any]) -> Mapping[str, Any]:
+    kind = kind_of_fields(fields)
+    return kind.folder_files(config, fields) if kind and kind_of_config(config).in_transformers else {}
 
 
 def _config(
@@ -186,7 +197,8 @@ def convert_folder(folder: ModelFolder, to: str, path: files.StrPath, vocabulary
     Args:
         to: one of `FORMATS`.
 
-    Returns: the names of the tensors that were left out as no part of the model: unknown ones, and other tasks' heads.
+    Returns: the names of the tensors that were left out as no part of the model: unknown ones, and other tasks' heads;
+    and that of sentence-transformers' modules.json, if the format or the modules' weights cannot be written.
 
     Raises:
         UserError: the folder cannot be read.
@@ -195,14 +207,17 @@ def convert_folder(folder: ModelFolder, to: str, path: files.StrPath, vocabulary
     if kind:  # It may be known by its tensors alone.
         fields = {"architectures": [kind.head.architecture], **fields}
     tensors = {name: value for part in folder.parts() for name, value in folder.read(part).items()}
+    left_out = folder.tensors.unused(tensors)
+    more_files = sentence_transformers.stored_files(folder.path)
+    if more_files is None or more_files and to == "google":
+        left_out = [*left_out, sentence_transformers.MODULES]
     if to == "google":
         card = dataclasses.replace(_new_card(folder, path), in_transformers=False)
         write_google_folder(path, folder.config, tensors, vocabulary, fields, card, folder.tokenizer.lower_case)
     else:
-        write_huggingface_folder(
-            path, folder.config, tensors, vocabulary, folder.tokenizer, fields, _card(folder, path)
-        )
-    return folder.tensors.unused(tensors)
+        text = _card(folder, path)
+        write_huggingface_folder(path, folder.config, tensors, vocabulary, folder.tokenizer, fields, text, more_files)
+    return left_out
 
 
 def _card(folder: ModelFolder, path: files.StrPath) -> str | ModelCard:

@@ -41,7 +41,7 @@ def convert(to: str, lower_case: bool | None, model: str, directory: str) -> Non
         _log.info(line)
     left_out = convert_folder(folder, to, directory, vocabulary)
     if left_out:
-        _log.info(f"Left out, because they are no part of the model: {', '.join(left_out)}.")
+        _log.info(f"Left out, because the model or the format has no place for them: {', '.join(left_out)}.")
     if to == "google":
         _say_what_google_omits(folder.tokenizer, vocabulary)
     _log.info(f"Written: {directory}. Next: {PROGRAM} inspect {shlex.quote(directory)}")

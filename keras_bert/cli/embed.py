@@ -65,15 +65,14 @@ _log = logging.getLogger(__name__)
 @click.option(
     "--pooling",
     type=click.Choice(POOLINGS),
-    default="mean",
-    show_default=True,
-    help="How to turn hidden states into vectors; see above.",
+    help="How to turn hidden states into vectors; see above. Default: as the model's folder says for "
+    "sentence-transformers, with vectors of length 1 if it says so; else mean.",
 )
 @click.option(
     "--max-length",
     type=int,
-    help="Truncate texts to this many tokens, [CLS] and [SEP] included. Default: as in fine-tuning, or else the "
-    "model's maximum.",
+    help="Truncate texts to this many tokens, [CLS] and [SEP] included. Default: as in fine-tuning or for "
+    "sentence-transformers, or else the model's maximum.",
 )
 @click.option(
     "--batch-tokens",
@@ -95,7 +94,7 @@ def embed(
     precision: str,
     ranges: str | None,
     size: int | None,
-    pooling: str,
+    pooling: str | None,
     max_length: int | None,
     batch_tokens: int,
     lower_case: bool | None,
@@ -105,6 +104,7 @@ def embed(
     \b
     --pooling mean     mean of the last layer over all tokens, [CLS] and [SEP] included
     --pooling cls      last layer at [CLS]
+    --pooling max      maximum of each dimension of the last layer over all tokens
     --pooling last4    last four layers concatenated, then the mean over all tokens
     --pooling tokens   last layer at every piece: embeddings [pieces, hidden], with the
                        arrays pieces (ids), starts and ends (character offsets in the
@@ -118,7 +118,8 @@ def embed(
       python run.py embed --model runs/demo --input queries.txt --output q.npz --precision int8 --ranges small.npz
     """
     folder = open_model_folder(model, lower_case)
-    check_embedding(folder.config, pooling, folder.reading.max_length if max_length is None else max_length)
+    made = folder.vectors(pooling)
+    check_embedding(folder.config, made.pooling, folder.vector_length if max_length is None else max_length)
     if index:
         if pooling == "tokens":
             raise UserError("--index: needs a vector for each text. Received: --pooling tokens. Leave one out.")

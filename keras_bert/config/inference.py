@@ -45,9 +45,23 @@ def require_left_to_right(config: BertConfig, name: str) -> None:
         )
 
 
-POOLINGS = ("mean", "cls", "last4", "tokens")
+MEAN = "mean"
+POOLINGS = (MEAN, "cls", "max", "last4", "tokens")
 LAST_LAYERS = 4
 FEWEST_TOKENS = 3  # [CLS], a piece, [SEP]
+
+
+@dataclass(frozen=True)
+class VectorConfig:
+    """How vectors of texts are made of a model's states.
+
+    Attributes:
+        pooling: one of `POOLINGS`.
+        normalize: whether vectors are scaled to the length 1.
+    """
+
+    pooling: str = MEAN
+    normalize: bool = False
 
 
 def check_embedding(config: BertConfig, pooling: str, max_length: int | None = None) -> None:

@@ -80,27 +80,31 @@ class LoadedModel:
         return encoder_of(self.model)
 
     @overload
-    def encode(self, texts: Sequence[str], pooling: Literal["mean", "cls", "last4"] = "mean") -> np.ndarray: ...
+    def encode(
+        self, texts: Sequence[str], pooling: Literal["mean", "cls", "max", "last4"] | None = None
+    ) -> np.ndarray: ...
 
     @overload
     def encode(self, texts: Sequence[str], pooling: Literal["tokens"]) -> list[np.ndarray]: ...
 
     @overload
-    def encode(self, texts: Sequence[str], pooling: str) -> np.ndarray | list[np.ndarray]: ...
+    def encode(self, texts: Sequence[str], pooling: str | None) -> np.ndarray | list[np.ndarray]: ...
 
-    def encode(self, texts: Sequence[str], pooling: str = "mean") -> np.ndarray | list[np.ndarray]:
+    def encode(self, texts: Sequence[str], pooling: str | None = None) -> np.ndarray | list[np.ndarray]:
         """Embeds texts. Before fine-tuning, `cls` is of little use.
 
         Args:
             texts: texts, or their UTF-8 as bytes, read as the export reads them: longer ones are truncated as in
                 fine-tuning.
-            pooling: `mean`, `cls`, `last4` or `tokens`; see `PooledEncoder`.
+            pooling: `mean`, `cls`, `max`, `last4` or `tokens`; see `PooledEncoder`. By default as the folder says for
+                sentence-transformers, scaled to length 1 if it says so; else `mean`.
 
         Returns: float32 array [texts, hidden]; for `last4` [texts, 4 * hidden]; for `tokens` a list with an array
             [pieces, hidden] for each text, without [CLS] and [SEP].
 
         Raises:
-            UserError: an unknown pooling, or `last4` for a model with fewer than four layers.
+            UserError: an unknown pooling, `last4` for a model with fewer than four layers, or the folder says what is
+                not done here.
             ValueError: `texts` is no list of texts.
 
         Example:
@@ -111,19 +115,22 @@ class LoadedModel:
         return embedded.by_text() if pooling == "tokens" else embedded.vectors
 
     def embedder(
-        self, pooling: str = "mean", max_length: int | None = None, batch_tokens: int = BATCH_TOKENS
+        self, pooling: str | None = None, max_length: int | None = None, batch_tokens: int = BATCH_TOKENS
     ) -> TextEmbedder:
         """Returns a `TextEmbedder`, which also reports truncated texts and the offsets of pieces.
 
-        By default `max_length` is that of fine-tuning or, without it, the model's maximum.
+        By default `pooling` is as for `encode`, and `max_length` that of fine-tuning or of the folder's files for
+        sentence-transformers or, without them, the model's maximum.
 
         Example:
             embedded = keras_bert.load("runs/demo").embedder("cls", max_length=8)(["The cat sat."])
             embedded.vectors, embedded.is_cut
         """
-        reading = self.folder.reading
-        length = reading.max_length if max_length is None else max_length
-        return TextEmbedder(self.encoder, self.tokenizer, pooling, length, batch_tokens, reading.long)
+        folder, made = self.folder, self.folder.vectors(pooling)
+        length, long = folder.vector_length if max_length is None else max_length, folder.reading.long
+        return TextEmbedder(
+            self.encoder, self.tokenizer, made.pooling, length, batch_tokens, long, normalize=made.normalize
+        )
 
     def preprocessor(
         self, max_length: int | None = None, long: str | None = None, length: str = "fixed"

@@ -14,23 +14,26 @@ from keras_bert.config.reading import TRUNCATE
 from keras_bert.inference.texts import encoder_inputs, text_list
 from keras_bert.inputs.rows import PieceSpans
 from keras_bert.inputs.windows import single_row
+from keras_bert.layers.pooling import at_length_one, max_of_tokens, mean_of_tokens
 from keras_bert.layers.tensors import Batch, Tensor
 from keras_bert.models.bert.encoder import BertEncoder
 from keras_bert.text.tokenizers import Tokenizer
 
 
 class PooledEncoder(keras.Model):
-    """An encoder with one of four kinds of pooling.
+    """An encoder with one of five kinds of pooling.
 
     - `mean`: the mean of the last layer over all tokens, [CLS] and [SEP] included, padding excluded
       (Reimers and Gurevych 2019, section 3).
     - `cls`: the last layer at [CLS], before the pooler.
+    - `max`: the largest value of each dimension over the same tokens as for `mean`.
     - `last4`: the last four layers concatenated for each token, the last one at the end (paper, section 5.3), then the
       mean over the same tokens as for `mean`.
     - `tokens`: the last layer, not pooled.
 
     Args:
         pooling: one of the above.
+        normalize: whether to scale the vectors to the length 1; not those of `tokens`.
 
     Call arguments: `inputs`, the encoder's inputs.
     Returns: float32 [batch, width]; width is hidden, or 4 * hidden for `last4`. For `tokens`, [batch, seq, hidden].
@@ -44,10 +47,10 @@ class PooledEncoder(keras.Model):
         keras_bert.PooledEncoder(bert.encoder, "cls")(inputs)      # [2, hidden]
     """
 
-    def __init__(self, encoder: BertEncoder, pooling: str = "mean") -> None:
+    def __init__(self, encoder: BertEncoder, pooling: str = "mean", normalize: bool = False) -> None:
         check_embedding(encoder.config, pooling)
         super().__init__()
-        self.encoder, self.pooling = encoder, pooling
+        self.encoder, self.pooling, self.normalize = encoder, pooling, normalize
         self.width = encoder.config.hidden_size * (LAST_LAYERS if pooling == "last4" else 1)
         # XLA would recompile for every sequence length and every batch size.
         self.jit_compile = False
@@ -60,10 +63,13 @@ class PooledEncoder(keras.Model):
         states = ops.cast(states, "float32")
         if self.pooling == "tokens":
             return states
+        vectors = self._pooled(states, inputs["input_mask"])
+        return at_length_one(vectors) if self.normalize else vectors
+
+    def _pooled(self, states: Tensor, input_mask: Tensor) -> Tensor:
         if self.pooling == "cls":
             return states[:, 0]
-        mask = ops.cast(inputs["input_mask"], "float32")[..., None]
-        return ops.sum(states * mask, axis=1) / ops.sum(mask, axis=1)
+        return (max_of_tokens if self.pooling == "max" else mean_of_tokens)(states, input_mask)
 
 
 BATCH_TOKENS = 4096
@@ -104,6 +110,7 @@ class TextEmbedder:
         batch_tokens: the maximum number of tokens per batch, padding included; a longer text is a batch of its own.
         long: what is left of longer texts: with `head_tail` their beginning and end, else their beginning; see
             `InputConfig`.
+        normalize: see `PooledEncoder`.
 
     Attributes:
         after_batch: called after each batch with the share of the call's texts that is done, 0 to 1.
@@ -128,10 +135,11 @@ class TextEmbedder:
         max_length: int | None = None,
         batch_tokens: int = BATCH_TOKENS,
         long: str = TRUNCATE,
+        normalize: bool = False,
     ) -> None:
         check_embedding(encoder.config, pooling, max_length)
         self.max_length = max_length or encoder.config.max_position_embeddings
-        self._model = PooledEncoder(encoder, pooling)
+        self._model = PooledEncoder(encoder, pooling, normalize)
         self._tokenizer = tokenizer
         self._batch_tokens, self._long = batch_tokens, long
 

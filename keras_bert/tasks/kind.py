@@ -49,6 +49,8 @@ class TaskKind(abc.ABC):
             so config.json then calls the model a BertModel too.
         in_google: whether Google's files, which name no class, are searched for such a head.
         pipeline: the hub's pipeline tag.
+        library: the hub's name of a library that opens a model with `folder_files`, if transformers has no class that
+            does what the model does.
         not_in_litert: what LiteRT needs instead, and why, if it cannot run the head; "" if it can.
         answers_in_folder: whether `predict` always writes several files.
         takes_bilstm: whether its models may have a BiLSTM before the head; its problems then make new heads with the
@@ -69,6 +71,7 @@ class TaskKind(abc.ABC):
     pools: ClassVar[bool] = False
     in_google: ClassVar[bool] = False
     pipeline: ClassVar[str | None] = None
+    library: ClassVar[str | None] = None
     not_in_litert: ClassVar[str] = ""
     answers_in_folder: ClassVar[bool] = False
     takes_bilstm: ClassVar[bool] = False
@@ -128,6 +131,21 @@ class TaskKind(abc.ABC):
     def transformers_example(self, fields: Mapping[str, Any]) -> str:
         """The same with transformers, from the import on; for a kind with `in_transformers`."""
         return transformers_pipeline(str(self.pipeline), '"A text."')
+
+    def folder_files(self, config: BertConfig, fields: Mapping[str, Any]) -> Mapping[str, Any]:
+        """More JSON files of a model's folder, `{path in it: content}`, by which other libraries open it.
+
+        They are written for kinds of models that transformers has; `fields` are config.json's.
+        """
+        return {}
+
+    def library_example(self, fields: Mapping[str, Any]) -> str:
+        """As `transformers_example`, with `library`."""
+        raise NotImplementedError
+
+    def require_start(self, folder: Any) -> None:
+        """Raises `UserError` if the model of a `ModelFolder` cannot be trained for `tasks`; by default all can."""
+        return
 
     def data_fields(self, task: str) -> Collection[str] | None:
         """What one of `tasks` reads of `TaskDataConfig` besides the folder and the files; None for all of it."""

@@ -18,7 +18,9 @@ from tiny import VOCABULARY
 from torch_files import BERT_CONFIG, bert_shapes, numbers
 
 from keras_bert.checkpoints.model_folder import open_model_folder, vocabulary_path
+from keras_bert.checkpoints.sentence_transformers import POOLING_CONFIG, vector_files
 from keras_bert.checkpoints.writing import convert_folder
+from keras_bert.config.inference import VectorConfig
 from keras_bert.core.errors import UserError
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -74,6 +76,20 @@ def test_weights_are_fetched_when_they_are_asked_for_and_nothing_else_is(hub):
     assert folder.name == f"hf:{NAME}@{hub.repositories[NAME].refs['main']}"
     check(folder)
     assert hub.fetched()[len(SMALL) :] == ["model.safetensors"]
+
+
+def test_how_vectors_are_made_is_fetched_with_the_config(hub, monkeypatch):
+    """modules.json names a file in a folder; without it, vectors pooled by [CLS] became means."""
+    files = {**vector_files(8, 5), POOLING_CONFIG: {"pooling_mode": "cls"}}
+    sent = {name: json.dumps(content).encode() for name, content in files.items()}
+    hub.repositories[NAME].publish({**SMALL, **WEIGHTS, **OTHERS, **sent, "0_Other/config.json": b"{}"})
+    folder = open_model_folder(f"hf:{NAME}")
+    assert set(hub.fetched()) == {*SMALL, *sent}
+    check(folder)
+    go_offline(monkeypatch)
+    for name in (f"hf:{NAME}", folder.name):
+        cached = open_model_folder(name)
+        assert cached.vectors() == VectorConfig("cls", True) and cached.vector_length == 5
 
 
 def test_what_is_in_the_cache_is_not_fetched_again(hub):

@@ -1,6 +1,5 @@
 """Small model folders of every kind that can be exported, with a vocabulary that spells every ASCII text."""
 
-import json
 import string
 
 import numpy as np
@@ -83,12 +82,8 @@ def write_served(path, kind, head=None, seed=0, **reading):
         config.attention = "causal" if kind == CAUSAL else config.attention
         model = (BertEncoder if kind == "encoder" else BertForPreTraining)(config)
     random_weights(model, seed)
-    write_model_folder(str(path), model, vocabulary, lower_case=kind != ROBERTA, head=head)
     reading = {"pair": True, **reading} if kind == "pair" else reading
-    if reading:
-        file = path / "config.json"
-        content = json.loads(file.read_text())
-        file.write_text(json.dumps({**content, "keras_bert": {**content.get("keras_bert", {}), **reading}}))
+    write_model_folder(str(path), model, vocabulary, lower_case=kind != ROBERTA, head=head, task=reading)
     return str(path)
 
 

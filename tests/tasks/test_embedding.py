@@ -30,7 +30,7 @@ TEXTS = [
     "mat on the mat . the cat sat",
     "cats zzz",
 ]
-POOLINGS = ["mean", "cls", "last4", "tokens"]
+POOLINGS = ["mean", "cls", "max", "last4", "tokens"]
 
 
 @pytest.fixture(scope="module")
@@ -61,6 +61,7 @@ def expected(bert):
         layers = [layer.numpy()[0] for layer in outputs["hidden_states"]]
         rows["mean"].append(layers[-1].mean(axis=0))
         rows["cls"].append(layers[-1][0])
+        rows["max"].append(layers[-1].max(axis=0))
         rows["last4"].append(np.concatenate([layer.mean(axis=0) for layer in layers[1:]]))
         rows["tokens"].append(layers[-1][1:-1])
     return rows
@@ -225,7 +226,7 @@ def test_what_is_no_text_is_refused_by_name_and_nothing_is_written(embedders, tm
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"pooling": "max"}, "needs one of mean, cls, last4, tokens. Received: 'max'"),
+        ({"pooling": "sum"}, "needs one of mean, cls, max, last4, tokens. Received: 'sum'"),
         ({"max_length": 25}, "needs 3 to 24 tokens"),
         ({"max_length": 2}, "needs 3 to 24 tokens"),
     ],

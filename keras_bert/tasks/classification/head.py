@@ -15,6 +15,9 @@ NextSentenceT = TypeVar("NextSentenceT", bound="NextSentenceConfig")
 CLASSIFIER = "classifier"
 # Of sequences, tokens or choices, as the config's `architectures` says; Google's own is for sequences.
 CLASSIFIER_TENSORS = {CLASSIFIER: output_layer("classifier.dense", "classifier", "")}
+# The field of config.json by which sentence-transformers' CrossEncoder makes scores of logits.
+_CROSS_ENCODER = "sentence_transformers"
+_ACTIVATIONS = {True: "torch.nn.modules.activation.Sigmoid", False: "torch.nn.modules.linear.Identity"}
 CLASSIFIER_TITLES = {CLASSIFIER: "classifier"}
 
 
@@ -48,6 +51,8 @@ class ClassificationConfig(LabelledHead):
 
     def to_fields(self) -> dict[str, Any]:
         fields = super().to_fields()
+        if self.problem_type == REGRESSION and self.architecture == ClassificationConfig.architecture:
+            fields[_CROSS_ENCODER] = {"activation_fn": _ACTIVATIONS[self.logistic]}
         if not self.logistic:
             return {**fields, "problem_type": self.problem_type}
         # What transformers calls binary cross-entropy, and answers by the sigmoid.

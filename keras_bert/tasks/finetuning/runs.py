@@ -24,6 +24,7 @@ from keras_bert.inference.loading import model_tokenizer
 from keras_bert.models.kind import kind_of_config
 from keras_bert.tasks.finetuning.frozen_features import require_one_process
 from keras_bert.tasks.finetuning.run import Finetuning
+from keras_bert.tasks.kind import kind_of_head
 from keras_bert.tasks.model_cards import seeds_card
 from keras_bert.tasks.problem import Problem, open_problem
 from keras_bert.training.cluster import explained_lost_worker
@@ -113,6 +114,7 @@ class FinetuningRuns:
             feature_layers(config.features.kind, self._folder.config.num_blocks)
             require_one_process()
         self.problem = open_problem(config, self._tokenizer)
+        kind_of_head(self.problem.head).require_start(self._folder)
         for split in ("train", *self.problem.dev_splits):
             self.problem.rows(split)
         for line in self.problem.notes:

@@ -8,12 +8,12 @@ from typing import Any
 from keras import ops
 
 from keras_bert.config.finetuning import COSENT, COSINE, TRIPLET, VectorsConfig
+from keras_bert.layers.pooling import at_length_one
 from keras_bert.layers.tensors import Batch, Sums, Tensor
 from keras_bert.tasks.sentence_vectors.network import (
     INITIAL_SCALE,
     MASKED_SIMILARITY,
     ContrastiveObjective,
-    unit_vectors,
 )
 
 
@@ -87,7 +87,7 @@ class TripletObjective(_PairObjective):
         weights = batch["example_weights"]
         if "negatives" not in outputs:
             return {"loss": {"loss": ops.zeros(())}, "accuracy": {"accuracy": ops.zeros(())}}
-        anchors = unit_vectors(outputs["anchors"])[:, None]
+        anchors = at_length_one(outputs["anchors"])[:, None]
         nearer = outputs["logits"] - ops.sum(anchors * outputs["negatives"], axis=-1)  # [batch, negatives]
         losses = ops.mean(ops.relu(self._margin - nearer), axis=1)
         hits = ops.mean(ops.cast(nearer > 0, "float32"), axis=1)
@@ -123,7 +123,7 @@ class MatryoshkaObjective:
 
 def at_size(outputs: Batch, size: int) -> Batch:
     """The outputs of `BertForSentenceVectors`, had its vectors only their first dimensions, scaled to length 1."""
-    anchors, positives = (unit_vectors(outputs[name][:, :size]) for name in ("anchors", "positives"))
+    anchors, positives = (at_length_one(outputs[name][:, :size]) for name in ("anchors", "positives"))
     scales = ops.sqrt(ops.sum(ops.square(outputs["anchors"]), axis=-1, keepdims=True))
     found = {
         "logits": ops.sum(anchors * positives, axis=-1, keepdims=True),
@@ -131,7 +131,7 @@ def at_size(outputs: Batch, size: int) -> Batch:
         "positives": positives,
     }
     if "negatives" in outputs:
-        found["negatives"] = unit_vectors(outputs["negatives"][..., :size])
+        found["negatives"] = at_length_one(outputs["negatives"][..., :size])
     return found
 
 

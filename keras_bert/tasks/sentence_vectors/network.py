@@ -7,6 +7,7 @@ import numpy as np
 from keras import ops
 
 from keras_bert.layers.heads import cross_entropy
+from keras_bert.layers.pooling import at_length_one, mean_of_tokens
 from keras_bert.layers.tensors import Batch, Sums, Tensor
 from keras_bert.models.bert.config import BertConfig
 from keras_bert.models.encoder_with_heads import EncoderWithHeads
@@ -73,14 +74,7 @@ class BertForSentenceVectors(EncoderWithHeads):
 
 def mean_vectors(states: Tensor, input_mask: Tensor) -> Tensor:
     """The mean [batch, hidden] of states [batch, seq, hidden] over the tokens of each row, at length 1, in float32."""
-    mask = ops.cast(input_mask, "float32")[..., None]
-    mean = ops.sum(ops.cast(states, "float32") * mask, axis=1) / ops.maximum(ops.sum(mask, axis=1), 1.0)
-    return unit_vectors(mean)
-
-
-def unit_vectors(vectors: Tensor) -> Tensor:
-    """Vectors [..., hidden] at length 1; zeros stay zeros."""
-    return vectors / ops.maximum(ops.sqrt(ops.sum(ops.square(vectors), axis=-1, keepdims=True)), 1e-9)
+    return at_length_one(mean_of_tokens(states, input_mask))
 
 
 MASKED_SIMILARITY = -1e9

@@ -14,6 +14,7 @@ from keras_bert.config.finetuning import (
     TaskDataConfig,
     VectorLoss,
 )
+from keras_bert.config.inference import MEAN
 from keras_bert.config.reading import FIELD
 from keras_bert.core.errors import UserError
 from keras_bert.models.bert.config import BertConfig
@@ -127,7 +128,7 @@ class SentenceVectors(TaskKind):
     titles = {PART: "scale of the cosines"}
     in_transformers = False
     trains_vectors = True
-    pipeline = "sentence-similarity"
+    pipeline, library = "sentence-similarity", "sentence-transformers"
 
     def make_model(self, config: BertConfig, head: SentenceVectorsConfig, **keras_options: Any) -> Any:
         from keras_bert.tasks.sentence_vectors.network import BertForSentenceVectors
@@ -154,6 +155,28 @@ class SentenceVectors(TaskKind):
         if INPUT not in own:
             problem.train_on(*training_table(config.data, config.vectors.loss))
         return problem
+
+    def folder_files(self, config: BertConfig, fields: Mapping[str, Any]) -> Mapping[str, Any]:
+        from keras_bert.checkpoints.sentence_transformers import vector_files
+
+        own = fields.get(FIELD) or {}
+        return vector_files(config.hidden_size, own.get("max_length") or config.max_position_embeddings)
+
+    def library_example(self, fields: Mapping[str, Any]) -> str:
+        return (
+            "from sentence_transformers import SentenceTransformer\n\n"
+            'model = SentenceTransformer(".")\n'
+            'vectors = model.encode(["A cat sleeps.", "The cat is asleep."])\n'
+            "print(model.similarity(vectors, vectors))"
+        )
+
+    def require_start(self, folder: Any) -> None:
+        pooling = folder.vectors().pooling
+        if pooling != MEAN:
+            raise UserError(
+                f"{folder.path}: needs vectors that are the mean over the tokens, which {NAME} trains. Received: the "
+                f"pooling {pooling}. Train a copy of the folder without modules.json, by its mean."
+            )
 
     def card_example(self, fields: Mapping[str, Any]) -> str:
         lines = [

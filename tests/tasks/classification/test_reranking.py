@@ -151,9 +151,10 @@ def test_predict_the_export_and_ranks_have_the_same_scores(run, tmp_path):
 
 
 def test_transformers_reads_one_label_with_a_sigmoid(run):
-    """So do CrossEncoders of sentence-transformers: one label."""
+    """So do CrossEncoders of sentence-transformers, and the activation by name."""
     fields = json.loads(open(f"{run[0]}/model/config.json").read())
     assert fields["architectures"] == ["BertForSequenceClassification"]
+    assert fields["sentence_transformers"] == {"activation_fn": "torch.nn.modules.activation.Sigmoid"}
     assert fields["problem_type"] == "multi_label_classification" and fields["id2label"] == {"0": "relevant"}
     assert keras_bert.load(run[0]).head == ClassificationConfig(("relevant",), REGRESSION, logistic=True)
 

@@ -1,16 +1,21 @@
 """Sentence vectors by in-batch negatives: the loss beside NumPy, and a run from pairs to an export."""
 
 import json
+import os
+import shutil
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
 from finetuning import write_tiny_bert
+from huggingface_hub import metadata_load
 from scipy.special import log_softmax
 from scipy.stats import spearmanr
 from served import write_served
 
 import keras_bert
+from keras_bert.checkpoints.sentence_transformers import POOLING_CONFIG, vector_files
+from keras_bert.checkpoints.writing import convert_folder
 from keras_bert.cli import main
 from keras_bert.config.finetuning import FinetuneConfig, InputConfig, TaskDataConfig
 from keras_bert.core.errors import UserError
@@ -154,8 +159,38 @@ def test_the_export_gives_vectors_of_length_one(run, tables):
     bert = keras_bert.load(run[0])
     function = serving_function(bert)
     texts = [row["first"] for row in pairs(tables)[:8]]
-    vectors, encoded = function(texts)["vectors"], bert.encode(texts)
-    np.testing.assert_allclose(vectors, encoded / np.linalg.norm(encoded, axis=1, keepdims=True), atol=1e-5)
+    vectors = function(texts)["vectors"]
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-5)
+    np.testing.assert_allclose(vectors, bert.encode(texts), atol=1e-5)
+
+
+def test_a_run_is_written_for_sentence_transformers_too(run):
+    """At the length of training, or longer texts would have other vectors there."""
+    folder = os.path.join(run[0], "model")
+    with open(os.path.join(folder, "sentence_bert_config.json")) as stream:
+        assert json.load(stream) == {"max_seq_length": 16, "do_lower_case": False}
+    with open(os.path.join(folder, "modules.json")) as stream:
+        assert [module["path"] for module in json.load(stream)] == ["", "1_Pooling", "2_Normalize"]
+    header, text = metadata_load(os.path.join(folder, "README.md")), open(os.path.join(folder, "README.md")).read()
+    assert header["library_name"] == "sentence-transformers" and header["pipeline_tag"] == "sentence-similarity"
+    assert "## Use in sentence-transformers" in text and 'SentenceTransformer(".")' in text
+    opened = keras_bert.open_model_folder(folder)
+    convert_folder(opened, "huggingface", f"{run[0]}-copy", opened.vocabulary)
+    assert sorted(os.listdir(folder)) == sorted(os.listdir(f"{run[0]}-copy"))
+
+
+def test_a_model_whose_vectors_are_no_means_is_refused(run, tables, tmp_path):
+    """Training would judge it, and write it, by means that it was not made for."""
+    init = shutil.copytree(run[2], tmp_path / "bert")
+    for name, content in {**vector_files(16, 16), POOLING_CONFIG: {"pooling_mode": "cls"}}.items():
+        (init / name).parent.mkdir(exist_ok=True)
+        (init / name).write_text(json.dumps(content))
+    data = {"train": str(tables / "train.jsonl"), "dev": str(tables / "dev.jsonl"), "texts": ["first", "second"]}
+    config = FinetuneConfig.from_mapping(
+        {"task": "pairs-contrastive", "init": str(init), "input": {"max_length": 16}, "data": data}
+    )
+    with pytest.raises(UserError, match="which pairs-contrastive trains. Received: the pooling cls."):
+        FinetuningRuns(config)
 
 
 def test_predict_answers_pairs_with_their_cosines(run, tables, tmp_path):

@@ -1,0 +1,22 @@
+"""From the states of a text's tokens to one vector."""
+
+from keras import ops
+
+from keras_bert.layers.tensors import Tensor
+
+
+def mean_of_tokens(states: Tensor, input_mask: Tensor) -> Tensor:
+    """The mean [batch, width] of states [batch, seq, width] over the tokens of each row, in float32."""
+    mask = ops.cast(input_mask, "float32")[..., None]
+    return ops.sum(ops.cast(states, "float32") * mask, axis=1) / ops.maximum(ops.sum(mask, axis=1), 1.0)
+
+
+def max_of_tokens(states: Tensor, input_mask: Tensor) -> Tensor:
+    """The largest value [batch, width] of each dimension of states [batch, seq, width] over each row's tokens."""
+    states = ops.cast(states, "float32")
+    return ops.max(ops.where(ops.cast(input_mask, "bool")[..., None], states, -1e9), axis=1)
+
+
+def at_length_one(vectors: Tensor) -> Tensor:
+    """Vectors [batch, width] scaled to the length 1; zeros stay."""
+    return vectors / ops.maximum(ops.sqrt(ops.sum(ops.square(vectors), axis=-1, keepdims=True)), 1e-9)
