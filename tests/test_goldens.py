@@ -9,7 +9,7 @@ import pytest
 from goldens import load_arrays
 
 
-@pytest.mark.parametrize("package", ["torch", "triton", "transformers", "keras_hub"])
+@pytest.mark.parametrize("package", ["torch", "triton", "transformers", "sentence_transformers", "keras_hub"])
 def test_a_peer_is_not_imported_beside_tensorflow(package):
     """Neither so far in this process, nor from here on: importing triton after TensorFlow is a segmentation fault."""
     assert package not in sys.modules and "tensorflow" in sys.modules

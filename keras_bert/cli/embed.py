@@ -14,7 +14,15 @@ from keras_bert.cli.options import (
     model_option,
     require_source,
 )
-from keras_bert.config.inference import FLOAT32, LAST_LAYERS, POOLINGS, PRECISIONS, check_embedding, check_quantization
+from keras_bert.config.inference import (
+    FLOAT32,
+    LAST_LAYERS,
+    POOLINGS,
+    PRECISIONS,
+    VectorConfig,
+    check_embedding,
+    check_quantization,
+)
 from keras_bert.core.errors import UserError
 from keras_bert.core.files import is_remote
 from keras_bert.core.imports import require
@@ -140,6 +148,9 @@ def embed(
             f"{ranges}: needs ranges of {size or width} dimensions. Received: {other.shape[1]}. "
             "Give the file of the documents, with their model, --pooling and --size."
         )
+    if pooling is None and made != VectorConfig():
+        length = ", scaled to length 1" if made.normalize else ""
+        _log.info(f"Vectors by the pooling {made.pooling}{length}, as the files of {folder.path} say.")
     embedder = load_folder(folder).embedder(pooling, max_length, batch_tokens)
     done = embed_file(embedder, source, output, index, text or "text", format, precision, size, other)
     if done.cut:

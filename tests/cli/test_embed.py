@@ -1,11 +1,15 @@
 """`run.py embed`."""
 
+import json
+import shutil
+
 import numpy as np
 import pytest
 from click.testing import CliRunner
 from tiny import random_weights, without_dropout
 from usearch.index import Index
 
+from keras_bert.checkpoints.sentence_transformers import POOLING_CONFIG, vector_files
 from keras_bert.checkpoints.writing import write_model_folder
 from keras_bert.cli import main
 from keras_bert.models.bert.encoder import BertEncoder
@@ -47,6 +51,23 @@ def test_a_column_of_a_table_is_embedded(folder, tmp_path):
     np.testing.assert_array_equal(found, np.load(output)["embeddings"])
     result = embed(folder, "--input", str(table), "--output", output)
     assert result.exit_code == 2 and "needs a column 'text'" in result.output and "--text COLUMN" in result.output
+
+
+def test_the_folder_chooses_the_pooling_unless_the_user_does(folder, tmp_path):
+    """The mean was taken of a model trained for [CLS], and its texts were not cut."""
+    copy = shutil.copytree(folder, tmp_path / "copy")
+    for name, content in {**vector_files(16, 5), POOLING_CONFIG: {"pooling_mode": "cls"}}.items():
+        (copy / name).parent.mkdir(exist_ok=True)
+        (copy / name).write_text(json.dumps(content))
+    output, found = str(tmp_path / "out.npz"), {}
+    for options in ((), ("--pooling", "cls"), ("--pooling", "mean")):
+        result = embed(str(copy), "--input", "-", "--output", output, *options, input="w1 w2\nw3 w4 w5 w6\n")
+        assert result.exit_code == 0 and "1 of 2 texts have more than 5 tokens" in result.output
+        assert ("by the pooling cls, scaled to length 1" in result.output) == (not options)
+        found[options[1:]] = np.load(output)["embeddings"]
+    norms = np.linalg.norm(found["cls",], axis=1, keepdims=True)
+    np.testing.assert_allclose(found[()], found["cls",] / norms, atol=1e-6)
+    assert np.abs(found["mean",] - found["cls",]).max() > 0.1
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,7 @@ def in_sentence_transformers(tmp_path_factory):
     ]
     jobs.append({**jobs[0], "kind": "AutoModel", "to": str(room / "auto.npz")})
     (room / "jobs.json").write_text(json.dumps(jobs), "utf-8")
-    run_peer("of_sentence_transformers.py", "open", room / "jobs.json")
+    run_peer("of_sentence_transformers_folders.py", "open", room / "jobs.json")
     found = {name: (folder, load_arrays(room / f"{name}.npz")) for name, (folder, _) in folders.items()}
     return {**found, "auto": (folders["vectors"][0], load_arrays(room / "auto.npz"))}
 
@@ -67,7 +67,7 @@ def test_our_scores_are_the_same_there(in_sentence_transformers, name):
 def test_its_folders_give_the_same_vectors_here(tmp_path):
     """By every pooling that we have, at the length that it names."""
     encoder = write_served(tmp_path / "encoder", "encoder")
-    run_peer("of_sentence_transformers.py", "make", encoder, tmp_path / "theirs")
+    run_peer("of_sentence_transformers_folders.py", "make", encoder, tmp_path / "theirs")
     names = sorted(os.listdir(tmp_path / "theirs"))
     assert len(names) == 4
     for name in names:

@@ -20,6 +20,7 @@ To compare something new with another implementation:
 4. If it needs the other implementation live, such as opening a folder written here, add a command to its script and a
    test marked `live` that runs it with `goldens.run_peer` and checks what it writes. `make test` skips these. Folders
    of another make are a line in `CASES` of `of_model_folders.py`, which makes all of its folders in such a test.
+   Folders of sentence-transformers are only live, in `of_sentence_transformers_folders.py`.
 """
 
 import argparse
