@@ -80,7 +80,7 @@ def read_vectors(folder: StrPath, lower_case: bool) -> VectorConfig | None:
     beyond = [name for name in modules if name not in ("Transformer", "Pooling", "Normalize")]
     if beyond:
         raise _not_done(folder, MODULES, "the modules Transformer, Pooling and Normalize", ", ".join(beyond))
-    file = f"{modules['Pooling']}/config.json"
+    file = join(modules["Pooling"], "config.json")
     modes = _modes(settings.read_json(join(folder, file)))
     if len(modes) != 1 or modes[0] not in _READ_HERE:
         raise _not_done(folder, file, f"one pooling of {', '.join(_READ_HERE)}", " and ".join(modes))
@@ -128,7 +128,7 @@ def stored_files(folder: StrPath) -> dict[str, Any] | None:
     if set(modules) - {"Transformer", "Pooling", "Normalize"}:
         return None
     names = [LIBRARY_CONFIG, *READING_CONFIGS]
-    names += [f"{path}/config.json" for path in modules.values() if path]
+    names += [join(path, "config.json") for path in modules.values() if path]
     found: dict[str, Any] = {name: content for name in names if (content := _read(folder, name))}
     if max_length := read_max_length(folder):  # A tokenizer is written with the model's maximum.
         named = next((name for name in READING_CONFIGS if name in found), READING_CONFIGS[0])

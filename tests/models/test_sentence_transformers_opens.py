@@ -12,36 +12,55 @@ from goldens import load_arrays, run_peer
 from served import HEADS, RERANKER, write_served
 
 import keras_bert
+from keras_bert.checkpoints.model_folder import open_model_folder
+from keras_bert.checkpoints.writing import write_model_folder
+from keras_bert.tasks.kind import kind_of_head
 from keras_bert.tasks.sentence_vectors.task import SentenceVectorsConfig
 
 TEXTS = ["the cat", "a dog, a cat.", "", "Zebras sat: the cat.", "the cat " * 20]
 PAIRS = [[first, second] for first in TEXTS[:4] for second in TEXTS[:4]]
 
 
+ENCODERS = ("encoder", "albert_encoder", "roberta_encoder")  # Golden folders.
+
+
+def write_vectors(path, init):
+    """Writes a model for vectors with the encoder of another folder, for texts of at most 12 tokens."""
+    folder, head = open_model_folder(init), SentenceVectorsConfig(("score",))
+    model = kind_of_head(head).make_model(folder.config, head)
+    folder.load_into(model)
+    task = {"task": "pairs-contrastive", "max_length": 12}
+    write_model_folder(path, model, folder.vocabulary, **vars(folder.tokenizer), head=head, task=task)
+    return path
+
+
 @pytest.fixture(scope="module")
-def in_sentence_transformers(tmp_path_factory):
+def in_sentence_transformers(goldens, tmp_path_factory):
     """{name: (our folder, what sentence-transformers made of it)}."""
     room = tmp_path_factory.mktemp("folders")
-    folders = {
-        "vectors": (write_served(room / "vectors", "single", SentenceVectorsConfig(("score",)), max_length=12), TEXTS),
-        "reranker": (write_served(room / "reranker", "pair", RERANKER), PAIRS),
-        "regression": (write_served(room / "regression", "pair", HEADS["regression"]), PAIRS),
-    }
-    kinds = {"vectors": "SentenceTransformer", "reranker": "CrossEncoder", "regression": "CrossEncoder"}
+    cases = {name: (write_vectors(str(room / name), os.path.join(goldens, name)), TEXTS) for name in ENCODERS}
+    cases["reranker"] = (write_served(room / "reranker", "pair", RERANKER), PAIRS)
+    cases["regression"] = (write_served(room / "regression", "pair", HEADS["regression"]), PAIRS)
+    cases["auto"] = cases["encoder"]
+    kinds = {"reranker": "CrossEncoder", "regression": "CrossEncoder", "auto": "AutoModel"}
     jobs = [
-        {"folder": folder, "kind": kinds[name], "texts": texts, "to": str(room / f"{name}.npz")}
-        for name, (folder, texts) in folders.items()
+        {
+            "folder": folder,
+            "kind": kinds.get(name, "SentenceTransformer"),
+            "texts": texts,
+            "to": str(room / f"{name}.npz"),
+        }
+        for name, (folder, texts) in cases.items()
     ]
-    jobs.append({**jobs[0], "kind": "AutoModel", "to": str(room / "auto.npz")})
     (room / "jobs.json").write_text(json.dumps(jobs), "utf-8")
     run_peer("of_sentence_transformers_folders.py", "open", room / "jobs.json")
-    found = {name: (folder, load_arrays(room / f"{name}.npz")) for name, (folder, _) in folders.items()}
-    return {**found, "auto": (folders["vectors"][0], load_arrays(room / "auto.npz"))}
+    return {name: (folder, load_arrays(room / f"{name}.npz")) for name, (folder, _) in cases.items()}
 
 
 @pytest.mark.live
-def test_our_vectors_are_the_same_there(in_sentence_transformers):
-    folder, received = in_sentence_transformers["vectors"]
+@pytest.mark.parametrize("name", ENCODERS)
+def test_our_vectors_are_the_same_there(in_sentence_transformers, name):
+    folder, received = in_sentence_transformers[name]
     assert received["similarity"] == "cosine"
     np.testing.assert_allclose(keras_bert.load(folder).encode(TEXTS), received["found"], atol=1e-5)
 
