@@ -48,7 +48,7 @@ def model(tmp_path_factory):
 @pytest.fixture
 def small_windows(monkeypatch):
     """So that a few examples are several windows."""
-    for module in ("tasks.windows", "tasks.tagging.tagged_words"):
+    for module in ("data.windows", "tasks.tagging.tagged_words"):
         monkeypatch.setattr(f"keras_bert.{module}._CHARACTERS_AT_ONCE", 5)
 
 
@@ -134,7 +134,7 @@ def test_texts_by_windows_are_answered_as_at_once(model, tmp_path, monkeypatch):
     table.write_text(lines(*({"review": text} for text in texts)))
     found = []
     for characters in (10, 10**6):
-        monkeypatch.setattr("keras_bert.tasks.windows._CHARACTERS_AT_ONCE", characters)
+        monkeypatch.setattr("keras_bert.data.windows._CHARACTERS_AT_ONCE", characters)
         said = give("predict", "--model", path, "--input", table, "--output", tmp_path / "out")
         assert f"evaluate --model '{path}'" in said.output  # As one would type it.
         found.append([json.loads(line) for line in (tmp_path / "out").read_text().splitlines()])
@@ -205,7 +205,7 @@ def test_of_a_file_of_any_size_a_window_is_read_at_a_time(model, monkeypatch, ki
     for module in ("corpus.text_lines", "tables.tables"):
         monkeypatch.setattr(f"keras_bert.data.{module}.read_chunks", lambda path: endless(kind))
     monkeypatch.setattr("keras_bert.data.tables.tables.table_files", lambda source: (source, [source]))
-    monkeypatch.setattr("keras_bert.tasks.windows._MOST", 50)
+    monkeypatch.setattr("keras_bert.data.windows._MOST", 50)
     name = {"features": "words.txt", "answering": "a.json"}.get(kind, "a.jsonl")
     problem = FinetunedModel(model(kind, **{"max_length": 20, **task}), asked=name).problem
     windows = problem.windows("input")

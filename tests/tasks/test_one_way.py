@@ -90,7 +90,7 @@ def test_the_answers_are_those_of_evaluate_and_of_the_export(name, tmp_path, mon
     write_examples(tmp_path / f"examples.{ending}", name)
     data = {"texts": said["texts"]} if name == "vectors" else {}
     asked = FinetunedModel(path, data, asked=file)
-    for module in ("tasks.windows", "tasks.tagging.tagged_words"):
+    for module in ("data.windows", "tasks.tagging.tagged_words"):
         monkeypatch.setattr(f"keras_bert.{module}._CHARACTERS_AT_ONCE", 300)
     assert len(list(asked.problem.windows("input"))) > 1
     answers = predicted_answers(asked, "input")

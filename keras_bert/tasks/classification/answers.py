@@ -15,6 +15,7 @@ from keras_bert.config.finetuning import MULTI_LABEL, REGRESSION, SINGLE_LABEL
 from keras_bert.core.errors import UserError
 from keras_bert.core.files import join, make_folder
 from keras_bert.data.tables.tables import read_texts
+from keras_bert.data.windows import windows
 from keras_bert.tasks import superglue
 from keras_bert.tasks.answer_files import STANDARD_STREAM, text_output
 from keras_bert.tasks.classification.data import ExampleRow
@@ -22,7 +23,6 @@ from keras_bert.tasks.classification.head import ClassificationConfig
 from keras_bert.tasks.classification.scores import numbers, predictions
 from keras_bert.tasks.labels import BadCell, check_text
 from keras_bert.tasks.task import INPUT, Task
-from keras_bert.tasks.windows import windows
 
 
 def submission_path(folder: str, task: Task, split: str) -> str:

@@ -13,13 +13,13 @@ import numpy as np
 import scipy.special
 
 from keras_bert.config.reading import HEAD_TAIL, TRUNCATE
+from keras_bert.data.windows import windows
 from keras_bert.tasks import superglue
 from keras_bert.tasks.answer_files import text_output
 from keras_bert.tasks.classification.answers import submission_path
 from keras_bert.tasks.classification.problem import TextRowsProblem
 from keras_bert.tasks.classification.questions import Question, QuestionTask, passages
 from keras_bert.tasks.classification.scores import by_question, cloze_scores, judgement_scores, predictions
-from keras_bert.tasks.windows import windows
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from keras_bert.config.finetuning import SINGLE_LABEL, FinetuneConfig
 from keras_bert.config.reading import HEAD_TAIL, TRUNCATE
 from keras_bert.core.errors import UserError
 from keras_bert.core.files import join, make_folder
+from keras_bert.data.windows import windows
 from keras_bert.inference.texts import require_numbers
 from keras_bert.tasks import superglue
 from keras_bert.tasks.answer_files import FOLDER, text_output
@@ -26,7 +27,6 @@ from keras_bert.tasks.noise import Noise
 from keras_bert.tasks.problem import Layout, Problem, training_failed
 from keras_bert.tasks.sequence_rows import SequenceRows
 from keras_bert.tasks.sources import TfdsSource, file_of
-from keras_bert.tasks.windows import windows
 from keras_bert.text.tokenizers import Tokenizer
 
 Logits = list[np.ndarray]  # float64 [choices], for each example.

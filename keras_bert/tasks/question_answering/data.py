@@ -13,6 +13,7 @@ from keras_bert.data.corpus.held_out import HashSet, is_validation, text_hash
 from keras_bert.data.corpus.text_lines import plain_ending
 from keras_bert.data.tables.rows import Reading, Row
 from keras_bert.data.tables.tables import is_data_set, is_table, open_table
+from keras_bert.data.windows import windows
 from keras_bert.tasks.labels import BadCell, check_text
 from keras_bert.tasks.noise import Noise
 from keras_bert.tasks.question_answering.squad_json import (
@@ -29,7 +30,6 @@ from keras_bert.tasks.question_answering.squad_json import (
 from keras_bert.tasks.question_answering.task import CHARACTERS, SpanTask
 from keras_bert.tasks.sources import Source, TfdsSource, needs_files, split_file
 from keras_bert.tasks.task import INPUT, Split
-from keras_bert.tasks.windows import windows
 
 NONE, LOST = -1, -2
 _IN_ANSWERS = ("text", "answer_start")

@@ -12,11 +12,11 @@ import numpy as np
 import tensorflow as tf
 from scipy.special import softmax
 
+from keras_bert.data.windows import blocks
 from keras_bert.inference.texts import require_numbers
 from keras_bert.inputs.windows import window_of_most_context
 from keras_bert.tasks.question_answering.data import AnsweredQuestions
 from keras_bert.tasks.question_answering.windows import PassageWindows, Pieces, QuestionWindows
-from keras_bert.tasks.windows import blocks
 
 _ROW_FACTOR = -7046029254386353131  # 2**64 divided by the golden ratio.
 

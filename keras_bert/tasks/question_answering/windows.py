@@ -12,10 +12,10 @@ import tensorflow as tf
 from numpy.typing import ArrayLike
 
 from keras_bert.data.batches.token_rows import TokenRows
+from keras_bert.data.windows import blocks
 from keras_bert.inputs.rows import PieceSpans, flat_rows
 from keras_bert.inputs.windows import truncate, windows
 from keras_bert.tasks.question_answering.data import LOST, AnsweredQuestions, count_of
-from keras_bert.tasks.windows import blocks
 from keras_bert.text.tokenizers import Tokenizer
 from keras_bert.text.vocabulary import Vocabulary
 

@@ -14,6 +14,7 @@ import tensorflow as tf
 from keras_bert.config.reading import TRUNCATE
 from keras_bert.core.errors import UserError
 from keras_bert.data.batches.token_rows import TokenRows, joined_rows
+from keras_bert.data.windows import windows
 from keras_bert.inputs.rows import flat_rows
 from keras_bert.tasks.answer_files import text_output
 from keras_bert.tasks.classification.answers import plain_answers, writing_submission
@@ -23,7 +24,6 @@ from keras_bert.tasks.noise import Noise
 from keras_bert.tasks.span_pairs.data import SpanPair, SpanPairReader, columns_of
 from keras_bert.tasks.span_pairs.serving import SPAN_ENDS, SPAN_STARTS, span_rows
 from keras_bert.tasks.span_pairs.task import SpanPairConfig, SpanPairTask
-from keras_bert.tasks.windows import windows
 
 
 @dataclass(frozen=True)

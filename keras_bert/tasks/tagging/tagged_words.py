@@ -11,8 +11,8 @@ from keras_bert.core.errors import UserError
 from keras_bert.data.corpus.text_lines import read_whole_lines
 from keras_bert.data.tables.rows import Reading
 from keras_bert.data.tables.tables import open_table
+from keras_bert.data.windows import windows
 from keras_bert.tasks.labels import BadCell, check_text
-from keras_bert.tasks.windows import windows
 
 _CHARACTERS_AT_ONCE = 1 << 18
 

@@ -8,9 +8,9 @@ import tensorflow as tf
 from numpy.typing import ArrayLike
 
 from keras_bert.data.batches.token_rows import TokenRows
+from keras_bert.data.windows import blocks
 from keras_bert.inputs.rows import flat_rows
 from keras_bert.inputs.windows import Words, with_unknown, word_windows
-from keras_bert.tasks.windows import blocks
 from keras_bert.text.tokenizers import Tokenizer
 
 _WORDS_AT_ONCE = 1 << 16
