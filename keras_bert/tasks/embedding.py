@@ -22,11 +22,12 @@ from keras_bert.core.terminal_bar import terminal_bar
 from keras_bert.core.whole_files import atomic_write
 from keras_bert.data.tables.rows import Row
 from keras_bert.data.tables.tables import read_texts, source_files
+from keras_bert.data.windows import windows
 from keras_bert.inference.quantization import quantize_vectors, shorten
+from keras_bert.inference.spooled_vectors import SpooledVectors
 from keras_bert.inference.text_embedding import TextEmbedder
 from keras_bert.tasks.answer_files import STANDARD_STREAM
 from keras_bert.tasks.labels import BadCell, check_text
-from keras_bert.tasks.windows import windows
 
 _COPIED_AT_ONCE = 1 << 22  # Bytes.
 
@@ -51,7 +52,6 @@ class NpzWriter:
         self._streams: dict[str, IO[bytes]] = {}
         self._dtypes: dict[str, np.dtype] = {}
         self._shapes: dict[str, tuple[int, ...]] = {}
-        self._aside: IO[bytes] | None = None
         if is_folder(path):
             raise UserError(f"{path}: needs a file to write. Received: a folder. Name a file in it.")
         make_folder(parent(path))
@@ -63,27 +63,16 @@ class NpzWriter:
     def append(self, name: str, rows: np.ndarray) -> None:
         """Adds rows [rows, …] to the array `name`; all calls must use the same dtype and the same row shape."""
         if name not in self._streams:
-            self._streams[name] = self._files.enter_context(tempfile.TemporaryFile(dir=self._folder))
+            self._streams[name] = self.scratch()
             self._dtypes[name] = rows.dtype
             self._shapes[name] = (0, *rows.shape[1:])
         self._streams[name].write(np.ascontiguousarray(rows).data)
         count, *row_shape = self._shapes[name]
         self._shapes[name] = (count + len(rows), *row_shape)
 
-    def set_aside(self, vectors: np.ndarray) -> None:
-        """Keeps vectors float32 [rows, width] in an unnamed file of their own, which is no part of the .npz."""
-        if self._aside is None:
-            self._aside = self._files.enter_context(tempfile.TemporaryFile(dir=self._folder))
-        self._aside.write(np.ascontiguousarray(vectors).data)
-
-    def rows_aside(self, width: int) -> Iterator[np.ndarray]:
-        """What was set aside, in blocks float32 [rows, width]."""
-        if self._aside is None:
-            return
-        self._aside.seek(0)
-        row = width * np.dtype(FLOAT32).itemsize
-        while block := self._aside.read(max(1, _COPIED_AT_ONCE // row) * row):
-            yield np.frombuffer(block, FLOAT32).reshape(-1, width)
+    def scratch(self) -> IO[bytes]:
+        """An unnamed file beside the rows, which is no part of the .npz and is gone with them."""
+        return self._files.enter_context(tempfile.TemporaryFile(dir=self._folder))
 
     def shape(self, name: str) -> tuple[int, ...]:
         """The shape of the array `name` so far."""
@@ -180,19 +169,15 @@ class VectorSink:
     ) -> None:
         self._arrays, self._neighbours = arrays, neighbours
         self._precision, self._size, self._ranges = precision, size, ranges
-        self._waits = precision == INT8 and ranges is None
+        self._waiting = SpooledVectors(arrays.scratch()) if precision == INT8 and ranges is None else None
 
     def append(self, vectors: np.ndarray) -> None:
         """Adds vectors float32 [rows, width]."""
         vectors = shorten(vectors, self._size)
-        if not self._waits:
+        if self._waiting:
+            self._waiting.append(vectors)
+        else:
             self._write(vectors)
-        elif len(vectors):
-            self._arrays.set_aside(vectors)
-            low, high = vectors.min(axis=0), vectors.max(axis=0)
-            if self._ranges is not None:
-                low, high = np.minimum(low, self._ranges[0]), np.maximum(high, self._ranges[1])
-            self._ranges = np.stack([low, high])
 
     def finish(self) -> None:
         """Writes what has waited; call it after the last vectors.
@@ -200,10 +185,11 @@ class VectorSink:
         Raises:
             UserError: there are no vectors to take ranges from.
         """
-        if self._waits:
+        if self._waiting:
+            self._ranges = self._waiting.ranges
             if self._ranges is None:
                 raise UserError("--precision int8: needs a vector at least. Received: only empty texts. Give texts.")
-            for block in self._arrays.rows_aside(self._ranges.shape[1]):
+            for block in self._waiting.blocks():
                 self._write(block)
         if self._ranges is not None:
             self._arrays.append("ranges", self._ranges)

@@ -12,6 +12,7 @@ from keras_bert import quantize_vectors
 from keras_bert.checkpoints.writing import write_model_folder
 from keras_bert.core.errors import UserError
 from keras_bert.data.tables.rows import Row
+from keras_bert.inference import spooled_vectors
 from keras_bert.inference.text_embedding import TextEmbedder
 from keras_bert.models.bert.encoder import BertEncoder
 from keras_bert.tasks import embedding
@@ -124,7 +125,7 @@ def test_a_file_over_many_windows_is_as_in_one(embedders, pooling, tmp_path, mon
     texts = TEXTS * 3
     source = write_lines(tmp_path / "texts.txt", texts)
     expected = embedders[pooling](texts)
-    monkeypatch.setattr("keras_bert.tasks.windows._MOST", 5)
+    monkeypatch.setattr("keras_bert.data.windows._MOST", 5)
     done = embed_file(embedders[pooling], source, tmp_path / "out.npz")
     assert (done.texts, done.cut, done.first_cut) == (24, 3, f"{source} line 4")
     with np.load(tmp_path / "out.npz", allow_pickle=False) as written:
@@ -144,8 +145,8 @@ def test_smaller_vectors_over_many_windows_are_as_in_one(embedders, pooling, pre
     """The ranges of int8 are those of all windows, and blocks of the rows that waited are smaller than these."""
     source = write_lines(tmp_path / "texts.txt", TEXTS * 3)
     embed_file(embedders[pooling], source, tmp_path / "floats.npz")
-    monkeypatch.setattr("keras_bert.tasks.windows._MOST", 5)
-    monkeypatch.setattr(embedding, "_COPIED_AT_ONCE", 200)
+    monkeypatch.setattr("keras_bert.data.windows._MOST", 5)
+    monkeypatch.setattr(spooled_vectors, "_COPIED_AT_ONCE", 200)
     done = embed_file(embedders[pooling], source, tmp_path / "out.npz", precision=precision)
     expected = quantize_vectors(np.load(tmp_path / "floats.npz")["embeddings"], precision)
     with np.load(tmp_path / "out.npz", allow_pickle=False) as written:
