@@ -7,6 +7,7 @@ import numpy as np
 
 from keras_bert.config.finetuning import REGRESSION, TaskDataConfig
 from keras_bert.core.errors import UserError
+from keras_bert.inference.ranking import ndcg, reciprocal_rank
 from keras_bert.tasks.classification.answers import TextWindow
 from keras_bert.tasks.classification.data import own_table
 from keras_bert.tasks.classification.head import ClassificationConfig
@@ -14,7 +15,6 @@ from keras_bert.tasks.classification.problem import SequenceProblem, TextLayout
 from keras_bert.tasks.task import Task
 
 _METRICS = ("mrr_at_10", "ndcg_at_10")
-_DEPTH = 10  # The ranks that both scores look at.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -91,9 +91,9 @@ class RerankProblem(SequenceProblem):
 def ranking_scores(queries: np.ndarray, labels: np.ndarray, scores: np.ndarray) -> dict[str, float]:
     """The mean reciprocal rank and the normalized discounted cumulative gain of the ten best passages of each query.
 
-    As in trec_eval, a label above 0 is relevant to the first, and is itself the gain of the second (Järvelin and
-    Kekäläinen 2002). Of equal scores the less relevant passage comes first: a constant gains nothing by the file's
-    order. Queries without a relevant passage do not count; if no query has one, both are 0.
+    A label is a passage's grade (`inference/ranking.py`). Of equal scores the less relevant passage comes first: a
+    constant gains nothing by the file's order. Queries without a relevant passage do not count; if no query has one,
+    both are 0.
 
     Args:
         queries: int [examples], equal for the passages of a query.
@@ -103,22 +103,6 @@ def ranking_scores(queries: np.ndarray, labels: np.ndarray, scores: np.ndarray) 
     labels = np.asarray(labels, "float64")
     order = np.lexsort((labels, -scores, queries))
     starts = np.flatnonzero(np.diff(queries[order])) + 1
-    found = [(_reciprocal_rank(gains), _ndcg(gains)) for gains in np.split(labels[order], starts) if gains.any()]
+    found = [(reciprocal_rank(gains), ndcg(gains, gains)) for gains in np.split(labels[order], starts) if gains.any()]
     means = np.mean(found, axis=0) if found else np.zeros(len(_METRICS))
     return dict(zip(_METRICS, means.tolist(), strict=True))
-
-
-def _reciprocal_rank(gains: np.ndarray) -> float:
-    """1 / the rank of the first gain above 0 within the depth; 0 without one."""
-    relevant = np.flatnonzero(gains[:_DEPTH])
-    return 1.0 / (1 + int(relevant[0])) if len(relevant) else 0.0
-
-
-def _ndcg(gains: np.ndarray) -> float:
-    """The share of the best order's discounted gain that gains in the order of their scores have."""
-    return _discounted(gains) / _discounted(np.sort(gains)[::-1])
-
-
-def _discounted(gains: np.ndarray) -> float:
-    gains = gains[:_DEPTH]
-    return float(gains @ (1 / np.log2(np.arange(len(gains)) + 2)))
