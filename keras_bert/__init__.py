@@ -35,6 +35,7 @@ if TYPE_CHECKING:  # The names of `public_names.py`, for type checkers.
     from keras_bert.inference.preprocessing import Preprocessor as Preprocessor
     from keras_bert.inference.quantization import QuantizedVectors as QuantizedVectors
     from keras_bert.inference.quantization import quantize_vectors as quantize_vectors
+    from keras_bert.inference.retrieval import RetrievalResult as RetrievalResult
     from keras_bert.inference.text_embedding import EmbeddedTexts as EmbeddedTexts
     from keras_bert.inference.text_embedding import PooledEncoder as PooledEncoder
     from keras_bert.inference.text_embedding import TextEmbedder as TextEmbedder

@@ -35,6 +35,7 @@ PUBLIC_NAMES = {
         "quantize_vectors": "keras_bert.inference.quantization",
         "QuantizedVectors": "keras_bert.inference.quantization",
         "PooledEncoder": "keras_bert.inference.text_embedding",
+        "RetrievalResult": "keras_bert.inference.retrieval",
         "serving_function": "keras_bert.export.serving_function",
         "ServingFunction": "keras_bert.export.serving_function",
     },

@@ -25,6 +25,7 @@ from keras_bert.cli.launch import launch
 from keras_bert.cli.predict import predict
 from keras_bert.cli.prepare import prepare
 from keras_bert.cli.pretrain import pretrain
+from keras_bert.cli.retrieve import retrieve
 from keras_bert.cli.settings import settings, settings_named
 from keras_bert.cli.study import study
 from keras_bert.cli.vocab import vocab
@@ -140,6 +141,7 @@ _COMMANDS = {  # What the list of commands says of each; click would cut off its
     fill: "Fill in the [MASK]s of a text.",
     generate: "Continue texts with a left-to-right model.",
     embed: "Write the vectors of texts.",
+    retrieve: "Search passages for queries, and score it.",
     inspect: "Print a model's parameter counts.",
     settings: "List the settings of recipes.",
     convert: "Convert a model to another format.",

@@ -7,10 +7,12 @@ import click
 
 from keras_bert.checkpoints.model_folder import open_model_folder
 from keras_bert.cli.options import (
+    batch_tokens_option,
     casing_option,
     column_option,
     file_to_write,
     format_option,
+    max_length_option,
     model_option,
     require_source,
 )
@@ -76,19 +78,8 @@ _log = logging.getLogger(__name__)
     help="How to turn hidden states into vectors; see above. Default: as the model's folder says for "
     "sentence-transformers, with vectors of length 1 if it says so; else mean.",
 )
-@click.option(
-    "--max-length",
-    type=int,
-    help="Truncate texts to this many tokens, [CLS] and [SEP] included. Default: as in fine-tuning or for "
-    "sentence-transformers, or else the model's maximum.",
-)
-@click.option(
-    "--batch-tokens",
-    type=click.IntRange(min=1),
-    default=4096,
-    show_default=True,
-    help="Tokens per batch, padding included.",
-)
+@max_length_option
+@batch_tokens_option
 @casing_option
 @click.pass_context
 def embed(

@@ -189,6 +189,22 @@ model_option = click.option(
 )
 
 
+max_length_option = click.option(
+    "--max-length",
+    type=int,
+    help="Truncate texts to this many tokens, [CLS] and [SEP] included. Default: as in fine-tuning or for "
+    "sentence-transformers, or else the model's maximum.",
+)
+
+batch_tokens_option = click.option(
+    "--batch-tokens",
+    type=click.IntRange(min=1),
+    default=4096,
+    show_default=True,
+    help="Tokens per batch, padding included.",
+)
+
+
 def _table_options(more: str = "") -> Callable[..., Any]:
     return _all_of(
         setting_option(TaskDataConfig, "folder", "--data-dir", metavar="DIR", more=more),

@@ -1,10 +1,11 @@
-"""How a left-to-right model chooses the next token."""
+"""How a model is asked: how the next token is chosen, how texts become vectors, and how these are searched."""
 
 from dataclasses import dataclass
+from typing import Annotated, Literal
 
 from keras_bert.core.errors import UserError
 from keras_bert.core.program import PROGRAM
-from keras_bert.core.settings import Checked, NotNegative, Positive, PositiveShare, Seed, require
+from keras_bert.core.settings import Bounds, Checked, NotNegative, Positive, PositiveShare, Seed, require
 from keras_bert.models.bert.config import MASKED, BertConfig
 
 
@@ -46,7 +47,8 @@ def require_left_to_right(config: BertConfig, name: str) -> None:
 
 
 MEAN = "mean"
-POOLINGS = (MEAN, "cls", "max", "last4", "tokens")
+TEXT_POOLINGS = (MEAN, "cls", "max", "last4")  # With a vector for each text.
+POOLINGS = (*TEXT_POOLINGS, "tokens")
 LAST_LAYERS = 4
 FEWEST_TOKENS = 3  # [CLS], a piece, [SEP]
 
@@ -92,3 +94,24 @@ def check_quantization(width: int, precision: str, size: int | None, has_ranges:
         raise UserError(f"size: needs 1 to {width}, the width of the vectors. Received: {size}.")
     if has_ranges and precision != INT8:
         raise UserError(f"ranges: needs the precision {INT8}. Received: {precision}. Leave the ranges out.")
+
+
+@dataclass(frozen=True)
+class RetrievalConfig(Checked):
+    """How passages are searched for queries.
+
+    Attributes:
+        precision: type of the vectors' values; `quantize_vectors` explains them. The ranges of int8 are the passages'.
+        size: keep this many dimensions, the first ones.
+        query_prefix: text in front of every query, such as "query: " for E5.
+        passage_prefix: text in front of every passage, such as "passage: " for E5.
+        top_k: how many passages to find for each query.
+        skip_same_id: leave out the passage that has the query's own id, as BEIR does (ArguAna, Quora).
+    """
+
+    precision: Literal["float32", "float16", "int8", "binary"] = "float32"
+    size: Positive[int] | None = None
+    query_prefix: str = ""
+    passage_prefix: str = ""
+    top_k: Annotated[int, Bounds("10 or more", min=10)] = 100
+    skip_same_id: bool = False

@@ -3,7 +3,7 @@
 import dataclasses
 import functools
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal, TypeVar, overload
 
 import keras
@@ -12,13 +12,14 @@ import tensorflow as tf
 
 from keras_bert.checkpoints.model_folder import ModelFolder, open_model_folder
 from keras_bert.checkpoints.stored_tensors import LoadReport
-from keras_bert.config.inference import SamplingConfig
+from keras_bert.config.inference import TEXT_POOLINGS, RetrievalConfig, SamplingConfig
 from keras_bert.config.reading import FIELD, TRUNCATE, WINDOWS
 from keras_bert.core.errors import UserError
 from keras_bert.core.files import StrPath
 from keras_bert.core.program import PROGRAM
 from keras_bert.inference.language_models import Continuation, Filling, TextGenerator, fill_masks
 from keras_bert.inference.preprocessing import Preprocessor
+from keras_bert.inference.retrieval import Passage, RetrievalResult, evaluate_retrieval, retrieval_set
 from keras_bert.inference.text_embedding import BATCH_TOKENS, TextEmbedder
 from keras_bert.inference.texts import text_list
 from keras_bert.layers.tensors import normal_replaced_by
@@ -111,7 +112,7 @@ class LoadedModel:
             first, second = keras_bert.load("runs/demo").encode(["The cat sat.", "A dog slept."])
             first @ second / np.linalg.norm(first) / np.linalg.norm(second)
         """
-        embedded = self.once(f"embedder by {pooling}", lambda: self.embedder(pooling))(texts)
+        embedded = self._own_embedder(pooling)(texts)
         return embedded.by_text() if pooling == "tokens" else embedded.vectors
 
     def embedder(
@@ -131,6 +132,9 @@ class LoadedModel:
         return TextEmbedder(
             self.encoder, self.tokenizer, made.pooling, length, batch_tokens, long, normalize=made.normalize
         )
+
+    def _own_embedder(self, pooling: str) -> TextEmbedder:
+        return self.once(f"embedder by {pooling}", lambda: self.embedder(pooling))
 
     def preprocessor(
         self, max_length: int | None = None, long: str | None = None, length: str = "fixed"
@@ -199,6 +203,45 @@ class LoadedModel:
                 f"Train one with: {PROGRAM} finetune --task rerank --init MODEL"
             )
         return sorted(enumerate(scores), key=lambda ranked: -ranked[1])
+
+    def evaluate_retrieval(
+        self,
+        queries: Mapping[Any, str] | Sequence[str],
+        passages: Mapping[Any, Passage] | Sequence[Passage],
+        relevant: Mapping[Any, Any] | Sequence[Any],
+        *,
+        pooling: str = "mean",
+        reranker: "LoadedModel | None" = None,
+        **config: Any,
+    ) -> RetrievalResult:
+        """Searches passages for queries by their vectors, and scores what is found.
+
+        Args:
+            queries: `{id: text}`, or a list of texts, whose ids are their indices.
+            passages: the same; a passage may also be a dict with a `title` and a `text`, which are joined by a space.
+            relevant: for each query's id, or for each query of the list, the ids of the passages that are relevant, or
+                `{id: grade}`. Queries for which none is relevant do not count.
+            pooling: a kind of pooling with a vector for each text; see `PooledEncoder`.
+            reranker: a model whose `rank` sorts anew what the vectors have found.
+            config: `precision` and `size`, as for `quantize_vectors`; `query_prefix` and `passage_prefix`, texts in
+                front of each; `top_k` (100), how many passages to find; and `skip_same_id`, to leave out the passage
+                with the query's own id.
+
+        Raises:
+            UserError: an unknown id, no relevant passage, or a setting that the model cannot have.
+            ValueError: a query or a passage is no text, or a setting is out of its range.
+
+        Example:
+            bert = keras_bert.load("runs/demo")
+            passages = {"cat": "The cat sat on the mat.", "dog": "A dog slept."}
+            found = bert.evaluate_retrieval({"q": "Where did the cat sit?"}, passages, {"q": ["cat"]})
+            found.scores["ndcg_at_10"], found.ranking["q"]      # a score; [(passage's id, cosine), …], the best first
+        """
+        if pooling not in TEXT_POOLINGS:
+            raise UserError(f"pooling: needs one of {', '.join(TEXT_POOLINGS)}. Received: {pooling!r}.")
+        rank = reranker.rank if reranker else None
+        asked = retrieval_set(queries, passages, relevant)
+        return evaluate_retrieval(self._own_embedder(pooling), asked, RetrievalConfig(**config), rank)
 
     def fill(self, texts: Sequence[str], top_k: int = 5) -> list[Filling]:
         """Predicts the [MASK]s of each text.

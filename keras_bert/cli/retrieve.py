@@ -1,0 +1,125 @@
+"""`run.py retrieve`."""
+
+import logging
+from typing import Any
+
+import click
+
+from keras_bert.checkpoints.model_folder import open_model_folder
+from keras_bert.cli.options import (
+    batch_tokens_option,
+    casing_option,
+    file_to_write,
+    max_length_option,
+    model_option,
+    setting_option,
+)
+from keras_bert.config.inference import (
+    LAST_LAYERS,
+    TEXT_POOLINGS,
+    RetrievalConfig,
+    check_embedding,
+    check_quantization,
+)
+from keras_bert.config.recipes import given
+from keras_bert.core import whole_files
+from keras_bert.core.errors import UserError
+from keras_bert.core.runtime import import_tensorflow
+from keras_bert.data.tables.retrieval_files import read_retrieval_set, write_run
+from keras_bert.tasks.answer_files import require_unread
+
+_log = logging.getLogger(__name__)
+
+
+@click.command()
+@model_option
+@click.option(
+    "--data",
+    "folder",
+    required=True,
+    metavar="FOLDER",
+    help="corpus.jsonl (_id, title, text), queries.jsonl (_id, text) and qrels/SPLIT.tsv (query-id, corpus-id, score), "
+    "as in BEIR.",
+)
+@click.option("--split", default="test", show_default=True, help="Which qrels to score by.")
+@click.option(
+    "--pooling",
+    type=click.Choice(TEXT_POOLINGS),
+    default="mean",
+    show_default=True,
+    help="How to turn hidden states into vectors; see `embed`.",
+)
+@setting_option(RetrievalConfig, "precision", has_default=True)
+@setting_option(RetrievalConfig, "size")
+@setting_option(RetrievalConfig, "query_prefix", metavar="TEXT")
+@setting_option(RetrievalConfig, "passage_prefix", metavar="TEXT")
+@setting_option(RetrievalConfig, "top_k", has_default=True)
+@setting_option(RetrievalConfig, "skip_same_id")
+@click.option("--rerank", metavar="MODEL", help="Sort what is found by this model too, from `finetune --task rerank`.")
+@max_length_option
+@batch_tokens_option
+@click.option("--output", metavar="FILE", callback=file_to_write, help="Write the scores as JSON.")
+@click.option("--run", metavar="FILE", callback=file_to_write, help="Write the passages found, in TREC's form.")
+@casing_option
+@click.pass_context
+def retrieve(
+    context: click.Context,
+    model: str,
+    folder: str,
+    split: str,
+    pooling: str,
+    rerank: str | None,
+    max_length: int | None,
+    batch_tokens: int,
+    output: str | None,
+    run: str | None,
+    lower_case: bool | None,
+    **settings: Any,
+) -> None:
+    """Search passages for queries by their vectors, and score what is found.
+
+    The search is exact. The scores are those of BEIR and trec_eval, in per cent: nDCG@10, MRR@10, MAP@100 and recall,
+    as far as --top-k passages show them.
+
+    \b
+    Examples:
+      python run.py retrieve --model runs/pairs-contrastive --data scifact
+      python run.py retrieve --model runs/pairs-contrastive --data scifact --precision binary --run found.trec
+      python run.py retrieve --model runs/pairs-contrastive --data scifact --top-k 20 --rerank runs/rerank
+    """
+    opened = open_model_folder(model, lower_case)
+    check_embedding(opened.config, pooling, opened.reading.max_length if max_length is None else max_length)
+    config = RetrievalConfig(**given(settings))
+    width = opened.config.hidden_size * (LAST_LAYERS if pooling == "last4" else 1)
+    check_quantization(width, config.precision, config.size, False)
+    reranking = open_model_folder(rerank) if rerank else None
+    require_unread([output, run], [folder, opened.path, reranking.path if reranking else None])
+    asked = read_retrieval_set(folder, split)
+    import_tensorflow(context.find_root().params["debug"])
+    from keras_bert.inference.loading import load_folder
+    from keras_bert.inference.retrieval import evaluate_retrieval
+    from keras_bert.tasks.finetuning.results import table_lines
+
+    rank = None
+    if reranking:
+        rank = load_folder(reranking).rank
+        try:
+            rank("A query.", ["A passage."])  # Before the passages are embedded, which takes long.
+        except ValueError:
+            raise UserError(
+                f"--rerank: needs a model that scores pairs of texts. Received: {rerank}, of single texts. "
+                "Give one of finetune --task rerank."
+            ) from None
+    found = evaluate_retrieval(load_folder(opened).embedder(pooling, max_length, batch_tokens), asked, config, rank)
+    results = {"vectors": found, **({"reranker": found.reranked} if found.reranked else {})}
+    rows = [["split", "ranked by", *found.scores]]
+    rows += [[split, by, *(f"{100 * score:.2f}" for score in result.scores.values())] for by, result in results.items()]
+    click.echo(f"{len(found.ranking):,} queries, {len(asked.passages):,} passages.")
+    for line in table_lines(rows):
+        click.echo(line)
+    if run:
+        write_run(run, (found.reranked or found).ranking)
+        _log.info(f"Written: {run}.")
+    if output:
+        whole_files.write_json(output, {split: {by: result.scores for by, result in results.items()}})
+        _log.info(f"Written: {output}.")

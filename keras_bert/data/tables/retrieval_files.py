@@ -1,0 +1,175 @@
+"""The files of a search: BEIR's folder of passages, queries and judgements, and TREC's form of what was found."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from keras_bert.core.errors import UserError
+from keras_bert.core.files import exists, is_folder, join, list_folder
+from keras_bert.core.whole_files import atomic_write
+from keras_bert.data.tables.json_rows import LINES
+from keras_bert.data.tables.rows import Row
+from keras_bert.data.tables.tables import read_table
+
+_PASSAGES, _QUERIES, _JUDGEMENTS = "corpus.jsonl", "queries.jsonl", "qrels"
+_FORM = f"{_PASSAGES}, {_QUERIES} and {_JUDGEMENTS}/SPLIT.tsv"
+
+
+class Passages(Protocol):
+    """(id, text) of each passage, in order; may be iterated over several times."""
+
+    def __iter__(self) -> Iterator[tuple[Any, str]]: ...
+
+    def __len__(self) -> int: ...
+
+
+@dataclass(frozen=True)
+class RetrievalSet:
+    """What a search is judged by.
+
+    Attributes:
+        queries: `{id: text}`.
+        passages: those to search.
+        grades: `{query's id: {passage's id: grade}}`, above 0 for relevant passages.
+    """
+
+    queries: Mapping[Any, str]
+    passages: Passages
+    grades: Mapping[Any, Mapping[Any, float]]
+
+
+class PassageFile:
+    """The passages of a `corpus.jsonl`, which is read anew each time; only the ids are in memory.
+
+    Raises:
+        UserError: a line is no passage, or has the id of another.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self.ids: set[str] = set()
+        for row in read_table(path, ("_id",), format=LINES):
+            _add(self.ids, row)
+
+    def __iter__(self) -> Iterator[tuple[str, str]]:
+        for row in read_table(self._path, ("_id", "text"), ("title",), format=LINES):
+            _, text, title = row.cells
+            yield _id(row), with_title(_text(row, title or "", "title"), _text(row, text, "text"))
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+
+def with_title(title: str, text: str) -> str:
+    """A passage as BEIR's models read it: its title, a space, its text."""
+    return f"{title} {text}".strip()
+
+
+def read_retrieval_set(folder: str, split: str = "test") -> RetrievalSet:
+    """Reads a folder in BEIR's form (Thakur et al. 2021).
+
+    `corpus.jsonl` has the fields `_id`, `text` and maybe `title`; `queries.jsonl` has `_id` and `text`;
+    `qrels/SPLIT.tsv` has the columns `query-id`, `corpus-id` and `score`, the grade. Queries without a grade are left
+    out.
+
+    Raises:
+        UserError: a file is missing or empty, a row is broken, has the id of another or an unknown one, or no grade is
+            above 0.
+    """
+    for name in (_PASSAGES, _QUERIES, _JUDGEMENTS):
+        if not exists(join(folder, name)):
+            held = ", ".join(list_folder(folder)[:10]) if is_folder(folder) else "no folder"
+            raise UserError(f"{folder}: needs {_FORM}. Received: {held or 'an empty folder'}. Give a folder with them.")
+    judgements = join(folder, _JUDGEMENTS, f"{split}.tsv")
+    if not exists(judgements):
+        splits = [name[:-4] for name in sorted(list_folder(join(folder, _JUDGEMENTS))) if name.endswith(".tsv")]
+        raise UserError(f"{judgements}: needs a file. Received: none. The splits are {', '.join(splits) or 'none'}.")
+    queries = _queries(join(folder, _QUERIES))
+    passages = PassageFile(join(folder, _PASSAGES))
+    grades = _grades(judgements, queries, passages.ids)
+    return RetrievalSet({name: queries[name] for name in queries if name in grades}, passages, grades)
+
+
+def _queries(path: str) -> dict[str, str]:
+    queries: dict[str, str] = {}
+    ids: set[str] = set()
+    for row in read_table(path, ("_id", "text"), format=LINES):
+        text = _text(row, row.cells[1], "text")
+        if not text.strip():
+            raise UserError(f"{row.place}: needs a query. Received: an empty text. Give one, or leave the line out.")
+        queries[_add(ids, row)] = text
+    return queries
+
+
+def _grades(path: str, queries: Mapping[str, str], passages: Collection[str]) -> dict[str, dict[str, float]]:
+    grades: dict[str, dict[str, float]] = {}
+    for row in read_table(path, ("query-id", "corpus-id", "score")):
+        query, passage, written = map(str.strip, row.cells)
+        for name, known, file in ((query, queries, _QUERIES), (passage, passages, _PASSAGES)):
+            if name not in known:
+                raise UserError(f"{row.place}: needs an _id of {file}. Received: {name!r}. Correct it.")
+        grade = _grade(row, written)
+        if grades.setdefault(query, {}).setdefault(passage, grade) != grade:
+            raise UserError(
+                f"{row.place}: needs one grade for query {query!r} and passage {passage!r}. Received: {grade:g}, and "
+                f"{grades[query][passage]:g} above. Leave one out."
+            )
+    if not any(grade > 0 for of_query in grades.values() for grade in of_query.values()):
+        raise UserError(f"{path}: needs a relevant passage, with a score above 0. Received: none. Give some.")
+    return grades
+
+
+def _grade(row: Row, written: str) -> float:
+    try:
+        grade = float(written)
+    except ValueError:
+        grade = math.nan
+    if not math.isfinite(grade):
+        raise UserError(f"{row.place}: needs a number as score. Received: {written!r}. Correct it.")
+    return grade
+
+
+def _id(row: Row) -> str:
+    """The first cell, an id; some writers have numbers."""
+    found = row.cells[0]
+    if isinstance(found, bool) or not isinstance(found, str | int) or found == "":
+        raise UserError(f"{row.place}: needs a text as _id. Received: {json.dumps(found)[:80]}. Correct it.")
+    return str(found)
+
+
+def _add(ids: set[str], row: Row) -> str:
+    name = _id(row)
+    if name in ids:
+        raise UserError(f"{row.place}: needs an _id of its own. Received: {name!r}, as in a line above. Correct it.")
+    ids.add(name)
+    return name
+
+
+def _text(row: Row, cell: object, field: str) -> str:
+    if not isinstance(cell, str):
+        raise UserError(
+            f"{row.place}: needs text in the field {field!r}. Received: {json.dumps(cell)[:80]}. Correct it."
+        )
+    return cell.encode("utf-8", "replace").decode("utf-8")  # JSON may escape half a surrogate pair.
+
+
+def write_run(path: str, ranking: Mapping[Any, Sequence[tuple[Any, float]]], name: str = "keras_bert") -> None:
+    """Writes rankings in TREC's form, `query Q0 passage rank score name` a line, for trec_eval and its like.
+
+    Args:
+        ranking: `{query's id: [(passage's id, score)]}`, the best first.
+
+    Raises:
+        UserError: an id has white space in it.
+    """
+    with atomic_write(path) as stream:
+        for query, found in ranking.items():
+            for rank, (passage, score) in enumerate(found, 1):
+                spaced = next((one for one in (query, passage) if len(str(one).split()) != 1), None)
+                if spaced is not None:
+                    raise UserError(f"{path}: needs ids without spaces for TREC's columns. Received: {spaced!r}.")
+                stream.write(f"{query} Q0 {passage} {rank} {score:.9g} {name}\n")

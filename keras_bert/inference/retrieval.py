@@ -1,0 +1,177 @@
+"""Searches passages for queries by the vectors of a model, sorts what is found by a reranker, and scores both."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import functools
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from keras_bert.config.inference import INT8, RetrievalConfig, check_quantization
+from keras_bert.core.errors import UserError
+from keras_bert.core.terminal_bar import terminal_bar
+from keras_bert.data.tables.retrieval_files import RetrievalSet, with_title
+from keras_bert.data.windows import windows
+from keras_bert.inference.quantization import quantize_vectors, shorten
+from keras_bert.inference.ranking import retrieval_scores
+from keras_bert.inference.search import nearest, similarity_of
+from keras_bert.inference.spooled_vectors import SpooledVectors
+from keras_bert.inference.text_embedding import TextEmbedder
+from keras_bert.inference.texts import require_numbers, text_list
+
+# `{query's id: [(passage's id, score)]}`, the best first.
+Ranking: TypeAlias = dict[Any, list[tuple[Any, float]]]
+# Function (query, passages) -> [(index of the passage, score)], the best first; see `LoadedModel.rank`.
+Rank: TypeAlias = Callable[[str, Sequence[str]], list[tuple[int, float]]]
+
+# A passage as a text, or as its title and its text.
+Passage: TypeAlias = str | Mapping[str, str]
+
+
+@dataclasses.dataclass
+class RetrievalResult:
+    """What was found, and how good it is.
+
+    Attributes:
+        scores: `ndcg_at_10`, `mrr_at_10`, `map_at_100`, `recall_at_1`, `recall_at_10` and so on, as far as `top_k`
+            passages show them: means over the queries that have a relevant passage, from 0 to 1. A grade is itself the
+            gain of nDCG, as in trec_eval and BEIR.
+        ranking: `{query's id: [(passage's id, score)]}`, the best first, of equal scores in the order of the passages.
+        reranked: the same for the order of a reranker; None without one.
+    """
+
+    scores: dict[str, float]
+    ranking: Ranking
+    reranked: RetrievalResult | None = None
+
+
+def evaluate_retrieval(
+    embedder: TextEmbedder, asked: RetrievalSet, config: RetrievalConfig, rank: Rank | None = None
+) -> RetrievalResult:
+    """Searches exactly, by the cosine of vectors or, of binary ones, by their equal bits.
+
+    Neither the passages nor their vectors are all in memory; the vectors of `int8`, whose codes depend on the range of
+    them all, wait in a temporary file.
+
+    Args:
+        embedder: with a vector for each text.
+        rank: sorts the passages found for a query anew.
+
+    Raises:
+        UserError: the vectors do not have `config.size` dimensions, or one is not finite.
+    """
+    judged = [query for query, grades in asked.grades.items() if any(grade > 0 for grade in grades.values())]
+    texts = [asked.queries[query] for query in judged]
+    ids: list[Any] = []
+    with contextlib.ExitStack() as files:
+        queries = np.concatenate(list(_vectors(embedder, texts, config.query_prefix)))
+        width = queries.shape[1]
+        check_quantization(width, config.precision, config.size, False)
+        bar = files.enter_context(terminal_bar("Embedded", "passages", total=len(asked.passages)))
+        blocks = _vectors(embedder, _noted(asked.passages, ids), config.passage_prefix, bar)
+        blocks = (shorten(block, config.size) for block in blocks)
+        ranges = None
+        if config.precision == INT8:
+            spooled = SpooledVectors(files.enter_context(tempfile.TemporaryFile()))
+            for block in blocks:
+                spooled.append(block)
+            ranges, blocks = spooled.ranges, spooled.blocks()
+        quantized = functools.partial(_quantized, precision=config.precision, ranges=ranges)
+        similarity = similarity_of(config.precision, config.size or width)
+        depth = config.top_k + config.skip_same_id
+        places, scores = nearest(quantized(shorten(queries, config.size)), map(quantized, blocks), depth, similarity)
+    ranking: Ranking = {}
+    for query, row, values in zip(judged, places, scores.tolist(), strict=True):
+        found = [(ids[place], score) for place, score in zip(row, values, strict=True)]
+        if config.skip_same_id:
+            found = [(passage, score) for passage, score in found if passage != query]
+        ranking[query] = found[: config.top_k]
+    result = _result(ranking, asked, config)
+    if rank:
+        result.reranked = _result(_reranked(ranking, asked, rank), asked, config)
+    return result
+
+
+def _quantized(vectors: np.ndarray, precision: str, ranges: np.ndarray | None) -> np.ndarray:
+    return quantize_vectors(vectors, precision, ranges=ranges).vectors
+
+
+def _noted(passages: Iterable[tuple[Any, str]], ids: list[Any]) -> Iterator[str]:
+    """The texts; their ids are appended to `ids`."""
+    for name, text in passages:
+        ids.append(name)
+        yield text
+
+
+def _vectors(embedder: TextEmbedder, texts: Iterable[str], prefix: str, bar: Any = None) -> Iterator[np.ndarray]:
+    """The vectors of texts in order, in blocks float32 [rows, width]."""
+    for window in windows(texts, len):
+        embedder.after_batch = functools.partial(bar.partly, n=len(window)) if bar else None
+        vectors = embedder([prefix + text for text in window]).vectors
+        require_numbers(vectors, "texts")
+        embedder.after_batch = None
+        if bar:
+            bar.update(len(window))
+        yield vectors
+
+
+def _reranked(ranking: Ranking, asked: RetrievalSet, rank: Rank) -> Ranking:
+    """The same passages, sorted by a reranker. Only the texts of passages that were found are in memory."""
+    wanted = {passage for found in ranking.values() for passage, _ in found}
+    texts = {name: text for name, text in asked.passages if name in wanted}
+    reranked: Ranking = {}
+    for query, found in terminal_bar("Reranked", "queries", len(ranking), ranking.items()):
+        ordered = rank(asked.queries[query], [texts[passage] for passage, _ in found])
+        reranked[query] = [(found[index][0], score) for index, score in ordered]
+    return reranked
+
+
+def _result(ranking: Ranking, asked: RetrievalSet, config: RetrievalConfig) -> RetrievalResult:
+    judged = []
+    for query, found in ranking.items():
+        grades = asked.grades[query]
+        judged.append(([grades.get(passage, 0.0) for passage, _ in found], list(grades.values())))
+    return RetrievalResult(retrieval_scores(judged, config.top_k), ranking)
+
+
+def retrieval_set(
+    queries: Mapping[Any, str] | Sequence[str],
+    passages: Mapping[Any, Passage] | Sequence[Passage],
+    relevant: Mapping[Any, Any] | Sequence[Any],
+) -> RetrievalSet:
+    """A `RetrievalSet` of values in memory; see `LoadedModel.evaluate_retrieval`.
+
+    Raises:
+        UserError: there are no passages, a relevant one is unknown, or none is relevant.
+        ValueError: a query or a passage is no text.
+    """
+    named = _by_id(queries)
+    asked = dict(zip(named, text_list(named.values()), strict=True))
+    named = _by_id(passages)
+    texts = dict(zip(named, text_list(map(_joined, named.values())), strict=True))
+    if not texts:
+        raise UserError("passages: needs one at least. Received: none. Give the texts to search.")
+    grades: dict[Any, dict[Any, float]] = {}
+    for query, judged in _by_id(relevant).items():
+        grades[query] = dict(judged) if isinstance(judged, Mapping) else dict.fromkeys(judged, 1.0)
+        for name, known, what in ((query, asked, "query"), *((one, texts, "passage") for one in grades[query])):
+            if name not in known:
+                raise UserError(f"relevant: needs the id of a {what}. Received: {name!r}. Give one of those given.")
+    if not any(grade > 0 for judged in grades.values() for grade in judged.values()):
+        raise UserError("relevant: needs a relevant passage for a query. Received: none. Give some.")
+    return RetrievalSet(asked, texts.items(), grades)
+
+
+def _by_id(values: Mapping[Any, Any] | Sequence[Any]) -> Mapping[Any, Any]:
+    """Values by their ids; those of a list are its indices."""
+    if isinstance(values, str | bytes):
+        text_list(values)  # Raises.
+    return values if isinstance(values, Mapping) else dict(enumerate(values))
+
+
+def _joined(passage: Passage) -> Any:
+    return with_title(passage.get("title", ""), passage["text"]) if isinstance(passage, Mapping) else passage
