@@ -18,12 +18,13 @@ from keras_bert.cli.options import (
 )
 from keras_bert.config.inference import (
     FLOAT32,
-    LAST_LAYERS,
     POOLINGS,
     PRECISIONS,
+    SPARSE,
     VectorConfig,
     check_embedding,
     check_quantization,
+    vector_width,
 )
 from keras_bert.core.errors import UserError
 from keras_bert.core.files import is_remote
@@ -69,8 +70,8 @@ _log = logging.getLogger(__name__)
 @click.option(
     "--size",
     type=int,
-    help="Keep this many dimensions, the first ones, and scale the vectors to length 1; best for models fine-tuned "
-    "with vectors.matryoshka.",
+    help="Keep this many dimensions, the first ones, and scale the vectors to length 1, best for models fine-tuned "
+    "with vectors.matryoshka; of a sparse vector, keep its largest values.",
 )
 @click.option(
     "--pooling",
@@ -108,6 +109,8 @@ def embed(
     --pooling tokens   last layer at every piece: embeddings [pieces, hidden], with the
                        arrays pieces (ids), starts and ends (character offsets in the
                        text) and rows (index of each text's first piece, and the end)
+    --pooling sparse   the weight of every piece of the vocabulary by the masked LM (SPLADE),
+                       mostly 0, for scipy.sparse.load_npz
 
     \b
     Example:
@@ -120,13 +123,15 @@ def embed(
     made = folder.vectors(pooling)
     check_embedding(folder.config, made.pooling, folder.vector_length if max_length is None else max_length)
     if index:
-        if pooling == "tokens":
-            raise UserError("--index: needs a vector for each text. Received: --pooling tokens. Leave one out.")
+        if pooling in ("tokens", SPARSE):
+            raise UserError(
+                f"--index: needs a vector for each text, none sparse. Received: --pooling {pooling}. Leave one out."
+            )
         require("usearch", "--index")
     if size is not None and pooling == "tokens":
         raise UserError("--size: needs a vector for each text. Received: --pooling tokens. Leave one out.")
-    width = folder.config.hidden_size * (LAST_LAYERS if pooling == "last4" else 1)
-    check_quantization(width, precision, size, ranges is not None)
+    width = vector_width(folder.config, made.pooling)
+    check_quantization(width, precision, size, ranges is not None, made.pooling == SPARSE)
     require_unread([output, index], [source, folder.path, ranges])
     require_source(source)
     import_tensorflow(context.find_root().params["debug"])
@@ -153,9 +158,8 @@ def embed(
         _log.info(f"Written: {index}. Next: usearch.index.Index.restore({_literal(index)}).search(vector, 10).keys")
     shape = ", ".join(map(str, done.shape))
     opened = f'tf.io.gfile.GFile({_literal(output)}, "rb")' if is_remote(output) else _literal(output)
-    _log.info(
-        f'Written: {output}, {done.texts:,} texts. Next: numpy.load({opened})["embeddings"], {done.dtype} [{shape}]'
-    )
+    loaded = f"scipy.sparse.load_npz({opened})" if pooling == SPARSE else f'numpy.load({opened})["embeddings"]'
+    _log.info(f"Written: {output}, {done.texts:,} texts. Next: {loaded}, {done.dtype} [{shape}]")
 
 
 def _literal(text: str) -> str:

@@ -15,11 +15,12 @@ from keras_bert.cli.options import (
     setting_option,
 )
 from keras_bert.config.inference import (
-    LAST_LAYERS,
+    SPARSE,
     TEXT_POOLINGS,
     RetrievalConfig,
     check_embedding,
     check_quantization,
+    vector_width,
 )
 from keras_bert.config.recipes import given
 from keras_bert.core import whole_files
@@ -90,8 +91,7 @@ def retrieve(
     opened = open_model_folder(model, lower_case)
     check_embedding(opened.config, pooling, opened.reading.max_length if max_length is None else max_length)
     config = RetrievalConfig(**given(settings))
-    width = opened.config.hidden_size * (LAST_LAYERS if pooling == "last4" else 1)
-    check_quantization(width, config.precision, config.size, False)
+    check_quantization(vector_width(opened.config, pooling), config.precision, config.size, False, pooling == SPARSE)
     reranking = open_model_folder(rerank) if rerank else None
     require_unread([output, run], [folder, opened.path, reranking.path if reranking else None])
     asked = read_retrieval_set(folder, split)

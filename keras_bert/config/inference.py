@@ -46,8 +46,8 @@ def require_left_to_right(config: BertConfig, name: str) -> None:
         )
 
 
-MEAN = "mean"
-TEXT_POOLINGS = (MEAN, "cls", "max", "last4")  # With a vector for each text.
+MEAN, SPARSE = "mean", "sparse"
+TEXT_POOLINGS = (MEAN, "cls", "max", "last4", SPARSE)  # With a vector for each text.
 POOLINGS = (*TEXT_POOLINGS, "tokens")
 LAST_LAYERS = 4
 FEWEST_TOKENS = 3  # [CLS], a piece, [SEP]
@@ -72,6 +72,11 @@ def check_embedding(config: BertConfig, pooling: str, max_length: int | None = N
         raise UserError(f"pooling: needs one of {', '.join(POOLINGS)}. Received: {pooling!r}.")
     if pooling == "cls" and config.is_causal:
         raise UserError("Pooling cls: [CLS] has seen nothing of the text in a causal model. Use mean.")
+    if pooling == SPARSE and config.predicts != MASKED:
+        raise UserError(
+            f"Pooling {SPARSE}: needs a model that predicts masked tokens. Received: one of {config.predicts} tokens. "
+            "Use mean."
+        )
     layers, positions = config.num_blocks, config.max_position_embeddings
     if pooling == "last4" and layers < LAST_LAYERS:
         raise UserError(
@@ -83,15 +88,24 @@ def check_embedding(config: BertConfig, pooling: str, max_length: int | None = N
         )
 
 
+def vector_width(config: BertConfig, pooling: str) -> int:
+    """How many dimensions the vectors of a pooling have."""
+    if pooling == SPARSE:
+        return config.vocab_size
+    return config.hidden_size * (LAST_LAYERS if pooling == "last4" else 1)
+
+
 PRECISIONS = (FLOAT32, FLOAT16, INT8, BINARY) = ("float32", "float16", "int8", "binary")
 
 
-def check_quantization(width: int, precision: str, size: int | None, has_ranges: bool) -> None:
+def check_quantization(width: int, precision: str, size: int | None, has_ranges: bool, is_sparse: bool = False) -> None:
     """Raises `UserError` unless vectors of `width` can be cut to `size` and kept at this precision."""
     if precision not in PRECISIONS:
         raise UserError(f"precision: needs one of {', '.join(PRECISIONS)}. Received: {precision!r}.")
     if size is not None and not 1 <= size <= width:
         raise UserError(f"size: needs 1 to {width}, the width of the vectors. Received: {size}.")
+    if is_sparse and precision != FLOAT32:
+        raise UserError(f"precision: needs {FLOAT32} for sparse vectors. Received: {precision}. Give a size instead.")
     if has_ranges and precision != INT8:
         raise UserError(f"ranges: needs the precision {INT8}. Received: {precision}. Leave the ranges out.")
 
@@ -102,7 +116,7 @@ class RetrievalConfig(Checked):
 
     Attributes:
         precision: type of the vectors' values; `quantize_vectors` explains them. The ranges of int8 are the passages'.
-        size: keep this many dimensions, the first ones.
+        size: keep this many dimensions, the first ones; of a sparse vector its largest values.
         query_prefix: text in front of every query, such as "query: " for E5.
         passage_prefix: text in front of every passage, such as "passage: " for E5.
         top_k: how many passages to find for each query.

@@ -9,10 +9,11 @@ from typing import Any, Literal, TypeVar, overload
 import keras
 import numpy as np
 import tensorflow as tf
+from scipy.sparse import csr_array
 
 from keras_bert.checkpoints.model_folder import ModelFolder, open_model_folder
 from keras_bert.checkpoints.stored_tensors import LoadReport
-from keras_bert.config.inference import TEXT_POOLINGS, RetrievalConfig, SamplingConfig
+from keras_bert.config.inference import SPARSE, TEXT_POOLINGS, RetrievalConfig, SamplingConfig
 from keras_bert.config.reading import FIELD, TRUNCATE, WINDOWS
 from keras_bert.core.errors import UserError
 from keras_bert.core.files import StrPath
@@ -20,7 +21,8 @@ from keras_bert.core.program import PROGRAM
 from keras_bert.inference.language_models import Continuation, Filling, TextGenerator, fill_masks
 from keras_bert.inference.preprocessing import Preprocessor
 from keras_bert.inference.retrieval import Passage, RetrievalResult, evaluate_retrieval, retrieval_set
-from keras_bert.inference.text_embedding import BATCH_TOKENS, TextEmbedder
+from keras_bert.inference.sparse_embedding import SparseEmbedder
+from keras_bert.inference.text_embedding import BATCH_TOKENS, Embedder, TextEmbedder
 from keras_bert.inference.texts import text_list
 from keras_bert.layers.tensors import normal_replaced_by
 from keras_bert.models.bert.config import BertConfig
@@ -89,23 +91,27 @@ class LoadedModel:
     def encode(self, texts: Sequence[str], pooling: Literal["tokens"]) -> list[np.ndarray]: ...
 
     @overload
-    def encode(self, texts: Sequence[str], pooling: str | None) -> np.ndarray | list[np.ndarray]: ...
+    def encode(self, texts: Sequence[str], pooling: Literal["sparse"]) -> csr_array: ...
 
-    def encode(self, texts: Sequence[str], pooling: str | None = None) -> np.ndarray | list[np.ndarray]:
+    @overload
+    def encode(self, texts: Sequence[str], pooling: str | None) -> np.ndarray | list[np.ndarray] | csr_array: ...
+
+    def encode(self, texts: Sequence[str], pooling: str | None = None) -> np.ndarray | list[np.ndarray] | csr_array:
         """Embeds texts. Before fine-tuning, `cls` is of little use.
 
         Args:
             texts: texts, or their UTF-8 as bytes, read as the export reads them: longer ones are truncated as in
                 fine-tuning.
-            pooling: `mean`, `cls`, `max`, `last4` or `tokens`; see `PooledEncoder`. By default as the folder says for
-                sentence-transformers, scaled to length 1 if it says so; else `mean`.
+            pooling: `mean`, `cls`, `max`, `last4` or `tokens`, see `PooledEncoder`; or `sparse`: the weight of every
+                piece of the vocabulary by the masked LM (Formal et al. 2021, SPLADE v2), of which most are 0. By default
+                as the folder says for sentence-transformers, scaled to length 1 if it says so; else `mean`.
 
         Returns: float32 array [texts, hidden]; for `last4` [texts, 4 * hidden]; for `tokens` a list with an array
-            [pieces, hidden] for each text, without [CLS] and [SEP].
+            [pieces, hidden] for each text, without [CLS] and [SEP]; for `sparse` a SciPy `csr_array` [texts, vocab].
 
         Raises:
-            UserError: an unknown pooling, `last4` for a model with fewer than four layers, or the folder says what is
-                not done here.
+            UserError: an unknown pooling, `last4` for a model with fewer than four layers, `sparse` for one without a
+                masked LM head, or the folder says what is not done here.
             ValueError: `texts` is no list of texts.
 
         Example:
@@ -117,8 +123,10 @@ class LoadedModel:
 
     def embedder(
         self, pooling: str | None = None, max_length: int | None = None, batch_tokens: int = BATCH_TOKENS
-    ) -> TextEmbedder:
+    ) -> Embedder:
         """Returns a `TextEmbedder`, which also reports truncated texts and the offsets of pieces.
+
+        For `sparse`, what it returns embeds in the same way by the masked LM.
 
         By default `pooling` is as for `encode`, and `max_length` that of fine-tuning or of the folder's files for
         sentence-transformers or, without them, the model's maximum.
@@ -129,11 +137,14 @@ class LoadedModel:
         """
         folder, made = self.folder, self.folder.vectors(pooling)
         length, long = folder.vector_length if max_length is None else max_length, folder.reading.long
+        if made.pooling == SPARSE:
+            model = self._token_model("make sparse vectors")
+            return SparseEmbedder(model, self.tokenizer, length, batch_tokens, long)
         return TextEmbedder(
             self.encoder, self.tokenizer, made.pooling, length, batch_tokens, long, normalize=made.normalize
         )
 
-    def _own_embedder(self, pooling: str) -> TextEmbedder:
+    def _own_embedder(self, pooling: str) -> Embedder:
         return self.once(f"embedder by {pooling}", lambda: self.embedder(pooling))
 
     def preprocessor(
@@ -221,7 +232,7 @@ class LoadedModel:
             passages: the same; a passage may also be a dict with a `title` and a `text`, which are joined by a space.
             relevant: for each query's id, or for each query of the list, the ids of the passages that are relevant, or
                 `{id: grade}`. Queries for which none is relevant do not count.
-            pooling: a kind of pooling with a vector for each text; see `PooledEncoder`.
+            pooling: as for `encode`, with a vector for each text. Sparse vectors are compared by their product.
             reranker: a model whose `rank` sorts anew what the vectors have found.
             config: `precision` and `size`, as for `quantize_vectors`; `query_prefix` and `passage_prefix`, texts in
                 front of each; `top_k` (100), how many passages to find; and `skip_same_id`, to leave out the passage

@@ -3,9 +3,11 @@
 from dataclasses import dataclass
 
 import numpy as np
+import scipy.sparse
 
 from keras_bert.config.inference import BINARY, FLOAT16, INT8, check_quantization
 from keras_bert.core.errors import UserError
+from keras_bert.inference.sparse_rows import largest_values
 
 _STEPS = 255  # Between the 256 codes of int8.
 _LOWEST_CODE = -128
@@ -16,8 +18,8 @@ class QuantizedVectors:
     """The result of `quantize_vectors`.
 
     Attributes:
-        vectors: float32, float16 or int8 [texts, width]; for `binary` uint8 [texts, ceil(width / 8)], whose bits say
-            which values are above 0, the first in the highest bit.
+        vectors: float32, float16 or int8 [texts, width], sparse if they were; for `binary` uint8
+            [texts, ceil(width / 8)], whose bits say which values are above 0, the first in the highest bit.
         ranges: for `int8`, float32 [2, width], the values of the codes -128 and 127 in each dimension; else None.
     """
 
@@ -35,10 +37,11 @@ def quantize_vectors(
     cosine.
 
     Args:
-        vectors: float [texts, width].
-        precision: `float32`, `float16`, `int8` or `binary`.
+        vectors: float [texts, width]; or sparse ones, which stay so.
+        precision: `float32`, `float16`, `int8` or `binary`; of sparse vectors `float32`.
         size: keeps this many dimensions, the first ones, and scales each vector to length 1; for models trained for it
-            (Kusupati et al. 2022, Matryoshka Representation Learning).
+            (Kusupati et al. 2022, Matryoshka Representation Learning). Of sparse vectors it keeps that many of the
+            largest values of each as they are.
         ranges: for `int8`, those of other vectors, with which these will be compared; by default, from the lowest to
             the highest value of these vectors.
 
@@ -52,7 +55,7 @@ def quantize_vectors(
         question = bert.encode(["Who sat?"])
         query = keras_bert.quantize_vectors(question, "int8", ranges=stored.ranges).vectors      # [1, hidden] int8
     """
-    check_quantization(vectors.shape[1], precision, size, ranges is not None)
+    check_quantization(vectors.shape[1], precision, size, ranges is not None, scipy.sparse.issparse(vectors))
     vectors = shorten(vectors, size)
     if precision == BINARY:
         return QuantizedVectors(np.packbits(vectors > 0, axis=1))
@@ -73,7 +76,9 @@ def quantize_vectors(
 
 
 def shorten(vectors: np.ndarray, size: int | None) -> np.ndarray:
-    """The vectors as float32; with a `size`, their first dimensions, scaled to length 1."""
+    """The vectors as float32; with a `size`, their first dimensions, scaled to length 1, or a sparse one's largest."""
+    if scipy.sparse.issparse(vectors):
+        return vectors if size is None else largest_values(vectors, size)
     vectors = np.asarray(vectors, "float32")
     if size is None:
         return vectors

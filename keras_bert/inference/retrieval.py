@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
+import scipy.sparse
 
 from keras_bert.config.inference import INT8, RetrievalConfig, check_quantization
 from keras_bert.core.errors import UserError
@@ -18,9 +19,10 @@ from keras_bert.data.tables.retrieval_files import RetrievalSet, with_title
 from keras_bert.data.windows import windows
 from keras_bert.inference.quantization import quantize_vectors, shorten
 from keras_bert.inference.ranking import retrieval_scores
-from keras_bert.inference.search import nearest, similarity_of
+from keras_bert.inference.search import Vectors, nearest, similarity_of
+from keras_bert.inference.sparse_rows import dot_products
 from keras_bert.inference.spooled_vectors import SpooledVectors
-from keras_bert.inference.text_embedding import TextEmbedder
+from keras_bert.inference.text_embedding import Embedder
 from keras_bert.inference.texts import require_numbers, text_list
 
 # `{query's id: [(passage's id, score)]}`, the best first.
@@ -50,9 +52,9 @@ class RetrievalResult:
 
 
 def evaluate_retrieval(
-    embedder: TextEmbedder, asked: RetrievalSet, config: RetrievalConfig, rank: Rank | None = None
+    embedder: Embedder, asked: RetrievalSet, config: RetrievalConfig, rank: Rank | None = None
 ) -> RetrievalResult:
-    """Searches exactly, by the cosine of vectors or, of binary ones, by their equal bits.
+    """Searches exactly, by the cosine of vectors, by the equal bits of binary ones, by the product of sparse ones.
 
     Neither the passages nor their vectors are all in memory; the vectors of `int8`, whose codes depend on the range of
     them all, wait in a temporary file.
@@ -68,9 +70,11 @@ def evaluate_retrieval(
     texts = [asked.queries[query] for query in judged]
     ids: list[Any] = []
     with contextlib.ExitStack() as files:
-        queries = np.concatenate(list(_vectors(embedder, texts, config.query_prefix)))
+        parts = list(_vectors(embedder, texts, config.query_prefix))
+        is_sparse = scipy.sparse.issparse(parts[0])
+        queries = scipy.sparse.vstack(parts, "csr") if is_sparse else np.concatenate(parts)
         width = queries.shape[1]
-        check_quantization(width, config.precision, config.size, False)
+        check_quantization(width, config.precision, config.size, False, is_sparse)
         bar = files.enter_context(terminal_bar("Embedded", "passages", total=len(asked.passages)))
         blocks = _vectors(embedder, _noted(asked.passages, ids), config.passage_prefix, bar)
         blocks = (shorten(block, config.size) for block in blocks)
@@ -81,7 +85,7 @@ def evaluate_retrieval(
                 spooled.append(block)
             ranges, blocks = spooled.ranges, spooled.blocks()
         quantized = functools.partial(_quantized, precision=config.precision, ranges=ranges)
-        similarity = similarity_of(config.precision, config.size or width)
+        similarity = dot_products if is_sparse else similarity_of(config.precision, config.size or width)
         depth = config.top_k + config.skip_same_id
         places, scores = nearest(quantized(shorten(queries, config.size)), map(quantized, blocks), depth, similarity)
     ranking: Ranking = {}
@@ -96,7 +100,7 @@ def evaluate_retrieval(
     return result
 
 
-def _quantized(vectors: np.ndarray, precision: str, ranges: np.ndarray | None) -> np.ndarray:
+def _quantized(vectors: Vectors, precision: str, ranges: np.ndarray | None) -> Vectors:
     return quantize_vectors(vectors, precision, ranges=ranges).vectors
 
 
@@ -107,12 +111,12 @@ def _noted(passages: Iterable[tuple[Any, str]], ids: list[Any]) -> Iterator[str]
         yield text
 
 
-def _vectors(embedder: TextEmbedder, texts: Iterable[str], prefix: str, bar: Any = None) -> Iterator[np.ndarray]:
+def _vectors(embedder: Embedder, texts: Iterable[str], prefix: str, bar: Any = None) -> Iterator[Vectors]:
     """The vectors of texts in order, in blocks float32 [rows, width]."""
     for window in windows(texts, len):
         embedder.after_batch = functools.partial(bar.partly, n=len(window)) if bar else None
         vectors = embedder([prefix + text for text in window]).vectors
-        require_numbers(vectors, "texts")
+        require_numbers([np.asarray(vectors.data)] if scipy.sparse.issparse(vectors) else vectors, "texts")
         embedder.after_batch = None
         if bar:
             bar.update(len(window))

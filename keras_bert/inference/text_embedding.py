@@ -9,8 +9,9 @@ import numpy as np
 import tensorflow as tf
 from keras import ops
 
-from keras_bert.config.inference import LAST_LAYERS, check_embedding
+from keras_bert.config.inference import LAST_LAYERS, SPARSE, check_embedding, vector_width
 from keras_bert.config.reading import TRUNCATE
+from keras_bert.core.errors import UserError
 from keras_bert.inference.texts import encoder_inputs, text_list
 from keras_bert.inputs.rows import PieceSpans
 from keras_bert.inputs.windows import single_row
@@ -39,7 +40,7 @@ class PooledEncoder(keras.Model):
     Returns: float32 [batch, width]; width is hidden, or 4 * hidden for `last4`. For `tokens`, [batch, seq, hidden].
 
     Raises:
-        UserError: an unknown pooling, or `last4` for an encoder with fewer than four layers.
+        UserError: an unknown pooling, `sparse`, or `last4` for an encoder with fewer than four layers.
 
     Example:
         bert = keras_bert.load("runs/demo")
@@ -49,9 +50,13 @@ class PooledEncoder(keras.Model):
 
     def __init__(self, encoder: BertEncoder, pooling: str = "mean", normalize: bool = False) -> None:
         check_embedding(encoder.config, pooling)
+        if pooling == SPARSE:
+            raise UserError(
+                f"Pooling {SPARSE}: needs a masked LM. Received: an encoder. Use load(MODEL).embedder({SPARSE!r})."
+            )
         super().__init__()
         self.encoder, self.pooling, self.normalize = encoder, pooling, normalize
-        self.width = encoder.config.hidden_size * (LAST_LAYERS if pooling == "last4" else 1)
+        self.width = vector_width(encoder.config, pooling)
         # XLA would recompile for every sequence length and every batch size.
         self.jit_compile = False
 
@@ -80,8 +85,8 @@ class EmbeddedTexts:
     """The result of a `TextEmbedder`.
 
     Attributes:
-        vectors: float32 [texts, width]; for `tokens` [pieces, hidden], one for each piece of all texts in order,
-            without [CLS] and [SEP].
+        vectors: float32 [texts, width], for `sparse` a SciPy `csr_array`; for `tokens` [pieces, hidden], one for each
+            piece of all texts in order, without [CLS] and [SEP].
         is_cut: bool [texts], whether a text was truncated.
         row_splits: int64 [texts + 1]; text `i` has the pieces `row_splits[i]:row_splits[i + 1]`.
         pieces: int32 [pieces], the ids of the pieces.
@@ -100,7 +105,78 @@ class EmbeddedTexts:
         return [self.vectors[start:end] for start, end in itertools.pairwise(self.row_splits)]
 
 
-class TextEmbedder:
+@dataclasses.dataclass
+class _Pieces:
+    """The pieces of texts that truncation leaves.
+
+    Attributes:
+        lengths: int [texts], how many of each text.
+        splits: int64 [texts + 1], where each text begins in `values`.
+        values: int32 [pieces], their ids.
+        offsets: their starts and ends in their texts, if asked for.
+        is_cut: bool [texts].
+    """
+
+    lengths: np.ndarray
+    splits: np.ndarray
+    values: np.ndarray
+    offsets: list[np.ndarray]
+    is_cut: np.ndarray
+
+
+class Embedder:
+    """Tokenizes texts and passes them in batches of similar lengths through a model.
+
+    Args:
+        model: from the encoder's inputs to an array for each row.
+        tokenizer, max_length, batch_tokens, long: see `TextEmbedder`.
+
+    Attributes:
+        after_batch: called after each batch with the share of the call's texts that is done, 0 to 1.
+    """
+
+    after_batch: Callable[[float], object] | None = None
+
+    def __init__(self, model: keras.Model, tokenizer: Tokenizer, max_length: int, batch_tokens: int, long: str) -> None:
+        self.max_length = max_length
+        self._model, self._tokenizer = model, tokenizer
+        self._batch_tokens, self._long = batch_tokens, long
+
+    def __call__(self, texts: Sequence[str]) -> EmbeddedTexts:
+        """Embeds `texts`. Raises `ValueError` if they are no list of texts."""
+        raise NotImplementedError
+
+    def _pieces(self, texts: Sequence[str], with_offsets: bool = False) -> _Pieces:
+        texts = text_list(texts)
+        found: tuple[tf.RaggedTensor, ...]
+        if with_offsets:
+            found = self._tokenizer.tokenize_with_offsets(texts)
+        else:
+            found = (self._tokenizer.tokenize(texts),)
+        spans = single_row(PieceSpans.of(found[0]), self.max_length, self._long, self._tokenizer.vocabulary)
+        lengths = spans.lengths.numpy()
+        splits = np.concatenate([[0], np.cumsum(lengths, dtype="int64")])
+        positions = np.arange(splits[-1], dtype="int32") - np.repeat(splits[:-1].astype("int32"), lengths)
+        # The indices in `found` of the pieces that truncation leaves.
+        kept = spans.spread(lambda column: tf.repeat(column, lengths)).indices(positions).numpy()
+        values, *offsets = (ragged.values.numpy()[kept] for ragged in found)
+        return _Pieces(lengths, splits, values, offsets, found[0].row_lengths().numpy() > lengths)
+
+    def _outputs(self, pieces: _Pieces) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """(the indices of a batch's texts, the model's output for them) of each batch."""
+        rows = [pieces.values[start:end] for start, end in itertools.pairwise(pieces.splits)]
+        special = self._tokenizer.vocabulary.row_pattern.special_tokens(1)
+        done = 0
+        for batch in batches_by_length(pieces.lengths + special, self._batch_tokens):
+            inputs = encoder_inputs([rows[index] for index in batch], self._tokenizer.vocabulary)
+            output = self._model.predict_on_batch(inputs)
+            done += len(batch)
+            if self.after_batch:
+                self.after_batch(done / len(rows))
+            yield batch, output
+
+
+class TextEmbedder(Embedder):
     """Embeds lists of texts. For files of any size, use the command `embed`.
 
     Args:
@@ -124,9 +200,6 @@ class TextEmbedder:
         embed(["The cat sat.", "A dog slept on the mat."]).vectors      # [2, hidden] float32
     """
 
-    max_length: int
-    after_batch: Callable[[float], object] | None = None
-
     def __init__(
         self,
         encoder: BertEncoder,
@@ -138,45 +211,22 @@ class TextEmbedder:
         normalize: bool = False,
     ) -> None:
         check_embedding(encoder.config, pooling, max_length)
-        self.max_length = max_length or encoder.config.max_position_embeddings
-        self._model = PooledEncoder(encoder, pooling, normalize)
-        self._tokenizer = tokenizer
-        self._batch_tokens, self._long = batch_tokens, long
+        longest = max_length or encoder.config.max_position_embeddings
+        super().__init__(PooledEncoder(encoder, pooling, normalize), tokenizer, longest, batch_tokens, long)
 
     def __call__(self, texts: Sequence[str]) -> EmbeddedTexts:
-        """Embeds `texts`. Raises `ValueError` if they are no list of texts."""
-        texts = text_list(texts)
         is_by_token = self._model.pooling == "tokens"
-        found: tuple[tf.RaggedTensor, ...]
-        if is_by_token:
-            found = self._tokenizer.tokenize_with_offsets(texts)
-        else:
-            found = (self._tokenizer.tokenize(texts),)
-        spans = single_row(PieceSpans.of(found[0]), self.max_length, self._long, self._tokenizer.vocabulary)
-        lengths = spans.lengths.numpy()
-        splits = np.concatenate([[0], np.cumsum(lengths, dtype="int64")])
-        positions = np.arange(splits[-1], dtype="int32") - np.repeat(splits[:-1].astype("int32"), lengths)
-        # The indices in `found` of the pieces that truncation leaves.
-        kept = spans.spread(lambda column: tf.repeat(column, lengths)).indices(positions).numpy()
-        pieces, *offsets = (ragged.values.numpy()[kept] for ragged in found)
-        rows = [pieces[start:end] for start, end in itertools.pairwise(splits)]
-
+        pieces = self._pieces(texts, with_offsets=is_by_token)
+        splits, lengths = pieces.splits, pieces.lengths
+        first = len(self._tokenizer.vocabulary.row_pattern.start)
         vectors = np.empty((splits[-1] if is_by_token else len(lengths), self._model.width), "float32")
-        pattern = self._tokenizer.vocabulary.row_pattern
-        first = len(pattern.start)
-        done = 0
-        for batch in batches_by_length(lengths + pattern.special_tokens(1), self._batch_tokens):
-            inputs = encoder_inputs([rows[index] for index in batch], self._tokenizer.vocabulary)
-            output = self._model.predict_on_batch(inputs)
-            done += len(batch)
-            if self.after_batch:
-                self.after_batch(done / len(rows))
+        for batch, output in self._outputs(pieces):
             if not is_by_token:
                 vectors[batch] = output
                 continue
             for index, states in zip(batch, output, strict=True):
                 vectors[splits[index] : splits[index + 1]] = states[first : first + lengths[index]]
-        return EmbeddedTexts(vectors, found[0].row_lengths().numpy() > lengths, splits, pieces, *offsets)
+        return EmbeddedTexts(vectors, pieces.is_cut, splits, pieces.values, *pieces.offsets)
 
 
 def batches_by_length(lengths: np.ndarray, batch_tokens: int) -> Iterator[np.ndarray]:

@@ -24,8 +24,9 @@ from keras_bert.data.tables.rows import Row
 from keras_bert.data.tables.tables import read_texts, source_files
 from keras_bert.data.windows import windows
 from keras_bert.inference.quantization import quantize_vectors, shorten
+from keras_bert.inference.sparse_embedding import SparseEmbedder
 from keras_bert.inference.spooled_vectors import SpooledVectors
-from keras_bert.inference.text_embedding import TextEmbedder
+from keras_bert.inference.text_embedding import Embedder
 from keras_bert.tasks.answer_files import STANDARD_STREAM
 from keras_bert.tasks.labels import BadCell, check_text
 
@@ -69,6 +70,12 @@ class NpzWriter:
         self._streams[name].write(np.ascontiguousarray(rows).data)
         count, *row_shape = self._shapes[name]
         self._shapes[name] = (count + len(rows), *row_shape)
+
+    def put(self, name: str, array: np.ndarray) -> None:
+        """Adds a whole array, which may be a single value."""
+        self._streams[name] = self.scratch()
+        self._dtypes[name], self._shapes[name] = array.dtype, array.shape
+        self._streams[name].write(array.tobytes())
 
     def scratch(self) -> IO[bytes]:
         """An unnamed file beside the rows, which is no part of the .npz and is gone with them."""
@@ -194,11 +201,51 @@ class VectorSink:
         if self._ranges is not None:
             self._arrays.append("ranges", self._ranges)
 
+    @property
+    def written(self) -> tuple[tuple[int, ...], str]:
+        """The shape of what was written, and its dtype."""
+        return self._arrays.shape("embeddings"), self._arrays.dtype("embeddings").name
+
     def _write(self, vectors: np.ndarray) -> None:
         small = quantize_vectors(vectors, self._precision, ranges=self._ranges).vectors
         self._arrays.append("embeddings", small)
         if self._neighbours:
             self._neighbours.append(small)
+
+
+class SparseSink:
+    """Writes sparse vectors to an .npz that `scipy.sparse.load_npz` opens.
+
+    Args:
+        arrays: gets `data` float32 and `indices` int32, the values and their columns, row by row; `indptr` int64
+            [texts + 1], where each row begins in them; and `shape` and `format`.
+        size: keeps this many values of each, the largest; None for all.
+    """
+
+    def __init__(self, arrays: NpzWriter, size: int | None) -> None:
+        self._arrays, self._size = arrays, size
+        self._shape, self._values = [0, 0], 0
+
+    def append(self, vectors: Any) -> None:
+        """Adds vectors, a `csr_array` float32 [rows, width]."""
+        vectors = shorten(vectors, self._size)
+        if not self._shape[0]:
+            self._arrays.append("indptr", np.zeros(1, "int64"))
+        self._arrays.append("data", vectors.data)
+        self._arrays.append("indices", vectors.indices.astype("int32"))
+        self._arrays.append("indptr", self._values + vectors.indptr[1:].astype("int64"))
+        self._values += len(vectors.data)
+        self._shape = [self._shape[0] + vectors.shape[0], vectors.shape[1]]
+
+    def finish(self) -> None:
+        """Writes what all have in common; call it after the last vectors."""
+        self._arrays.put("shape", np.array(self._shape, "int64"))
+        self._arrays.put("format", np.array(b"csr"))
+
+    @property
+    def written(self) -> tuple[tuple[int, ...], str]:
+        """The shape of what was written, and its dtype."""
+        return tuple(self._shape), self._arrays.dtype("data").name
 
 
 def read_ranges(path: str) -> np.ndarray:
@@ -232,8 +279,8 @@ class EmbeddingReport:
         texts: how many texts.
         cut: how many of them were longer than `max_length` tokens.
         first_cut: where the first of those is, or None.
-        shape: the shape of the array `embeddings`.
-        dtype: its dtype.
+        shape: the shape of the vectors, together.
+        dtype: their dtype.
     """
 
     texts: int = 0
@@ -244,7 +291,7 @@ class EmbeddingReport:
 
 
 def embed_file(
-    embedder: TextEmbedder,
+    embedder: Embedder,
     source: str,
     output: str,
     index: str | None = None,
@@ -259,7 +306,8 @@ def embed_file(
     `output` holds `embeddings`, float32 [texts, width], in the order of the texts. With pooling `tokens` it holds
     `embeddings` [pieces, hidden]; the id of each piece, `pieces` int32; its position in the text in code points,
     `starts` and `ends` int32; and the first piece of each text, `rows` int64 [texts + 1]. With another precision
-    `embeddings` are float16, int8 or uint8, as `quantize_vectors` returns them, and int8 comes with `ranges`.
+    `embeddings` are float16, int8 or uint8, as `quantize_vectors` returns them, and int8 comes with `ranges`. Sparse
+    vectors are written as `SparseSink` says instead, without an index.
 
     Args:
         embedder: computes the vectors.
@@ -279,7 +327,11 @@ def embed_file(
         VectorIndex(index) if index else contextlib.nullcontext() as neighbours,
         terminal_bar("Embedded", "texts", read=source_files(source)) as bar,
     ):
-        sink = VectorSink(arrays, neighbours, precision, size, ranges)
+        sink: VectorSink | SparseSink
+        if isinstance(embedder, SparseEmbedder):
+            sink = SparseSink(arrays, size)
+        else:
+            sink = VectorSink(arrays, neighbours, precision, size, ranges)
         pieces = 0
         for rows in windows(_rows(source, column, format), lambda row: len(row.cells[0]), _WINDOW_CHARACTERS):
             window = [row.cells[0] for row in rows]
@@ -301,7 +353,7 @@ def embed_file(
             name = "stdin" if source == STANDARD_STREAM else source
             raise UserError(f"{name}: needs at least one text. Received: none. Give one text a line, or a table.")
         sink.finish()
-        done.shape, done.dtype = arrays.shape("embeddings"), arrays.dtype("embeddings").name
+        done.shape, done.dtype = sink.written
     return done
 
 

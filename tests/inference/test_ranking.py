@@ -1,9 +1,11 @@
 """The measures of rankings, beside trec_eval's definitions in plain Python."""
 
 import math
+import os
 
 import numpy as np
 import pytest
+from goldens import load_arrays, under
 from ranked import plain_scores
 
 from keras_bert.inference.ranking import average_precision, ndcg, recall, reciprocal_rank, retrieval_scores
@@ -22,6 +24,16 @@ def test_the_scores_are_those_of_their_definitions():
     expected = [plain_scores(list(ranked), list(grades)) for ranked, grades in judged]
     found = retrieval_scores(judged, 100)
     assert found == pytest.approx({name: np.mean([row[name] for row in expected]) for name in expected[0]}, rel=1e-12)
+
+
+@pytest.mark.parity
+def test_the_scores_are_those_of_sentence_transformers(goldens):
+    """For grades of 0 and 1 and at most 100 relevant passages, beyond which its MAP differs."""
+    arrays = load_arrays(os.path.join(goldens, "retrieval.npz"))
+    assert arrays["relevant"].sum(axis=1).max() <= 100
+    gains = np.take_along_axis(arrays["relevant"], arrays["ranked"], axis=1)
+    found = retrieval_scores(zip(gains, arrays["relevant"]), 100)
+    assert found == pytest.approx({name: float(value) for name, value in under("scores/", arrays).items()})
 
 
 def test_known_values():

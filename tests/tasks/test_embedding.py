@@ -227,7 +227,7 @@ def test_what_is_no_text_is_refused_by_name_and_nothing_is_written(embedders, tm
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"pooling": "sum"}, "needs one of mean, cls, max, last4, tokens. Received: 'sum'"),
+        ({"pooling": "sum"}, "needs one of mean, cls, max, last4, sparse, tokens. Received: 'sum'"),
         ({"max_length": 25}, "needs 3 to 24 tokens"),
         ({"max_length": 2}, "needs 3 to 24 tokens"),
     ],

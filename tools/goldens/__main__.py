@@ -1,4 +1,5 @@
 """Writes the golden arrays: what PyTorch, transformers, KerasHub and others compute, for the tests to compare with.
+"""Writes the golden arrays: results of PyTorch, transformers, KerasHub and others for the tests to compare with.
 
     pip install -r requirements/parity.txt
     python tools/goldens tests/goldens
@@ -13,7 +14,7 @@ its files; tests/conftest.py fails a test whose process imports PyTorch.
 
 To compare something new with another implementation:
 
-1. Compute it in `of_torch.py`, `of_transformers.py` or `of_keras_hub.py`, and `arrays.save` the inputs and outputs,
+1. Compute it in `of_torch.py`, `of_transformers.py` or another of `PEERS`, and `arrays.save` the inputs and outputs,
    a few kB.
 2. Write the files: `python tools/goldens tests/goldens`.
 3. Write a test marked `parity` that takes the fixture `goldens` (a folder) and compares our results.
@@ -34,6 +35,7 @@ PEERS = (
     "of_torch_save.py",
     "of_transformers.py",
     "of_sentence_transformers.py",
+    "of_retrieval.py",
     "of_keras_hub.py",
 )
 
