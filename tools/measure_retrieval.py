@@ -32,7 +32,8 @@ from keras_bert.data.tables.retrieval_files import RetrievalSet, read_retrieval_
 from keras_bert.inference.ranking import retrieval_scores  # noqa: E402
 from keras_bert.inference.retrieval import evaluate_retrieval  # noqa: E402
 from keras_bert.inference.search import nearest  # noqa: E402
-from keras_bert.inference.text_embedding import EmbeddedTexts, TextEmbedder  # noqa: E402
+from keras_bert.inference.sparse_rows import dot_products  # noqa: E402
+from keras_bert.inference.text_embedding import EmbeddedTexts, Embedder  # noqa: E402
 
 ROWS = [{}, {"precision": "float16"}, {"precision": "int8"}, {"precision": "binary"}, {"size": 192}]
 SHOWN = ("ndcg_at_10", "mrr_at_10", "recall_at_1", "recall_at_10", "recall_at_100")
@@ -75,10 +76,10 @@ def write_folder(source: str, folder: str) -> None:
                 grades.write(f"{question['id']}\t{ids[text]}\t1\n")
 
 
-class OnceEmbedder(TextEmbedder):
+class OnceEmbedder(Embedder):
     """Embeds each text once, however often it is asked for."""
 
-    def __init__(self, embedder: TextEmbedder) -> None:
+    def __init__(self, embedder: Embedder) -> None:
         self._embedder, self._known = embedder, {}
 
     def __call__(self, texts: Sequence[str]) -> EmbeddedTexts:
@@ -105,7 +106,7 @@ def bm25_scores(asked: RetrievalSet, k1: float = 1.2, b: float = 0.75) -> dict[s
         Counter(word for word in re.findall(r"\w+", text.lower()) if word in places) for text in asked.queries.values()
     ]
     queries = word_matrix([{word: places[word] for word in row} for row in asking], asking, len(places))
-    found, _ = nearest(queries, [words], 100, lambda one, other: (one @ other.T).toarray())
+    found, _ = nearest(queries, [words], 100, dot_products)
     judged = []
     for grades, row in zip((asked.grades[query] for query in asked.queries), found, strict=True):
         judged.append(([grades.get(ids[place], 0.0) for place in row], list(grades.values())))
