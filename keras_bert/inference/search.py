@@ -11,7 +11,7 @@ from keras_bert.config.inference import BINARY
 Vectors: TypeAlias = Any
 Similarity: TypeAlias = Callable[[Vectors, Vectors], np.ndarray]
 
-_SCORES_AT_ONCE = 1 << 24
+_SCORES_AT_ONCE = 1 << 22
 
 
 def nearest(

@@ -1,5 +1,6 @@
 """Embeds texts: tokenizes them, batches them by length, pools, and restores their order."""
 
+import abc
 import dataclasses
 import itertools
 from collections.abc import Callable, Iterator, Sequence
@@ -124,7 +125,7 @@ class _Pieces:
     is_cut: np.ndarray
 
 
-class Embedder:
+class Embedder(abc.ABC):
     """Tokenizes texts and passes them in batches of similar lengths through a model.
 
     Args:
@@ -142,9 +143,9 @@ class Embedder:
         self._model, self._tokenizer = model, tokenizer
         self._batch_tokens, self._long = batch_tokens, long
 
+    @abc.abstractmethod
     def __call__(self, texts: Sequence[str]) -> EmbeddedTexts:
         """Embeds `texts`. Raises `ValueError` if they are no list of texts."""
-        raise NotImplementedError
 
     def _pieces(self, texts: Sequence[str], with_offsets: bool = False) -> _Pieces:
         texts = text_list(texts)
