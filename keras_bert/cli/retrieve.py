@@ -46,9 +46,7 @@ _log = logging.getLogger(__name__)
 @click.option(
     "--pooling",
     type=click.Choice(TEXT_POOLINGS),
-    default="mean",
-    show_default=True,
-    help="How to turn hidden states into vectors; see `embed`.",
+    help="How to turn hidden states into vectors; see `embed`, also for the default.",
 )
 @setting_option(RetrievalConfig, "precision", has_default=True)
 @setting_option(RetrievalConfig, "size")
@@ -68,7 +66,7 @@ def retrieve(
     model: str,
     folder: str,
     split: str,
-    pooling: str,
+    pooling: str | None,
     rerank: str | None,
     max_length: int | None,
     batch_tokens: int,
@@ -89,9 +87,11 @@ def retrieve(
       python run.py retrieve --model runs/pairs-contrastive --data scifact --top-k 20 --rerank runs/rerank
     """
     opened = open_model_folder(model, lower_case)
-    check_embedding(opened.config, pooling, opened.reading.max_length if max_length is None else max_length)
+    made = opened.vectors(pooling)
+    check_embedding(opened.config, made.pooling, opened.vector_length if max_length is None else max_length)
     config = RetrievalConfig(**given(settings))
-    check_quantization(vector_width(opened.config, pooling), config.precision, config.size, False, pooling == SPARSE)
+    width = vector_width(opened.config, made.pooling)
+    check_quantization(width, config.precision, config.size, False, made.pooling == SPARSE)
     reranking = open_model_folder(rerank) if rerank else None
     require_unread([output, run], [folder, opened.path, reranking.path if reranking else None])
     asked = read_retrieval_set(folder, split)

@@ -144,7 +144,7 @@ class LoadedModel:
             self.encoder, self.tokenizer, made.pooling, length, batch_tokens, long, normalize=made.normalize
         )
 
-    def _own_embedder(self, pooling: str) -> Embedder:
+    def _own_embedder(self, pooling: str | None) -> Embedder:
         return self.once(f"embedder by {pooling}", lambda: self.embedder(pooling))
 
     def preprocessor(
@@ -221,7 +221,7 @@ class LoadedModel:
         passages: Mapping[Any, Passage] | Sequence[Passage],
         relevant: Mapping[Any, Any] | Sequence[Any],
         *,
-        pooling: str = "mean",
+        pooling: str | None = None,
         reranker: "LoadedModel | None" = None,
         **config: Any,
     ) -> RetrievalResult:
@@ -248,7 +248,7 @@ class LoadedModel:
             found = bert.evaluate_retrieval({"q": "Where did the cat sit?"}, passages, {"q": ["cat"]})
             found.scores["ndcg_at_10"], found.ranking["q"]      # a score; [(passage's id, cosine), …], the best first
         """
-        if pooling not in TEXT_POOLINGS:
+        if pooling is not None and pooling not in TEXT_POOLINGS:
             raise UserError(f"pooling: needs one of {', '.join(TEXT_POOLINGS)}. Received: {pooling!r}.")
         rank = reranker.rank if reranker else None
         asked = retrieval_set(queries, passages, relevant)

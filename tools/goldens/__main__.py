@@ -1,4 +1,3 @@
-"""Writes the golden arrays: what PyTorch, transformers, KerasHub and others compute, for the tests to compare with.
 """Writes the golden arrays: results of PyTorch, transformers, KerasHub and others for the tests to compare with.
 
     pip install -r requirements/parity.txt
