@@ -103,8 +103,8 @@ class LoadedModel:
             texts: texts, or their UTF-8 as bytes, read as the export reads them: longer ones are truncated as in
                 fine-tuning.
             pooling: `mean`, `cls`, `max`, `last4` or `tokens`, see `PooledEncoder`; or `sparse`: the weight of every
-                piece of the vocabulary by the masked LM (Formal et al. 2021, SPLADE v2), of which most are 0. By default
-                as the folder says for sentence-transformers, scaled to length 1 if it says so; else `mean`.
+                piece of the vocabulary by the masked LM (Formal et al. 2021, SPLADE v2), of which most are 0. By
+                default as the folder says for sentence-transformers, scaled to length 1 if it says so; else `mean`.
 
         Returns: float32 array [texts, hidden]; for `last4` [texts, 4 * hidden]; for `tokens` a list with an array
             [pieces, hidden] for each text, without [CLS] and [SEP]; for `sparse` a SciPy `csr_array` [texts, vocab].
