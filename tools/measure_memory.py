@@ -1,7 +1,7 @@
 """What recomputing encoder blocks saves: peak memory beside the time of a pretraining step.
 
     python tools/measure_memory.py [--model base] [--batch 32] [--length 512] [--recompute 0,3,2,1] [--accumulation 1]
-                                   [--precision float32] [--jit] [--steps 2]
+                                   [--precision float32] [--jit] [--steps 2] [--lora-rank 0]
 
 Each value of `training.recompute_every` is measured in a process of its own, on random tokens, dropout on: the peak of
 the steps after the first, which traces and compiles, and the medians of their seconds. CPU seconds are those of all
@@ -31,6 +31,7 @@ def main():
     parser.add_argument("--precision", choices=POLICIES, default="float32")
     parser.add_argument("--jit", action="store_true", help="compile with XLA")
     parser.add_argument("--steps", type=int, default=2, help="timed steps, after one that is not")
+    parser.add_argument("--lora-rank", type=int, default=0, help="train LoRA's additions, not the encoder; 0 for all")
     parser.add_argument("--measure", type=int, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.measure is not None:
@@ -76,6 +77,8 @@ def measured(arguments):
     config = BertConfig.from_file(os.path.join(ROOT, "configs", "models", f"{arguments.model}.yaml"))
     model = BertForPreTraining(config, dtype=POLICIES[arguments.precision])
     model.encoder.recompute_every = arguments.measure
+    if arguments.lora_rank:
+        model.encoder.enable_lora(arguments.lora_rank)
     optimizer = make_optimizer(OptimizerConfig(), total_steps=10**6)
     optimizer.build(model.trainable_variables)
     step = Step(

@@ -28,6 +28,7 @@ _PROCESS = 0.7 * 2**30  # Bytes of TensorFlow itself.
 _COMMAND = 1.25 * 2**30  # Bytes of what a whole command has beside the step: text, the input pipeline, XLA's compiler.
 # How many floats a step holds at its peak, fitted to measured steps: docs/performance.md#memory.
 _PER_PARAMETER, _PER_UNIT, _PER_SCORE, _PER_LOGIT = 6, 6, 4, 6
+_PER_FROZEN = 3.4  # Without moments, and with the gradient of one kernel at a time; see `training.lora_rank`.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,6 +47,7 @@ def choose_accumulation(
     strategy: tf.distribute.Strategy,
     model: BertConfig,
     batches: Sequence[BatchShape],
+    frozen: int = 0,
 ) -> int:
     """The recipe's `training.accumulation` or, if it is `auto`, the fewest slices that should fit in memory.
 
@@ -58,6 +60,7 @@ def choose_accumulation(
         strategy: the run's strategy.
         model: the architecture.
         batches: the batches of each phase.
+        frozen: how many of the weights LoRA trains no more.
     """
     if training.accumulation != "auto" or isinstance(strategy, tf.distribute.TPUStrategy):
         return training.slices
@@ -65,7 +68,7 @@ def choose_accumulation(
 
     def needed(slices: int) -> float:
         parts = [dataclasses.replace(batch, batch_size=batch.batch_size // (replicas * slices)) for batch in batches]
-        return _COMMAND + max(step_memory(model, part, training.recompute_every) for part in parts)
+        return _COMMAND + max(step_memory(model, part, training.recompute_every, frozen) for part in parts)
 
     part = math.gcd(*(batch.batch_size for batch in batches)) // replicas
     choices = [slices for slices in range(1, part + 1) if part % slices == 0]
@@ -84,11 +87,12 @@ def choose_accumulation(
     return chosen
 
 
-def step_memory(model: BertConfig, batch: BatchShape, recompute_every: int = 0) -> float:
+def step_memory(model: BertConfig, batch: BatchShape, recompute_every: int = 0, frozen: int = 0) -> float:
     """The estimated peak of a process that trains on such a slice, in bytes.
 
     It holds weights, moments and gradients, of the blocks what the backward pass needs, and the logits of all
-    predictions in several forms. A block that is recomputed keeps only its input.
+    predictions in several forms. A block that is recomputed keeps only its input, and of weights that LoRA leaves
+    as they are, `frozen` many, there are no moments.
     """
     tokens, parts = batch.rows * batch.length, [*encoder_parts(model), *head_parts(model)]
     heads = model.num_attention_heads if kind_of_config(model).attends else 0
@@ -97,7 +101,8 @@ def step_memory(model: BertConfig, batch: BatchShape, recompute_every: int = 0) 
     recomputed = model.num_blocks // recompute_every if recompute_every else 0
     blocks = (model.num_blocks - recomputed + bool(recomputed)) * block + recomputed * tokens * model.hidden_size
     logits = _PER_LOGIT * batch.rows * batch.predictions * model.vocab_size
-    return _PROCESS + _BYTES_A_FLOAT * (_PER_PARAMETER * total(parts) + batch.batch_size * (blocks + logits))
+    parameters = _PER_PARAMETER * (total(parts) - frozen) + _PER_FROZEN * frozen
+    return _PROCESS + _BYTES_A_FLOAT * (parameters + batch.batch_size * (blocks + logits))
 
 
 def _memory_of_a_replica(strategy: tf.distribute.Strategy) -> float | None:

@@ -14,6 +14,7 @@ from keras_bert.core.errors import UserError
 from keras_bert.core.settings import from_mapping
 from keras_bert.models.bert.config import BertConfig
 from keras_bert.models.recurrent.kind import RecurrentConfig
+from keras_bert.models.sizes import encoder_parts, total
 from keras_bert.training import accumulation
 from keras_bert.training.accumulation import BatchShape, choose_accumulation, step_memory
 from keras_bert.training.run_folder import RunFolder
@@ -57,6 +58,13 @@ def test_the_estimate_is_near_what_was_measured(name, length, batch):
     shape = BatchShape(batch, length, round(0.15 * length))
     for recompute_every, peak in enumerate(PEAKS[name, length, batch]):
         assert 0.85 < step_memory(model(name), shape, recompute_every) / GIB / peak < 1.15
+
+
+def test_the_estimate_of_lora_is_near_what_was_measured():
+    """By tools/measure_memory.py --lora-rank 8; taken for all weights, a larger model would be cut for nothing."""
+    base = model("base")
+    estimate = step_memory(base, BatchShape(4, 128, 19), frozen=total(encoder_parts(base)))
+    assert 0.85 < estimate / GIB / 2.34 < 1.15
 
 
 def test_more_of_anything_needs_more():

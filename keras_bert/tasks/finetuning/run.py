@@ -25,6 +25,7 @@ from keras_bert.core import files, imports, settings
 from keras_bert.core.errors import UserError
 from keras_bert.data.batches.length_batches import LengthBatches, choose_shapes
 from keras_bert.data.batches.token_rows import TokenRows
+from keras_bert.models.sizes import encoder_parts, total
 from keras_bert.tasks.evaluation import Evaluator
 from keras_bert.tasks.finetuning.frozen_features import FrozenFeatures
 from keras_bert.tasks.finetuning.initial_weights import add_lora, freeze, set_initial_weights
@@ -209,7 +210,8 @@ class Finetuning:
         most = affordable_shapes(rows, config, self.folder.config, self.strategy)
         widths, group_sizes = choose_shapes(rows, most)
         batch = BatchShape(training.batch_size, widths[-1], rows=group_sizes[-1])
-        slices = choose_accumulation(training, self.run, self.strategy, self.folder.config, [batch])
+        frozen = total(encoder_parts(self.folder.config)) if training.lora_rank else 0
+        slices = choose_accumulation(training, self.run, self.strategy, self.folder.config, [batch], frozen)
         training = dataclasses.replace(training, accumulation=slices)
         self.config = config = dataclasses.replace(config, training=training)
         self.source = LengthBatches(rows, training.batch_size, training.seed, pad_id, widths, group_sizes=group_sizes)
