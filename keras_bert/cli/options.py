@@ -185,7 +185,8 @@ model_option = click.option(
     "--model",
     required=True,
     metavar="MODEL",
-    help="A run folder, a model folder, a Hugging Face or Google folder, or hf:NAME[@REVISION] for a model on the hub.",
+    help="A run folder, a model folder, a Hugging Face or Google folder, an adapter's of peft, or hf:NAME[@REVISION] "
+    "for a model on the hub.",
 )
 
 

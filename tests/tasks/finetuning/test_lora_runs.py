@@ -256,6 +256,15 @@ def test_a_model_without_attention_is_refused_in_one_line(glue, tmp_path):
         FinetuningRuns(config_of(str(tmp_path / "gru"), glue))
 
 
+@pytest.mark.slow
+def test_of_several_seeds_the_best_ones_adapter_is_beside_its_model(init, glue, tmp_path):
+    path = str(tmp_path / "runs")
+    results = FinetuningRuns(config_of(init, glue)).seeds(path, [1, 2])
+    best = encoder_values(os.path.join(path, f"seed-{results['best_seed']}", "adapter"))
+    for name, value in encoder_values(os.path.join(path, "adapter")).items():
+        np.testing.assert_array_equal(value, best[name], name)
+
+
 def test_the_adapter_beside_the_model_says_the_same(run, init, glue):
     path, results, _ = run
     adapter = os.path.join(path, "adapter")
