@@ -287,6 +287,11 @@ def test_the_rate_follows_the_width(width, rates):
     assert tuple(default_rate(base, width) for base in (5e-5, 3e-5)) == rates
 
 
+@pytest.mark.parametrize(("width", "rate"), [(128, 1.7e-3), (256, 1.5e-3), (384, 1e-3), (768, 5e-4), (1024, 5e-4)])
+def test_loras_rate_is_higher_and_grows_less(width, rate):
+    assert default_rate(5e-5, width, with_lora=True) == rate
+
+
 def test_bert_base_is_the_papers():
     config = PretrainConfig.from_file(find_config("pretrain", "bert_base"))
     assert config.training.steps == 1_000_000
