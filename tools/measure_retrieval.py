@@ -44,8 +44,9 @@ def main() -> None:
     parser.add_argument("squad", help="a SQuAD file of JSON; may be .gz")
     parser.add_argument("folder", help="the folder in BEIR's form to write")
     parser.add_argument("--model", help="without one, only BM25 is measured")
+    parser.add_argument("--every", type=int, default=1, metavar="N", help="keep every Nth paragraph and its questions")
     arguments = parser.parse_args()
-    write_folder(arguments.squad, arguments.folder)
+    write_folder(arguments.squad, arguments.folder, arguments.every)
     asked = read_retrieval_set(arguments.folder)
     show("BM25", bm25_scores(asked))
     if not arguments.model:
@@ -56,7 +57,7 @@ def main() -> None:
         show(name, evaluate_retrieval(embedder, asked, RetrievalConfig(**row)).scores)
 
 
-def write_folder(source: str, folder: str) -> None:
+def write_folder(source: str, folder: str, every: int = 1) -> None:
     """Writes a SQuAD file in BEIR's form. A question's relevant passage is its own paragraph."""
     opened = gzip.open if source.endswith(".gz") else open
     with opened(source, "rt", encoding="utf-8") as stream:
@@ -66,7 +67,7 @@ def write_folder(source: str, folder: str) -> None:
     paths = [os.path.join(folder, *name) for name in (["corpus.jsonl"], ["queries.jsonl"], ["qrels", "test.tsv"])]
     with open(paths[0], "w") as passages, open(paths[1], "w") as queries, open(paths[2], "w") as grades:
         grades.write("query-id\tcorpus-id\tscore\n")
-        for paragraph in paragraphs:
+        for paragraph in paragraphs[::every]:
             text = paragraph["context"]
             if text not in ids:
                 ids[text] = f"p{len(ids)}"
