@@ -5,7 +5,9 @@ import gzip
 import io
 import os
 import struct
+import sys
 import termios
+import types
 
 import pytest
 
@@ -50,6 +52,38 @@ def test_nothing_is_seen_of_what_is_quick(monkeypatch, is_terminal, seconds_unse
     monkeypatch.setattr(module, "_SECONDS_UNSEEN", seconds_unseen)
     assert list(terminal_bar("Evaluating", "batches", over=range(3), leave=leave)) == [0, 1, 2]
     assert ("Evaluating" in screen.getvalue()) == is_seen
+
+
+class ZMQInteractiveShell:
+    """A Jupyter kernel's, by its name."""
+
+
+class Shell(ZMQInteractiveShell):
+    """Colab's."""
+
+
+class TerminalInteractiveShell:
+    """IPython's on a terminal."""
+
+
+@pytest.mark.parametrize("disabled", ["", "1"])
+@pytest.mark.parametrize(
+    ("shell", "is_terminal", "is_drawn"),
+    [
+        (ZMQInteractiveShell, False, True),
+        (Shell, False, True),
+        (TerminalInteractiveShell, True, True),
+        (TerminalInteractiveShell, False, False),
+        (type(None), False, False),
+        (type(None), True, True),
+    ],
+)
+def test_training_draws_a_bar_where_someone_looks(monkeypatch, shell, is_terminal, is_drawn, disabled):
+    """Minutes of training in a notebook, which has no terminal, would look like a hang; TQDM_DISABLE turns bars off."""
+    monkeypatch.setitem(sys.modules, "IPython", types.SimpleNamespace(get_ipython=shell))
+    monkeypatch.setattr("sys.stderr", Screen(is_terminal))
+    monkeypatch.setenv("TQDM_DISABLE", disabled)
+    assert module.draws_bars() == (is_drawn and not disabled)
 
 
 def test_a_log_has_a_line_a_minute(log, clock):

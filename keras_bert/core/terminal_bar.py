@@ -4,6 +4,7 @@ Quick work shows nothing, and with TQDM_DISABLE=1 in the environment no work doe
 """
 
 import contextlib
+import os
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -22,7 +23,13 @@ _COLUMNS = 80
 def in_notebook() -> bool:
     """Whether the program runs in a notebook, which shows widgets in place of a terminal's lines."""
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
-    return type(shell).__name__ == "ZMQInteractiveShell"
+    # Colab's shell is a subclass with a name of its own.
+    return any(kind.__name__ == "ZMQInteractiveShell" for kind in type(shell).__mro__)
+
+
+def draws_bars() -> bool:
+    """Whether long work draws a bar: on a terminal and in a notebook, unless TQDM_DISABLE is set."""
+    return (sys.stderr.isatty() or in_notebook()) and not os.environ.get("TQDM_DISABLE")
 
 
 class Bar(tqdm.tqdm):

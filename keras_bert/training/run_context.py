@@ -15,7 +15,7 @@ import tqdm
 
 from keras_bert.config.training import RunConfig
 from keras_bert.core.errors import UserError
-from keras_bert.core.terminal_bar import in_notebook
+from keras_bert.core.terminal_bar import draws_bars, in_notebook
 from keras_bert.training.callbacks import Callbacks
 from keras_bert.training.memory import explained_out_of_memory
 from keras_bert.training.metrics import Column, FiguresTable
@@ -61,7 +61,7 @@ class Progress:
 
     def __init__(self, is_shown: bool = True, columns: Iterable[Column] = ()):
         self._is_shown = is_shown
-        self._has_bar = is_shown and (sys.stderr.isatty() or in_notebook())
+        self._has_bar = is_shown and draws_bars()
         self._bar = tqdm.tqdm(disable=True)  # Until `start`.
         self._table = FiguresTable(columns, has_time_left=not self._has_bar)
         self._first_share = self._share = self._started_at = 0.0
