@@ -156,6 +156,7 @@ class DynamicMasking:
             "masked_lm_weights": tf.cast(is_prediction, tf.float32),
         }
 
+    @tf.autograph.experimental.do_not_convert  # It cannot convert `match`, and warns where `map` asks it to.
     def _choose(
         self,
         keys: tf.Tensor,
