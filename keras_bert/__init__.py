@@ -69,6 +69,8 @@ if TYPE_CHECKING:  # The names of `public_names.py`, for type checkers.
     from keras_bert.tasks.classification.in_python import Classification as Classification
     from keras_bert.tasks.classification.network import BertForNextSentencePrediction as BertForNextSentencePrediction
     from keras_bert.tasks.classification.network import BertForSequenceClassification as BertForSequenceClassification
+    from keras_bert.tasks.few_shot.network import BertForFewShotClassification as BertForFewShotClassification
+    from keras_bert.tasks.few_shot.task import FewShotConfig as FewShotConfig
     from keras_bert.tasks.kind import TaskKind as TaskKind
     from keras_bert.tasks.kind import register as register
     from keras_bert.tasks.kind import unregister as unregister

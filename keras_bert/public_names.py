@@ -75,6 +75,7 @@ PUBLIC_NAMES = {
         "BertSegmenter": "keras_bert.tasks.tagging.network",
         "BertForSentenceVectors": "keras_bert.tasks.sentence_vectors.network",
         "BertForSpanPairs": "keras_bert.tasks.span_pairs.network",
+        "BertForFewShotClassification": "keras_bert.tasks.few_shot.network",
         "EncoderWithHeads": "keras_bert.models.encoder_with_heads",
     },
     "Configs of heads": {
@@ -88,6 +89,7 @@ PUBLIC_NAMES = {
         "SegmentationConfig": "keras_bert.tasks.segmentation.task",
         "SentenceVectorsConfig": "keras_bert.tasks.sentence_vectors.task",
         "SpanPairConfig": "keras_bert.tasks.span_pairs.task",
+        "FewShotConfig": "keras_bert.tasks.few_shot.task",
     },
     "Layers": {
         "BertEmbeddings": "keras_bert.layers.embeddings",

@@ -66,6 +66,7 @@ _log = logging.getLogger(__name__)
 @setting_option(FinetuneConfig, "from_scratch")
 @table_options
 @setting_option(TaskDataConfig, "kind", type=click.Choice(list(KINDS_OF_LABELS)))
+@setting_option(TaskDataConfig, "shots")
 @click.option("--output", metavar="RUN", callback=folder_to_write, help="Run folder. Default: runs/TASK.")
 @click.option("--seeds", metavar="1,2,3", help="Train one run per seed and report median, mean, deviation and best.")
 @setting_option(FinetuneTrainingConfig, "epochs")
@@ -104,6 +105,7 @@ def finetune(
     label: str | None,
     format: str | None,
     kind: str | None,
+    shots: int | None,
     output: str | None,
     seeds: str | None,
     epochs: float | None,
@@ -153,6 +155,7 @@ def finetune(
                 "lower_case": lower_case,
                 "from_scratch": from_scratch or None,
                 "data.kind": KINDS_OF_LABELS[kind] if kind else None,
+                "data.shots": shots,
                 "training.batch_size": batch_size,
                 "input.max_length": max_length,
                 "training.freeze": freeze or None,

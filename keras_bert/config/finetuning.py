@@ -92,9 +92,9 @@ class TaskDataConfig(Checked):
     Attributes:
         folder: folder with the task's own files, such as GLUE's, or with data sets prepared by TFDS; by default TFDS's
             own folder, into which a missing data set is downloaded.
-        train: examples to train on: a file or, for `text` and `rerank`, a table (CSV, JSON, Parquet, …), tfds:NAME or
-            hf:datasets/ORG/NAME.
-        dev: examples to validate on; by default, for `text`, `rerank` and `qa`, a share of `train`.
+        train: examples to train on: a file or, for `text`, `few-shot` and `rerank`, a table (CSV, JSON, Parquet, …),
+            tfds:NAME or hf:datasets/ORG/NAME.
+        dev: examples to validate on; by default, for `text`, `few-shot`, `rerank` and `qa`, a share of `train`.
         test: examples to predict once the model is trained.
         texts: column that holds the text, by name, or by number from 0 if a CSV or TSV has no header; two for pairs of
             texts. `pairs-contrastive` trains on more, each after the second with a hard negative of the pair.
@@ -111,6 +111,7 @@ class TaskDataConfig(Checked):
         columns: names for the columns of a table without a header.
         dev_share: share of `train` to validate on if there is no `dev`.
         positive: score from which a pair of `pairs-contrastive` means the same; if `train` has no scores, all do.
+        shots: examples of each class that `few-shot` draws from `train`, by the seed; 0 for all.
     """
 
     folder: str | None = None
@@ -130,6 +131,7 @@ class TaskDataConfig(Checked):
     columns: list[str] = field(default_factory=list)
     dev_share: OpenShare = 0.1
     positive: float = 4.0
+    shots: NotNegative[int] = 0
 
 
 @dataclass

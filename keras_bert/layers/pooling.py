@@ -18,5 +18,10 @@ def max_of_tokens(states: Tensor, input_mask: Tensor) -> Tensor:
 
 
 def at_length_one(vectors: Tensor) -> Tensor:
-    """Vectors [batch, width] scaled to the length 1; zeros stay."""
+    """Vectors [..., width] scaled to the length 1; zeros stay."""
     return vectors / ops.maximum(ops.sqrt(ops.sum(ops.square(vectors), axis=-1, keepdims=True)), 1e-9)
+
+
+def mean_vectors(states: Tensor, input_mask: Tensor) -> Tensor:
+    """The `mean_of_tokens` at length 1, float32 [batch, width]."""
+    return at_length_one(mean_of_tokens(states, input_mask))

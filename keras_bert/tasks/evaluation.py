@@ -76,6 +76,10 @@ class Evaluator:
         outputs, figures = self.outputs(self._problem.rows(split))
         return self._problem.answers(split, outputs), figures
 
+    def settle(self) -> None:
+        """Sets the weights that follow from the others; see `Problem.settle`."""
+        self._problem.settle(self._model, lambda rows: self.outputs(rows)[0])
+
     def outputs(
         self, rows: TokenRows, progress: Callable[[float], object] | None = None
     ) -> tuple[dict[str, Any], dict[str, float]]:

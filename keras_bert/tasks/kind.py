@@ -28,6 +28,7 @@ _ROOMS = (
     "segmentation",
     "sentence_vectors",
     "span_pairs",
+    "few_shot",
 )
 
 

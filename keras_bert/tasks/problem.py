@@ -277,6 +277,14 @@ class Problem(NamedSplits, abc.ABC):
         """Sets whatever is tuned on the dev examples, such as a threshold; by default nothing."""
         return
 
+    def settle(self, model: keras.Model, outputs: Callable[[TokenRows], dict[str, Any]]) -> None:
+        """Sets the weights that are not trained but follow from the others, before each validation; by default none.
+
+        Args:
+            outputs: function (rows) -> the model's outputs for them, as `answers_of` takes them.
+        """
+        return
+
     def forget_tuning(self, of_model: bool = False) -> None:
         """Undoes `tune`, when another run of the task begins; `of_model`: also what the trained model was tuned to."""
         return
@@ -300,7 +308,7 @@ def training_failed(finding: str) -> str:
 
 
 _ALWAYS_READ = ("folder", "train", "dev", "test")
-_OPTIONS = {"texts": "--text", "label": "--label", "format": "--format", "kind": "--kind"}
+_OPTIONS = {"texts": "--text", "label": "--label", "format": "--format", "kind": "--kind", "shots": "--shots"}
 
 
 def open_problem(

@@ -17,6 +17,7 @@ from keras_bert.config.finetuning import MULTI_LABEL, REGRESSION, SINGLE_LABEL
 from keras_bert.models.elmo.kind import ElmoConfig
 from keras_bert.models.pretraining import BertForPreTraining
 from keras_bert.tasks.classification.head import ClassificationConfig, NextSentenceConfig
+from keras_bert.tasks.few_shot.task import FewShotConfig
 from keras_bert.tasks.kind import kind_of_head, task_kinds
 from keras_bert.tasks.multiple_choice.task import MultipleChoiceConfig
 from keras_bert.tasks.question_answering.task import SpanExtractionConfig
@@ -127,6 +128,7 @@ HEADS = {
     "choice": (MultipleChoiceConfig(), {}, r"It had begun to rain\.|The soup was cold\."),
     "vectors": (SentenceVectorsConfig(("score",), REGRESSION), {}, r"\[\[.*\]\s+\[.*\]\]"),
     "two spans": (SpanPairConfig(("no", "yes")), {}, r"b'(no|yes)'"),
+    "few-shot": (FewShotConfig(("bad", "good")), {}, r"Classification\(label='(bad|good)'"),
     "spans of two": (SpanPairConfig(("no", "yes"), reads_cls=False), {"pair": True}, r"b'(no|yes)'"),
 }
 WITHOUT_HEAD = {

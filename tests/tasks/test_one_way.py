@@ -11,6 +11,7 @@ from squad_file import paragraph, write_squad
 import keras_bert
 from keras_bert.export.serving_function import serving_function
 from keras_bert.tasks.evaluation import FinetunedModel
+from keras_bert.tasks.few_shot.task import FewShotConfig
 from keras_bert.tasks.sentence_vectors.task import SentenceVectorsConfig
 from keras_bert.tasks.span_pairs.task import SpanPairConfig
 
@@ -22,6 +23,7 @@ OTHER_HEADS = {
     "vectors": SentenceVectorsConfig(("score",)),
     "spans": SpanPairConfig(("False", "True")),
     "rerank": RERANKER,
+    "few_shot": FewShotConfig(("no", "maybe", "yes")),
 }
 # {name: (the kind of model, what its config.json says of its task, the file's ending)}
 KINDS = {
@@ -41,6 +43,7 @@ KINDS = {
     "squad_v2": ("answering", {"task": "squad_v2", "unanswerable": True, **READER}, "json"),
     "vectors": ("vectors", {**PAIR, "task": "pairs-contrastive", "label": "label", "pair": False}, "jsonl"),
     "spans": ("spans", {"task": "wic", "pair": True}, "jsonl"),
+    "few_shot": ("few_shot", {**TEXT, "task": "few-shot"}, "jsonl"),
 }
 
 

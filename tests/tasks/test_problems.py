@@ -101,12 +101,12 @@ def test_ones_own_files_win_over_a_folder_of_the_tasks_name(tmp_path, monkeypatc
         (
             "sst2",
             {"texts": ["review"]},
-            r"--text\): .*text, rerank, ner, tokens, segment, pairs-contrastive. Received: sst2",
+            r"--text\): .*text, rerank, ner, tokens, segment, pairs-contrastive, few-shot. Received: sst2",
         ),
         (
             "squad",
             {"label": "2"},
-            r"label \(--label\): .* of text, rerank, ner, tokens, pairs-contrastive. Received: squad",
+            r"label \(--label\): .* of text, rerank, ner, tokens, pairs-contrastive, few-shot. Received: squad",
         ),
         ("ner", {"kind": MULTI_LABEL}, r"kind \(--kind\): needs a task that reads it, of text. Received: ner"),
         ("rerank", {"kind": MULTI_LABEL}, r"kind \(--kind\): needs a task that reads it, of text. Received: rerank"),
@@ -114,6 +114,12 @@ def test_ones_own_files_win_over_a_folder_of_the_tasks_name(tmp_path, monkeypatc
         ("swag", {"separator": ";"}, "separator: .* of text"),
         ("wic", {"language": "zh"}, "language: .* of xnli"),
         ("pairs-contrastive", {"scoring": "characters"}, "scoring: .* of qa"),
+        (
+            "few-shot",
+            {"kind": MULTI_LABEL},
+            r"kind \(--kind\): needs a task that reads it, of text. Received: few-shot",
+        ),
+        ("text", {"shots": 8}, r"shots \(--shots\): .* of few-shot. Received: text"),
     ],
 )
 def test_data_that_a_task_does_not_read_is_refused(task, given, readers):
@@ -128,7 +134,7 @@ def test_columns_of_another_task_are_refused_in_evaluation_too(tmp_path):
         FinetunedModel(path, {"texts": ["review"], "dev": "absent"})
 
 
-@pytest.mark.parametrize("task", ["squad", "tokens", "swag", "wic", "pairs-contrastive"])
+@pytest.mark.parametrize("task", ["squad", "tokens", "swag", "wic", "pairs-contrastive", "few-shot"])
 @pytest.mark.parametrize("setting", [{"balance_classes": True}, {"class_weights": {"a": 2.0}}])
 def test_weights_of_classes_are_for_tasks_with_such_a_loss(task, setting):
     config = FinetuneConfig.from_mapping({"task": task, "name": task, "training": setting})

@@ -36,6 +36,7 @@ class Validation:
 
     def figures(self, done: int) -> dict[str, float]:
         """The figures `eval_…` after `done` steps."""
+        self._evaluator.settle()  # A checkpoint with a score is saved after this, so the best one needs it no more.
         split = self._problem.dev_splits[0]
         answers, figures = self._evaluator.answers(split)
         self._last = {(split, done): (answers, figures)}

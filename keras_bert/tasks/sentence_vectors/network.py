@@ -7,7 +7,7 @@ import numpy as np
 from keras import ops
 
 from keras_bert.layers.heads import cross_entropy
-from keras_bert.layers.pooling import at_length_one, mean_of_tokens
+from keras_bert.layers.pooling import mean_vectors
 from keras_bert.layers.tensors import Batch, Sums, Tensor
 from keras_bert.models.bert.config import BertConfig
 from keras_bert.models.encoder_with_heads import EncoderWithHeads
@@ -70,11 +70,6 @@ class BertForSentenceVectors(EncoderWithHeads):
         if texts > 2:
             outputs["negatives"] = vectors[:, 2:]
         return outputs
-
-
-def mean_vectors(states: Tensor, input_mask: Tensor) -> Tensor:
-    """The mean [batch, hidden] of states [batch, seq, hidden] over the tokens of each row, at length 1, in float32."""
-    return at_length_one(mean_of_tokens(states, input_mask))
 
 
 MASKED_SIMILARITY = -1e9

@@ -4,7 +4,7 @@ import tensorflow as tf
 
 from keras_bert.export.network import Network
 from keras_bert.export.signature import Signature, TextInputs, token_signature
-from keras_bert.tasks.sentence_vectors.network import mean_vectors
+from keras_bert.layers.pooling import mean_vectors
 
 VECTORS = "vectors"
 

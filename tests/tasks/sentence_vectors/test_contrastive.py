@@ -20,10 +20,11 @@ from keras_bert.cli import main
 from keras_bert.config.finetuning import FinetuneConfig, InputConfig, TaskDataConfig
 from keras_bert.core.errors import UserError
 from keras_bert.export.serving_function import serving_function
+from keras_bert.layers.pooling import mean_vectors
 from keras_bert.tasks.classification.answers import plain_answers
 from keras_bert.tasks.evaluation import FinetunedModel
 from keras_bert.tasks.finetuning.runs import FinetuningRuns
-from keras_bert.tasks.sentence_vectors.network import BertForSentenceVectors, ContrastiveObjective, mean_vectors
+from keras_bert.tasks.sentence_vectors.network import BertForSentenceVectors, ContrastiveObjective
 from keras_bert.tasks.sentence_vectors.task import SentenceVectorsConfig, judging_table
 from keras_bert.tasks.sequence_rows import sequence_rows
 from keras_bert.tasks.task import INPUT

@@ -1,0 +1,1 @@
+"""Classification from a few labelled texts."""

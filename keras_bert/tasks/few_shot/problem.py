@@ -1,0 +1,93 @@
+"""Classification from a few labelled texts as a task for fine-tuning."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from keras_bert.config.reading import HEAD_TAIL, TRUNCATE
+from keras_bert.core.errors import UserError
+from keras_bert.data.batches.token_rows import TokenRows
+from keras_bert.inference.texts import require_numbers
+from keras_bert.tasks.classification.answers import TextWindow, text_windows
+from keras_bert.tasks.classification.data import ExampleRows
+from keras_bert.tasks.classification.problem import SequenceProblem
+from keras_bert.tasks.few_shot.logistic_regression import solved
+from keras_bert.tasks.few_shot.network import LabelPairsObjective
+from keras_bert.tasks.few_shot.shots import drawn
+from keras_bert.tasks.few_shot.task import FewShotConfig
+
+if TYPE_CHECKING:
+    import keras
+
+    from keras_bert.models.bert.config import BertConfig
+
+TRAIN = "train"
+
+
+class FewShotProblem(SequenceProblem):
+    """Texts with classes: the encoder is trained on pairs of them, and the head is solved on their vectors.
+
+    The texts to train on are drawn anew for each seed, if `data.shots` says how many.
+    """
+
+    long = (TRUNCATE, HEAD_TAIL)
+    head: FewShotConfig
+    _seed: int | None = None
+
+    def _new_head(self) -> FewShotConfig:
+        return FewShotConfig(self.task.labels or ())
+
+    @functools.cached_property
+    def objective(self) -> LabelPairsObjective:
+        return LabelPairsObjective()
+
+    def make_model(self, bert_config: BertConfig, dtype: str | None = None) -> keras.Model:
+        model = super().make_model(bert_config, dtype)
+        model.logistic_head.trainable = False  # It is solved.
+        return model
+
+    def training_rows(self, seed: int) -> tuple[TokenRows, dict[str, dict[str, float]]]:
+        if self._config.data.shots and seed != self._drawn_by:
+            self._seed = seed
+            self._kept.pop(TRAIN, None)
+        return super().training_rows(seed)
+
+    @property
+    def _drawn_by(self) -> int:
+        return self._config.training.seed if self._seed is None else self._seed
+
+    def windows(self, split: str, labelled: bool = False) -> Iterator[TextWindow]:
+        if split != TRAIN or not labelled:
+            yield from super().windows(split, labelled)
+            return
+        rows, shots = ExampleRows(self.task, split, self._source), self._config.data.shots
+        counts = np.zeros(self.head.num_labels, int)
+        examples = drawn(rows, shots, self._drawn_by) if shots else rows
+        for window in text_windows(examples, rows.origin, rows.reader.array):
+            assert window.labels is not None
+            counts += np.bincount(window.labels, minlength=len(counts))
+            yield window
+        self.notes += [*rows.warnings(), self._count(rows.origin, counts.tolist())]
+
+    def _count(self, origin: str, counts: list[int]) -> str:
+        """How many texts there are to train on, in words."""
+        if 0 in counts:
+            raise UserError(
+                f"{origin}: needs a text or more of each class to train on. Received: none of "
+                f"{self.head.labels[counts.index(0)]!r}. Give more texts, or --dev, without which some are held out."
+            )
+        least, most = min(counts), max(counts)
+        of_each = f"{least:,}" if least == most else f"{least:,} to {most:,}"
+        return f"{origin}: {sum(counts):,} texts to train on, {of_each} of each of {len(counts)} classes."
+
+    def settle(self, model: keras.Model, outputs: Callable[[TokenRows], dict[str, Any]]) -> None:
+        rows = self.rows(TRAIN)
+        vectors = outputs(rows)["vectors"]
+        require_numbers(vectors)
+        dense = model.logistic_head.dense
+        for variable, value in zip((dense.kernel, dense.bias), solved(vectors, rows.extra["labels"]), strict=True):
+            variable.assign(value)

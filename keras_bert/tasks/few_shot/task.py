@@ -1,0 +1,69 @@
+"""Classification from a few labelled texts (SetFit; Tunstall et al. 2022)."""
+
+import dataclasses
+from collections.abc import Collection, Mapping
+from typing import Any, ClassVar
+
+from keras_bert.config.finetuning import FinetuneConfig
+from keras_bert.models.bert.config import BertConfig
+from keras_bert.models.tensor_names import dense
+from keras_bert.tasks.classification.head import ClassificationConfig
+from keras_bert.tasks.classification.task import Classification
+
+NAME = "few-shot"
+PART = "logistic_head"
+
+
+@dataclasses.dataclass(frozen=True)
+class FewShotConfig(ClassificationConfig):
+    """The head of a `BertForFewShotClassification`, for which transformers has no class."""
+
+    architecture: ClassVar[str] = "BertForFewShotClassification"
+
+
+class FewShot(Classification):
+    """A class for a text or a pair of texts, learned from a few of each class."""
+
+    head, part = FewShotConfig, PART
+    tasks, own_task = (NAME,), NAME
+    tensors = {PART: dense(f"{PART}.dense", f"keras_bert.{PART}", f"keras_bert/{PART}")}
+    titles = {PART: "logistic head"}
+    in_transformers = pools = in_google = takes_bilstm = weighs_classes = False
+
+    def make_model(self, config: BertConfig, head: Any, **keras_options: Any) -> Any:
+        from keras_bert.tasks.few_shot.network import BertForFewShotClassification
+
+        return BertForFewShotClassification(config, head.num_labels, **keras_options)
+
+    def signatures(self, bert: Any, text_inputs: Any, network: Any, n_best: int) -> dict[str, Any]:
+        from keras_bert.layers.pooling import mean_vectors
+        from keras_bert.tasks.classification.serving import classification_signatures
+
+        def logits_of(inputs: dict[str, Any]) -> Any:
+            vectors = mean_vectors(network.encode(inputs)["sequence_output"], inputs["input_mask"])
+            return network.run(lambda model: model.logistic_head(vectors))
+
+        return classification_signatures(bert.head, text_inputs, network, logits_of)
+
+    def open_problem(
+        self,
+        config: FinetuneConfig,
+        tokenizer: Any,
+        head: Any,
+        task_record: Mapping[str, Any],
+        own: Mapping[str, str],
+    ) -> Any:
+        from keras_bert.tasks.classification.data import own_table
+        from keras_bert.tasks.few_shot.problem import FewShotProblem
+        from keras_bert.tasks.task import INPUT, with_own_files
+
+        task = dataclasses.replace(own_table(config.data, head), name=NAME)
+        if INPUT in own:
+            task = with_own_files(task, own, tuple(config.data.columns) or None)
+        return FewShotProblem(task, "", tokenizer, config, head, task_record)
+
+    def data_fields(self, task: str) -> Collection[str]:
+        return ("texts", "label", "format", "columns", "dev_share", "shots")
+
+
+KINDS = (FewShot(),)
