@@ -44,6 +44,7 @@ KINDS = {
     "vectors": ("vectors", {**PAIR, "task": "pairs-contrastive", "label": "label", "pair": False}, "jsonl"),
     "spans": ("spans", {"task": "wic", "pair": True}, "jsonl"),
     "few_shot": ("few_shot", {**TEXT, "task": "few-shot"}, "jsonl"),
+    "few_shot_pair": ("few_shot", {**PAIR, "task": "few-shot", "pair": True}, "jsonl"),
 }
 
 
@@ -77,7 +78,7 @@ def write_examples(path, name, count=40):
             else:
                 row |= (
                     {"a": text(), "b": text()}
-                    if name in ("pair", "vectors", "rerank", "rerank_windows")
+                    if name in ("pair", "vectors", "rerank", "rerank_windows", "few_shot_pair")
                     else {"text": text()}
                 )
             rows.append(json.dumps(row) + "\n")
