@@ -47,7 +47,8 @@ if TYPE_CHECKING:
 
 
 def find_model_folder(path: files.StrPath) -> tuple[str, str]:
-    """`(folder, kind)` of the model at `path`: in that folder or, for a run folder, in its `model/`.
+    """`(folder, "huggingface", "google" or "adapter")` of the model at `path`: in that folder or, for a run folder, in
+    its `model/`.
 
     Raises:
         UserError: there is no model, or the path cannot be read.
@@ -55,6 +56,8 @@ def find_model_folder(path: files.StrPath) -> tuple[str, str]:
     if is_web_address(path):
         raise UserError(f"{path}: is the address of a web page, not a folder.{hub_proposal(path)}")
     try:
+        if is_adapter(path):
+            return os.fspath(path), "adapter"
         for folder in map(whole_files.surviving_folder, (path, files.join(path, "model"))):
             has_config = files.is_file(files.join(folder, CONFIG))
             # Some folders hold both formats; take the one that can be read.
@@ -306,9 +309,9 @@ def open_model_folder(path: files.StrPath, lower_case: bool | None = None) -> Mo
         hub_model = HubModel(path)
         folder = _opened(hub_model.folder, hub_model.name, hub_model.kind, lower_case)
         return dataclasses.replace(folder, hub_model=hub_model, notes=[*hub_model.notes, *folder.notes])
-    if is_adapter(path):
-        return _with_adapter(path, lower_case)
     found, kind = find_model_folder(path)
+    if kind == "adapter":
+        return _with_adapter(found, lower_case)
     folder = _opened(found, path, kind, lower_case)
     if kind == "google":
         google.find_checkpoint(found)
