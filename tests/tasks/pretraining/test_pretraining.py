@@ -230,7 +230,7 @@ def test_validation_asks_every_seed_the_same(corpus, straight, tmp_path):
 def test_validation_computes_the_same_rows_in_the_slices_of_training(corpus, tmp_path, monkeypatch):
     """A batch that fits in memory only in slices ran out of it at the first validation. 20 examples are three batches
     of 8, but ten slices of 2, in which fewer rows would be measured. Memory for three examples makes slices of 2."""
-    monkeypatch.setattr(accumulation, "step_memory", lambda model, batch, recompute_every: batch.batch_size)
+    monkeypatch.setattr(accumulation, "step_memory", lambda model, batch, *others: batch.batch_size)
     monkeypatch.setattr(accumulation, "_COMMAND", 0)
     monkeypatch.setattr(accumulation, "memory_limit", lambda: 3)
     figures = []
