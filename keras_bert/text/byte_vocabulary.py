@@ -84,7 +84,9 @@ class ByteVocabulary(Vocabulary):
             )
         lost = [byte for byte, character in byte_characters().items() if character not in self.ids]
         if lost:
-            raise UserError(f"{source}: needs a piece for each of 256 bytes. Received: {256 - len(lost)}.")
+            raise UserError(
+                f"{source}: needs a piece for each of 256 bytes. Received: {256 - len(lost)}. Fetch it again."
+            )
         self.cls_id, self.pad_id, self.sep_id, self.unk_id, self.mask_id = (self.ids[name] for name in SPECIAL_TOKENS)
         _check_merges(self.merges, self.ids, source)
         pieces = {*byte_characters().values(), *(first + second for first, second in self.merges)}
@@ -117,7 +119,9 @@ class ByteVocabulary(Vocabulary):
         if _name(path) == TOKENIZER:
             _require_gpt2s(content, path)
             model = content["model"]
-            return cls(_in_order(_with_added(model.get("vocab"), content), path), _listed_merges(model, path), path)
+            return cls(
+                _in_order(_with_added(model.get("vocab"), content, path), path), _listed_merges(model, path), path
+            )
         return cls(_in_order(content, path), _read_merges(merges_path(path)), path)
 
     @classmethod
@@ -132,10 +136,13 @@ class ByteVocabulary(Vocabulary):
             )
         if lower_case:
             raise UserError(f"{folder}: needs text as it is for byte-level BPE. Received: lower case. Leave it out.")
+        file = join(folder, TOKENIZER)
+        content = read_if_there(file)
+        if content and named in GENERIC:  # These follow it, even beside a vocab.json.
+            _require_gpt2s(content, file)
         prefix_space = config.get("add_prefix_space")
         if prefix_space is None:
-            pre_tokenizer = read_if_there(join(folder, TOKENIZER)).get("pre_tokenizer") or {}
-            prefix_space = pre_tokenizer.get("add_prefix_space")
+            prefix_space = _part(content, "pre_tokenizer", file).get("add_prefix_space")
         return TokenizerSettings(lower_case=False, prefix_space=bool(prefix_space)), []
 
     def tokenizer_config(self, settings: TokenizerSettings, max_positions: int) -> dict[str, Any]:
@@ -202,6 +209,8 @@ def _read_merges(path: str) -> list[tuple[str, str]]:
 
 def _listed_merges(model: Mapping[str, Any], path: StrPath) -> list[tuple[str, str]]:
     merges = model.get("merges") or []
+    if not isinstance(merges, list):
+        raise UserError(f"{path}: needs a list of merges. Received: {type(merges).__name__}. Fetch it again.")
     return _pairs((merge.split(" ") if isinstance(merge, str) else merge for merge in merges), path)
 
 
@@ -209,35 +218,41 @@ def _pairs(merges: Iterable[Any], path: StrPath) -> list[tuple[str, str]]:
     pairs = []
     for number, merge in enumerate(merges, start=1):
         if not isinstance(merge, list) or len(merge) != 2 or not all(isinstance(piece, str) for piece in merge):
-            raise UserError(f"{path}: needs two pieces a merge. Received: {merge!r} as merge {number:,}.")
+            raise UserError(
+                f"{path}: needs two pieces a merge. Received: {merge!r} as merge {number:,}. Fetch it again."
+            )
         pairs.append((merge[0], merge[1]))
     return pairs
 
 
-def _with_added(pieces: Any, content: Mapping[str, Any]) -> Any:
+def _with_added(pieces: Any, content: Mapping[str, Any], path: StrPath) -> Any:
     """The pieces of a tokenizer.json, and special tokens that only its list of added tokens has."""
     if not isinstance(pieces, dict):
         return pieces
-    added = {token["content"]: token["id"] for token in content.get("added_tokens") or []}
+    try:
+        added = {token["content"]: token["id"] for token in content.get("added_tokens") or []}
+    except (TypeError, KeyError):
+        raise UserError(f"{path}: needs added_tokens with a content and an id each. Received: others.") from None
     return {**{token: added[token] for token in SPECIAL_TOKENS if token in added}, **pieces}
 
 
 def _in_order(pieces: Any, path: StrPath) -> list[str]:
     """The pieces of `{piece: id}` in the order of their ids. Raises `UserError` if that is none."""
     if not isinstance(pieces, dict) or not all(type(number) is int for number in pieces.values()):
-        raise UserError(f"{path}: needs pieces with whole numbers as ids. Received: others.")
+        raise UserError(f"{path}: needs pieces with whole numbers as ids. Received: others. Fetch it again.")
     piece_of = {number: piece for piece, number in pieces.items()}
     absent = next((number for number in range(len(pieces)) if number not in piece_of), None)
     if absent is not None:
         raise UserError(
-            f"{path}: needs one piece for every id. Received: {len(pieces):,} pieces, none with id {absent}."
+            f"{path}: needs one piece for every id. Received: {len(pieces):,} pieces, none with id {absent}. Give each "
+            "piece the next id."
         )
     return [piece_of[number] for number in range(len(pieces))]
 
 
 # What a tokenizer.json may say beside the pieces, and the values that GPT-2's own encoder stands for.
 _MODEL_FIELDS = {
-    "dropout": (None,),
+    "dropout": (None, 0),
     "continuing_subword_prefix": (None, ""),
     "end_of_word_suffix": (None, ""),
     "byte_fallback": (None, False),
@@ -248,18 +263,37 @@ _MODEL_FIELDS = {
 def _require_gpt2s(content: Mapping[str, Any], path: StrPath) -> None:
     """Raises `UserError` if a tokenizer.json splits texts otherwise than GPT-2's encoder."""
     wrong = ""
-    if content.get("normalizer"):
-        wrong = f"the normalizer {content['normalizer'].get('type')}"
-    splitter = content.get("pre_tokenizer") or {}
+    if normalizer := _part(content, "normalizer", path):
+        wrong = f"the normalizer {_types(normalizer)}"
+    splitter = _part(content, "pre_tokenizer", path)
     if splitter.get("type") != "ByteLevel":
-        wrong = f"the pre-tokenizer {splitter.get('type')}"
+        wrong = f"the pre-tokenizer {_types(splitter)}"
     elif splitter.get("use_regex") is False:
         wrong = "the pre-tokenizer ByteLevel with use_regex false"
+    model = _part(content, "model", path)
     for field, allowed in _MODEL_FIELDS.items():
-        if content["model"].get(field) not in allowed:
-            wrong = f"{field} {content['model'][field]!r}"
+        if model.get(field) not in allowed:
+            wrong = f"{field} {model[field]!r}"
     if wrong:
-        raise UserError(f"{path}: needs GPT-2's byte-level BPE. Received: {wrong}, which is not supported.")
+        raise UserError(
+            f"{path}: needs GPT-2's byte-level BPE. Received: {wrong}, which is not supported. Give a model with "
+            "RoBERTa's tokenizer."
+        )
+
+
+def _part(content: Mapping[str, Any], name: str, path: StrPath) -> dict[str, Any]:
+    """The object of this name in a tokenizer.json; empty if there is none."""
+    part = content.get(name) or {}
+    if not isinstance(part, dict):
+        raise UserError(f"{path}: needs a {name} that is an object. Received: {type(part).__name__}. Fetch it again.")
+    return part
+
+
+def _types(part: Mapping[str, Any]) -> str:
+    """The type of a normalizer or a pre-tokenizer, with those of what a sequence consists of."""
+    members = part.get("normalizers") or part.get("pretokenizers") or []
+    inside = ", ".join(str(member.get("type")) for member in members if isinstance(member, dict))
+    return f"{part.get('type')} of {inside}" if inside else str(part.get("type"))
 
 
 def _check_merges(merges: Sequence[tuple[str, str]], ids: Mapping[str, int], source: StrPath) -> None:
@@ -280,11 +314,13 @@ def _check_merges(merges: Sequence[tuple[str, str]], ids: Mapping[str, int], sou
         unknown = next((part for part in (first, second, piece) if part not in ids), None)
         if unknown is not None:
             raise UserError(
-                f"{source}: needs merges of its pieces. Received: {unknown!r} in merge {rank + 1:,}, no piece."
+                f"{source}: needs merges of its pieces. Received: {unknown!r} in merge {rank + 1:,}, no piece. Give "
+                "the pieces and merges of one model."
             )
         if first not in begins or second not in begins or piece in begins:
             raise UserError(
-                f"{source}: needs each merge once, after those of its parts. Received: {first!r} {second!r}."
+                f"{source}: needs each merge once, after those of its parts. Received: {first!r} {second!r}. "
+                "Give the merges as they were learned."
             )
         for last, ended in (*ends[first], (first, never)):
             for start, begun in (*begins[second], (second, never)):
@@ -293,7 +329,7 @@ def _check_merges(merges: Sequence[tuple[str, str]], ids: Mapping[str, int], sou
                 if joined < rank and joined < ended and joined <= begun:
                     raise UserError(
                         f"{source}: needs merges as learning gives them. Received: {first!r} {second!r}, but "
-                        f"{last!r} {start!r} come together before."
+                        f"{last!r} {start!r} come together before. Give the merges as they were learned."
                     )
         begins[piece] = [*begins[first], (first, rank)]
         ends[piece] = [*ends[second], (second, rank)]

@@ -43,11 +43,6 @@ class StandaloneByteTokenizer:
 
     Attributes:
         ids: the id of each piece.
-
-    Example:
-        vocabulary = keras_bert.Vocabulary.from_file("vocab.json")
-        tokenizer = keras_bert.StandaloneByteTokenizer(vocabulary.tokens, vocabulary.merges)
-        tokenizer.tokenize("It's a text.")
     """
 
     def __init__(

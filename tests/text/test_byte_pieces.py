@@ -21,7 +21,7 @@ from keras_bert.text.byte_vocabulary import SPECIAL_TOKENS, ByteVocabulary, byte
 from keras_bert.text.standalone_byte_tokenizer import StandaloneByteTokenizer
 from keras_bert.text.tokenizer_files import TokenizerSettings
 from keras_bert.text.tokenizers import make_tokenizer
-from keras_bert.text.vocabulary import Vocabulary
+from keras_bert.text.vocabulary import Vocabulary, read_tokenizer_settings
 from keras_bert.text.vocabulary_learning import learn_byte_pieces
 from tools import make_character_table
 
@@ -34,10 +34,9 @@ WORDS = (
 )
 PARTS = [
     *WORDS.split(" "), " ", "  ", "\n", "\t", "'", "'s", "'S", "'re", "'l", "\u00a0", "\x1c", "\x85", "\u2028",
-    "\u200d", "\u0301", "\x00", "<mask>", "</s>", "Ġ", "\u2029", "\u3000", "\u202f", "\u180e", "\ufeff", "\u200f",
-    "\u202e", "\u2066", "\u200b", "’s", " 's",
-    "  're", "\n'll", "'\u0301s", "'ſ", "é's", "9's", "אב", "ا\u200cب", "\r\n", "\u0e33", "👩\u200d👧", "\ue000", "²",
-    "Ⅷ", "\U000e0001",
+    "\u200d", "\u0301", "\x00", "<mask>", "</s>", "Ġ", "\u2029", "\u3000", "\u202f", "\u180e", "\ufeff",
+    "\u200f", "\u202e", "\u2066", "\u200b", "’s", " 's", "  're", "\n'll", "'\u0301s", "'ſ", "é's", "9's", "אב",
+    "ا\u200cب", "\r\n", "\u0e33", "👩\u200d👧", "\ue000", "²", "Ⅷ", "\U000e0001",
 ]  # fmt: skip
 
 
@@ -222,6 +221,31 @@ def tokenizer_json(**changes):
         ),  # noqa: E501
         (tokenizer_json(model_fields={"merges": ["a b", "a b"]}), "needs each merge once, after those of its parts"),
         (tokenizer_json(model_fields={"merges": ["ab"]}), "needs two pieces a merge. Received"),
+        (
+            tokenizer_json(
+                pre_tokenizer={
+                    "type": "Sequence",
+                    "pretokenizers": [{"type": "Split", "pattern": {"Regex": "\\w+"}}, {"type": "ByteLevel"}],
+                }
+            ),
+            "Received: the pre-tokenizer Sequence of Split, ByteLevel, which is not supported. Give a model with RoB",
+        ),
+        (tokenizer_json(pre_tokenizer=None), "Received: the pre-tokenizer None, which is not supported"),
+        (tokenizer_json(pre_tokenizer=["ByteLevel"]), "needs a pre_tokenizer that is an object. Received: list"),
+        (
+            tokenizer_json(normalizer={"type": "Sequence", "normalizers": [{"type": "NFKC"}, {"type": "Lowercase"}]}),
+            "Received: the normalizer Sequence of NFKC, Lowercase, which",
+        ),
+        (tokenizer_json(normalizer="NFC"), "needs a normalizer that is an object. Received: str"),
+        (tokenizer_json(model_fields={"dropout": 0.1}), "Received: dropout 0.1, which is not supported"),
+        (tokenizer_json(model_fields={"byte_fallback": True}), "Received: byte_fallback True, which is not supported"),
+        (tokenizer_json(model_fields={"end_of_word_suffix": "</w>"}), "Received: end_of_word_suffix '</w>', which"),
+        (tokenizer_json(model_fields={"merges": {"a": "b"}}), "needs a list of merges. Received: dict"),
+        (tokenizer_json(model_fields={"merges": [["a", 5]]}), "needs two pieces a merge. Received: ['a', 5] as merge"),
+        (tokenizer_json(model_fields={"vocab": ["a"]}), "needs pieces with whole numbers as ids"),
+        (tokenizer_json(model_fields={"vocab": {"a": "0"}}), "needs pieces with whole numbers as ids"),
+        (tokenizer_json(added_tokens=["<mask>"]), "needs added_tokens with a content and an id each"),
+        (tokenizer_json(added_tokens=[{"content": "<mask>"}]), "needs added_tokens with a content and an id each"),
         (tokenizer_json(model_fields={"vocab": {"a": 0}}), "needs <s> <pad> </s> <unk> <mask>. Received: 1 pieces"),
         (tokenizer_json(model_fields={"vocab": {"a": 0, "b": 5}}), "needs one piece for every id"),
     ],
@@ -231,6 +255,60 @@ def test_other_files_are_refused_in_one_line(content, message, tmp_path):
     with pytest.raises(UserError) as error:
         Vocabulary.from_file(str(tmp_path / "tokenizer.json"))
     assert message in str(error.value) and "\n" not in str(error.value)
+
+
+def test_a_dropout_of_zero_is_none(tmp_path):
+    (tmp_path / "tokenizer.json").write_text(json.dumps(tokenizer_json(model_fields={"dropout": 0.0})))
+    assert len(Vocabulary.from_file(str(tmp_path / "tokenizer.json")).merges) == 1
+
+
+def without(piece):
+    tokens = [token for token in (*SPECIAL_TOKENS, *byte_characters().values(), "ab") if token != piece]
+    return json.dumps({token: index for index, token in enumerate(tokens)})
+
+
+@pytest.mark.parametrize(
+    "pieces, merges, message",
+    [
+        (
+            without(None),
+            "#version: 0.2\na b\nb zz\n",
+            "Received: 'zz' in merge 2, no piece. Give the pieces and merges",
+        ),
+        (without(None), "a b\nab c\n", "Received: 'abc' in merge 2, no piece."),
+        (without(None), "a b\n\na b c\n", "needs two pieces a merge. Received: ['a', 'b', 'c'] as merge 2."),
+        (without(None), "a b\nab\n", "needs two pieces a merge. Received: ['ab'] as merge 2."),
+        (without("<mask>"), "a b\n", "Received: 261 pieces without <mask>. Learn a vocabulary with: "),
+        (without("Ġ"), "a b\n", "needs a piece for each of 256 bytes. Received: 255."),
+        (without(None)[:-20], "a b\n", "vocab.json: is not valid JSON ("),
+        ("[]", "a b\n", "vocab.json: needs a JSON object. Received: list."),
+        ("{}", "a b\n", "Received: 0 pieces without <s> <pad> </s> <unk> <mask>."),
+    ],
+)
+def test_a_vocab_json_and_its_merges_are_refused_in_one_line(pieces, merges, message, tmp_path):
+    (tmp_path / "vocab.json").write_text(pieces, encoding="utf-8")
+    (tmp_path / "merges.txt").write_text(merges, encoding="utf-8")
+    with pytest.raises(UserError) as error:
+        Vocabulary.from_file(str(tmp_path / "vocab.json"))
+    assert message in str(error.value) and "\n" not in str(error.value)
+
+
+def test_a_cut_tokenizer_json_is_refused_in_one_line(tmp_path):
+    (tmp_path / "tokenizer.json").write_text(json.dumps(tokenizer_json())[:-30])
+    with pytest.raises(UserError, match=r"tokenizer.json: is not valid JSON \(.*\). Fetch or write it again"):
+        Vocabulary.from_file(str(tmp_path / "tokenizer.json"))
+
+
+def test_a_generic_class_follows_tokenizer_json_beside_a_vocab_json(vocabulary, tmp_path):
+    """transformers would split texts by it, and RoBERTa's own class by the vocab.json alone."""
+    vocabulary.to_file(str(tmp_path / "vocab.json"))
+    (tmp_path / "tokenizer.json").write_text(json.dumps(tokenizer_json(normalizer={"type": "NFC"})))
+    config = tmp_path / "tokenizer_config.json"
+    config.write_text('{"tokenizer_class": "RobertaTokenizer"}')
+    assert read_tokenizer_settings(str(tmp_path))[0].prefix_space is False
+    config.write_text('{"tokenizer_class": "PreTrainedTokenizerFast"}')
+    with pytest.raises(UserError, match="Received: the normalizer NFC, which is not supported"):
+        read_tokenizer_settings(str(tmp_path))
 
 
 def test_merges_that_learning_cannot_give_are_refused():
