@@ -7,7 +7,6 @@ import pytest
 import tensorflow as tf
 from command_line import output_of, sets
 from finetuning import WORDS, reviews
-from squad_file import paragraph, write_squad
 
 import keras_bert
 from keras_bert.models.xlm_roberta.kind import XlmRobertaConfig
@@ -142,25 +141,6 @@ def test_a_classifier_is_trained_and_served_from_strings(run, tmp_path):
     received = served(text=tf.constant(texts))["probabilities"].numpy()
     labels = sorted(expected[0])
     np.testing.assert_allclose(received, [[row[label] for label in labels] for row in expected], rtol=1e-4, atol=1e-5)
-
-
-@pytest.mark.slow
-def test_answers_are_text_of_the_passage(run, tmp_path):
-    """An answer is in the passage, without the space that belongs to its first piece."""
-    found = []
-    for number, (text, _) in enumerate(reviews(32)):
-        answer = next(word for word in text.split() if word in TELLING)
-        found.append(paragraph(text, (str(number), "w1 w2", (answer, text.index(answer)))))
-    write_squad(tmp_path / "squad.json", *found)
-    data, folder = tmp_path / "squad.json", tmp_path / "answers"
-    rates = sets("optimizer.learning_rate=2e-3", "training.epochs=6", "input.max_question_length=8")
-    finetune("squad", run, data, folder, *rates)
-    output_of("predict", "--model", folder, "--input", data, "--output", tmp_path / "found")
-    answers = json.loads((tmp_path / "found" / "predictions.json").read_text("utf-8"))
-    passages = {str(number): text for number, (text, _) in enumerate(reviews(32))}
-    for name, answer in answers.items():
-        assert answer == answer.strip() and answer in passages[name]
-    assert any(answers.values())
 
 
 @pytest.mark.slow
