@@ -132,6 +132,7 @@ def test_ways_to_compute_a_step_come_to_the_same(one_epoch, init, glue, tmp_path
     assert results["splits"]["dev"]["loss"] == pytest.approx(one_epoch[1]["splits"]["dev"]["loss"], abs=1e-3)
 
 
+@pytest.mark.slow
 def test_two_replicas_come_to_what_one_does(one_epoch, init, glue, tmp_path, mirrored_strategy):
     runs = FinetuningRuns(config_of(init, glue), mirrored_strategy)
     results = runs.one(str(tmp_path / "run"))
@@ -139,6 +140,7 @@ def test_two_replicas_come_to_what_one_does(one_epoch, init, glue, tmp_path, mir
     assert results["splits"]["dev"]["loss"] == pytest.approx(one_epoch[1]["splits"]["dev"]["loss"], abs=1e-3)
 
 
+@pytest.mark.slow
 def test_averaged_weights_are_validated_and_written(init, glue, tmp_path):
     """The written kernels have the product of both averages, which is what was validated."""
     path = str(tmp_path / "run")
@@ -155,6 +157,7 @@ def test_half_precision_comes_close(one_epoch, init, glue, tmp_path, precision):
     assert results["splits"]["dev"]["loss"] == pytest.approx(one_epoch[1]["splits"]["dev"]["loss"], abs=0.03)
 
 
+@pytest.mark.slow
 def test_a_tagger_with_a_crf(init, tmp_path):
     """Which has no pooler."""
     random, paths = np.random.default_rng(0), {}
