@@ -115,7 +115,7 @@ def test_a_reranker_sorts_what_was_found(bert):
         ({"passages": "w1"}, "texts: needs a list of texts"),
         ({"size": 17}, "size: needs 1 to 16"),
         ({"top_k": 5}, "top_k: needs 10 or more. Received: 5"),
-        ({"pooling": "tokens"}, "pooling: needs one of mean, cls, last4"),
+        ({"pooling": "tokens"}, "pooling: needs one of mean, cls, max, last4"),
     ],
 )
 def test_what_cannot_be_searched_is_refused(bert, given, message):
