@@ -148,7 +148,8 @@ class HubModel(HubRepository):
         """Sets `kind` and the files of the weights, and fetches the other files."""
         weights = next((name for name in huggingface.WEIGHT_FILES if name in names), None)
         small: tuple[str, ...]
-        vocabularies = [name for kind in vocabulary_kinds() for name in (kind.file_name, *kind.other_files)]
+        of_kinds = (name for kind in vocabulary_kinds() for name in (kind.file_name, *kind.other_files))
+        vocabularies = dict.fromkeys(of_kinds)
         of_google = [name for name in google_configs() if name in names]
         if of_google and not (huggingface.CONFIG in names and weights):
             self.kind, small = (

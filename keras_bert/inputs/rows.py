@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
+from keras_bert.data.batches.segments import segment_ids
 from keras_bert.text.vocabulary import Vocabulary
 
 
@@ -124,11 +125,12 @@ def padded_rows(
     needed = tf.reduce_max(tf.concat([totals, [1]], axis=0))
     positions = tf.range(needed if lengths is None else padded_length(lengths, needed))[tf.newaxis]
     is_real = positions < totals[:, tf.newaxis]
-    is_second = is_real & (positions >= segment_starts(segments, vocabulary)[1][:, tf.newaxis])
     return {
         "input_word_ids": _ids(segments, vocabulary, positions, lambda column: column[:, tf.newaxis]),
         "input_mask": tf.cast(is_real, tf.int32),
-        "input_type_ids": tf.cast(is_second, tf.int32),
+        "input_type_ids": segment_ids(
+            is_real, segment_starts(segments, vocabulary)[1], vocabulary.row_pattern.last_segment
+        ),
     }
 
 

@@ -55,7 +55,8 @@ class SequenceRows:
         lengths = self._lengths.array()
         starts = np.zeros(len(lengths) + 1, np.int64)
         np.cumsum(lengths, out=starts[1:])
-        return TokenRows(self._ids.array(), starts, self._second_starts.array(), {})
+        last_segment = self._tokenizer.vocabulary.row_pattern.last_segment
+        return TokenRows(self._ids.array(), starts, self._second_starts.array(), {}, last_segment=last_segment)
 
     def examples(self) -> np.ndarray:
         """int32 [rows]: the example of each row: 0, 1, …, n - 1, repeated where a long one has several rows."""

@@ -4,8 +4,6 @@ fairseq's dictionary begins with special tokens of its own, so that the ids are 
 for both, sentencepiece.bpe.model; the files beside it tell which dictionary it is for.
 """
 
-import base64
-import binascii
 import hashlib
 import os
 from collections.abc import Mapping
@@ -18,7 +16,7 @@ from keras_bert.core.errors import UserError
 from keras_bert.core.files import StrPath, is_file, join, open_file, parent
 from keras_bert.core.program import PROGRAM
 from keras_bert.core.whole_files import write_json
-from keras_bert.text.sentencepiece_vocabulary import SentencePieceVocabulary, read_pieces, unigram_model
+from keras_bert.text.sentencepiece_vocabulary import SentencePieceVocabulary, charsmap_in, read_pieces, unigram_model
 from keras_bert.text.standalone_tokenizer import SPACES
 from keras_bert.text.tokenizer_files import GENERIC, TOKENIZER, TOKENIZER_CONFIG, TokenizerSettings, read_if_there
 from keras_bert.text.vocabulary import RowPattern
@@ -185,26 +183,6 @@ def _model_in(content: Mapping[str, Any], dictionary: Dictionary, path: StrPath)
     """The SentencePiece model that a tokenizer.json was made from, as far as texts show."""
     own = content["model"]["vocab"][len(dictionary.first) : -1]
     left_out = [(text, 0.0) for text in _MODELS_FIRST[: dictionary.left_out]]
-    return unigram_model([*left_out, *((text, score) for text, score in own)], _charsmap(content, path))
-
-
-def _charsmap(content: Mapping[str, Any], path: StrPath) -> bytes:
-    """The table of the normalizer in a tokenizer.json, in SentencePiece's format; empty without one.
-
-    Raises:
-        UserError: it does more than SentencePiece does.
-    """
-    normalizer = content.get("normalizer") or {}
-    found = b""
-    for part in normalizer.get("normalizers", [normalizer] if normalizer else []):
-        if part.get("type") == "Precompiled":
-            try:
-                found = base64.b64decode(part.get("precompiled_charsmap") or "", validate=True)
-            except (binascii.Error, TypeError, ValueError):
-                raise UserError(f"{path}: needs precompiled_charsmap in base64. Received: other text.") from None
-        elif part.get("type") not in ("Strip", "Replace"):  # Of white space, as SentencePiece does.
-            raise UserError(
-                f"{path}: needs the normalizer of a SentencePiece model. Received: {part.get('type')}, which is not "
-                f"supported. Put {FairseqVocabulary.file_name} beside this file."
-            )
-    return found
+    return unigram_model(
+        [*left_out, *((text, score) for text, score in own)], charsmap_in(content, path, FairseqVocabulary.file_name)
+    )

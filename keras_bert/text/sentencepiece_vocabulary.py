@@ -4,10 +4,12 @@ A model file is a protocol buffer (sentencepiece_model.proto): field 1 is a piec
 its type.
 """
 
+import base64
+import binascii
 import hashlib
 import struct
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, ClassVar
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -27,8 +29,6 @@ from keras_bert.text.vocabulary import CLS, MASK, SEP, Vocabulary
 
 WORD_START = "▁"
 PAD, UNK = "<pad>", "<unk>"
-# transformers' names of ALBERT's tokenizer.
-_ALBERTS = ("AlbertTokenizer", "AlbertTokenizerFast")
 _QUOTES = "fold_quotes"  # Our own field: whether texts' `` and '' become ".
 _NORMAL, _UNKNOWN, _CONTROL, _USER_DEFINED = 1, 2, 3, 4
 _UNIGRAM, _BPE = 1, 2
@@ -41,6 +41,13 @@ def require_sentencepiece() -> None:
 
 class SentencePieceVocabulary(Vocabulary):
     """The pieces of a SentencePiece model in the order of their ids (Kudo 2018; ALBERT's are of the unigram kind).
+
+    Class attributes:
+        model_title: whose tokenizer it is, in messages.
+        class_name: what transformers calls its class.
+        special_tokens: padding, unknown, [CLS], [SEP] and [MASK], as the model has them.
+        remedy: what to do about a model without them.
+        lower_cases: whether texts are lower-cased where no file says so.
 
     Attributes:
         model: the content of the model's file.
@@ -55,6 +62,11 @@ class SentencePieceVocabulary(Vocabulary):
     plain_tokenizer = None
     takes_new_words = False
     example_recipe = "albert_mini"
+    model_title: ClassVar[str] = "ALBERT"
+    class_name: ClassVar[str] = "AlbertTokenizer"
+    special_tokens: ClassVar[tuple[str, ...]] = (PAD, UNK, CLS, SEP, MASK)
+    remedy: ClassVar[str] = f"Learn a vocabulary with: {PROGRAM} vocab --kind sentencepiece"
+    lower_cases: ClassVar[bool] = True
 
     def __init__(self, model: bytes, source: StrPath = "vocabulary") -> None:
         """`source` names the origin of the model in messages.
@@ -67,14 +79,14 @@ class SentencePieceVocabulary(Vocabulary):
         self.tokens = [text for text, _ in pieces]
         self.num_pieces = len(self.tokens)
         self.ids = {token: index for index, token in enumerate(self.tokens)}
-        special = [name for name in (PAD, UNK, CLS, SEP, MASK) if name not in self.ids]
-        if special:
+        missing = [name for name in self.special_tokens if name not in self.ids]
+        if missing:
             raise UserError(
-                f"{source}: needs {PAD} {UNK} {CLS} {SEP} {MASK}. Received: {len(pieces)} pieces without "
-                f"{' '.join(special)}. Learn a vocabulary with: {PROGRAM} vocab --kind sentencepiece"
+                f"{source}: needs {' '.join(self.special_tokens)}. Received: {len(pieces)} pieces without "
+                f"{' '.join(missing)}. {self.remedy}"
             )
         self.pad_id, self.unk_id, self.cls_id, self.sep_id, self.mask_id = (
-            self.ids[name] for name in (PAD, UNK, CLS, SEP, MASK)
+            self.ids[name] for name in self.special_tokens
         )
         self._set_marks(np.array([kind for _, kind in pieces]))
         self.fingerprint = hashlib.sha256(self._file_bytes()).hexdigest()
@@ -104,7 +116,7 @@ class SentencePieceVocabulary(Vocabulary):
         return path.endswith(".model")
 
     @classmethod
-    def read(cls, path: StrPath) -> "SentencePieceVocabulary":
+    def read(cls, path: StrPath) -> Self:
         try:
             with open_file(path) as stream:
                 return cls(stream.read(), source=path)
@@ -116,18 +128,21 @@ class SentencePieceVocabulary(Vocabulary):
         cls, folder: str, config: Mapping[str, Any], lower_case: bool | None
     ) -> tuple[TokenizerSettings, list[str]]:
         path = join(folder, TOKENIZER_CONFIG)
-        named = config.get("tokenizer_class") or _ALBERTS[0]
-        wrong = named if named not in (*_ALBERTS, *GENERIC) else None
+        named = config.get("tokenizer_class") or cls.class_name
+        wrong = named if named.removesuffix("Fast") != cls.class_name and named not in GENERIC else None
         for field, own in (("keep_accents", False), ("remove_space", True)):
             if config.get(field) not in (None, own):
                 wrong = f"{field} {config[field]}"
         if wrong:
             raise UserError(
-                f"{path}: needs ALBERT's tokenizer for {cls.file_name}. Received: {wrong}, which is not supported."
+                f"{path}: needs {cls.model_title}'s tokenizer for {cls.file_name}. Received: {wrong}, which is not "
+                "supported."
             )
         said = config.get("do_lower_case")
-        notes = [] if lower_case is not None or said is not None else [no_casing_note(folder)]
-        is_lowered = said is not False if lower_case is None else lower_case
+        is_said = lower_case is not None or said is not None
+        notes = [no_casing_note(folder)] if cls.lower_cases and not is_said else []
+        by_files = cls.lower_cases if said is None else said is not False
+        is_lowered = by_files if lower_case is None else lower_case
         return TokenizerSettings(is_lowered, quotes=config.get(_QUOTES) is not False), notes
 
     def tokenizer_config(self, settings: TokenizerSettings, max_positions: int) -> dict[str, Any]:
@@ -136,7 +151,7 @@ class SentencePieceVocabulary(Vocabulary):
             "keep_accents": False,
             "remove_space": True,
             **({} if settings.quotes else {_QUOTES: False}),
-            "tokenizer_class": _ALBERTS[0],
+            "tokenizer_class": self.class_name,
             "model_max_length": max_positions,
             **self._special_token_fields(),
         }
@@ -198,19 +213,47 @@ def bpe_model(pieces: Sequence[str], ranks: Sequence[int]) -> bytes:
     return b"".join([*messages, _field(3, normalizer)])
 
 
-def unigram_model(pieces: Sequence[tuple[str, float]], charsmap: bytes) -> bytes:
+def unigram_model(pieces: Sequence[tuple[str, float]], charsmap: bytes, special: int = 3) -> bytes:
     """The file of a model of the unigram kind.
 
     Args:
         pieces: the text and the score of each, in the order of their ids: first <unk>, <s> and </s>.
         charsmap: the table by which texts are normalized, as the trainer compiles it.
+        special: how many pieces, the first ones, are in no text.
     """
-    types = (_UNKNOWN, _CONTROL, _CONTROL)
+    types = (_UNKNOWN, *(_CONTROL for _ in range(special - 1)))
     messages = [
         _piece(text, score, types[index] if index < len(types) else _NORMAL)
         for index, (text, score) in enumerate(pieces)
     ]
     return b"".join([*messages, _field(2, _field(3, _UNIGRAM)), _field(3, _field(2, charsmap))])
+
+
+def charsmap_in(content: Mapping[str, Any], path: StrPath, file_name: str, others: Collection[str] = ()) -> bytes:
+    """The table of the normalizer in a tokenizer.json, in SentencePiece's format; empty without one.
+
+    Args:
+        content: that of the tokenizer.json at `path`.
+        file_name: that of the model that the tokenizer.json was made from.
+        others: the types of normalizers that the tokenizer has before its model's.
+
+    Raises:
+        UserError: it does more than SentencePiece and `others` do.
+    """
+    normalizer = content.get("normalizer") or {}
+    found = b""
+    for part in normalizer.get("normalizers", [normalizer] if normalizer else []):
+        if part.get("type") == "Precompiled":
+            try:
+                found = base64.b64decode(part.get("precompiled_charsmap") or "", validate=True)
+            except (binascii.Error, TypeError, ValueError):
+                raise UserError(f"{path}: needs precompiled_charsmap in base64. Received: other text.") from None
+        elif part.get("type") not in ("Strip", "Replace", *others):  # Of white space, as SentencePiece does.
+            raise UserError(
+                f"{path}: needs the normalizer of a SentencePiece model. Received: {part.get('type')}, which is not "
+                f"supported. Put {file_name} beside this file."
+            )
+    return found
 
 
 def _piece(text: str, score: float, kind: int) -> bytes:

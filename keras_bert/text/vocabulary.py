@@ -77,11 +77,17 @@ def is_unused(token: str) -> bool:
 
 
 class RowPattern(NamedTuple):
-    """The ids of the special tokens of a row: before the first segment, between two segments, and after the last."""
+    """The special tokens of a row.
+
+    Attributes:
+        start, between, end: the ids of those before the first segment, between two segments, and after the last.
+        last_segment: the segment of the row's last token; None for that of the text before it.
+    """
 
     start: tuple[int, ...]
     between: tuple[int, ...]
     end: tuple[int, ...]
+    last_segment: int | None = None
 
     def special_tokens(self, segments: int) -> int:
         """How many special tokens a row of one or two segments has."""
@@ -337,6 +343,7 @@ class Vocabulary:
 _KINDS = (
     "keras_bert.text.vocabulary:Vocabulary",
     "keras_bert.text.sentencepiece_vocabulary:SentencePieceVocabulary",
+    "keras_bert.text.xlnet_vocabulary:XlnetVocabulary",
     "keras_bert.text.fairseq_vocabulary:FairseqVocabulary",
     "keras_bert.text.byte_vocabulary:ByteVocabulary",
 )
@@ -382,7 +389,7 @@ def vocabulary_file(folder: str) -> str:
     found, other = find_vocabulary(folder), join(folder, TOKENIZER)
     if found or is_file(other):
         return found or other
-    names = [kind.file_name for kind in vocabulary_kinds()]
+    names = list(dict.fromkeys(kind.file_name for kind in vocabulary_kinds()))
     raise UserError(f"{folder}: needs {' or '.join(names)} and lacks {'both' if len(names) == 2 else 'them'}.")
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import tensorflow as tf
 
+from keras_bert.data.batches.segments import segment_ids
 from keras_bert.data.batches.token_rows import TokenRows
 
 # For a single pass over the rows: more shapes would take longer to trace than they save.
@@ -148,7 +149,7 @@ class LengthBatches:
             # A row that fills the batch keeps its [CLS], because attention over nothing is NaN.
             mask = is_there[..., None] & (column < tf.where(is_real, lengths, 1)[..., None])
             place = tf.where(mask, begins[..., None] + tf.cast(column, tf.int64), 0)
-            second = mask & (column >= tf.gather(seconds, row)[..., None])
+            segments = segment_ids(mask, tf.gather(seconds, row), self._rows.last_segment)
             from_tokens = {
                 name: tf.where(mask & is_real[..., None], tf.gather(values, place), -1)
                 for name, values in token_extra.items()
@@ -161,7 +162,7 @@ class LengthBatches:
                 **from_files,
                 "input_word_ids": tf.where(mask, tf.cast(tf.gather(ids, place), tf.int32), self._pad_id),
                 "input_mask": tf.cast(mask, tf.int32),
-                "input_type_ids": tf.cast(second, tf.int32),
+                "input_type_ids": segments,
                 "example_weights": weights * batch.get("example_weights", 1.0),
                 "row_numbers": tf.cast(numbers, tf.int32),
             }

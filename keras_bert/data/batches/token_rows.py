@@ -22,6 +22,7 @@ class TokenRows:
         token_files: {name: file} of features to add to the batches as [batch, width, ...], 0 at padding.
         group_starts: int64 [examples + 1], the first row of each example, for examples with several rows (choices);
             None if every row is an example.
+        last_segment: the segment of each row's last token, as in `RowPattern`.
     """
 
     ids: np.ndarray
@@ -31,6 +32,7 @@ class TokenRows:
     token_extra: dict[str, np.ndarray] = dataclasses.field(default_factory=dict)
     token_files: dict[str, FeatureFile] = dataclasses.field(default_factory=dict)
     group_starts: np.ndarray | None = None
+    last_segment: int | None = None
 
     @property
     def lengths(self) -> np.ndarray:
@@ -65,6 +67,7 @@ def joined_rows(parts: Sequence[TokenRows]) -> TokenRows:
         {name: np.concatenate([_extra(part, name) for part in parts]) for name in names},
         {name: np.concatenate([part.token_extra[name] for part in parts]) for name in parts[0].token_extra},
         group_starts=_joined_starts(groups) if groups else None,
+        last_segment=parts[0].last_segment,
     )
 
 

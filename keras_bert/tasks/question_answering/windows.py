@@ -186,7 +186,8 @@ def _lay_out(
             parts.append([tensor.numpy() for tensor in tensors])
     columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
     ids, row_lengths, second_starts = columns[:3]
-    rows = TokenRows(ids, _splits(row_lengths), second_starts, {})
+    last_segment = vocabulary.row_pattern.last_segment
+    rows = TokenRows(ids, _splits(row_lengths), second_starts, {}, last_segment=last_segment)
     counts, begins, lengths = (column.astype(np.int64) for column in columns[3:])
     return rows, counts, begins, lengths
 

@@ -101,7 +101,8 @@ class SpanPairProblem(TextRowsProblem):
             )
         bounds = np.concatenate([[0], np.cumsum(rows.lengths.numpy(), dtype=np.int64)])
         extra = {SPAN_STARTS: found.starts.numpy(), SPAN_ENDS: found.ends.numpy()}
-        return TokenRows(rows.ids.numpy(), bounds, rows.second_starts.numpy(), extra)
+        last_segment = self._tokenizer.vocabulary.row_pattern.last_segment
+        return TokenRows(rows.ids.numpy(), bounds, rows.second_starts.numpy(), extra, last_segment=last_segment)
 
     def _lines(self, pairs: Sequence[SpanPair], logits: np.ndarray) -> Iterator[str]:
         for pair, answer in zip(pairs, plain_answers(self.head, self.task, logits), strict=True):

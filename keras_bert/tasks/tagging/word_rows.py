@@ -85,7 +85,8 @@ def lay_out_words(words: Sequence[str], starts: ArrayLike, tokenizer: Tokenizer,
             parts.append((ids, lengths, sentences, row_starts[row] + found.column.numpy()))
             tokens += len(ids)
     ids, lengths, sentences, places = (np.concatenate(column) for column in zip(*parts, strict=True))
-    rows = TokenRows(ids, np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]), lengths, {})
+    starts = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
+    rows = TokenRows(ids, starts, lengths, {}, last_segment=vocabulary.row_pattern.last_segment)
     return WordRows(rows, places, sentences, np.flatnonzero(counts == 0), np.flatnonzero(counts > capacity))
 
 

@@ -1,0 +1,72 @@
+"""XLNet's vocabulary: a SentencePiece model with special tokens of its own, which stand at the end of rows."""
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from keras_bert.core import settings
+from keras_bert.core.errors import UserError
+from keras_bert.core.files import StrPath, is_file, open_file
+from keras_bert.text.sentencepiece_vocabulary import SentencePieceVocabulary, charsmap_in, unigram_model
+from keras_bert.text.tokenizer_files import TOKENIZER
+from keras_bert.text.vocabulary import RowPattern
+
+# In the order of their ids, from 0.
+_FIRST = ("<unk>", "<s>", "</s>", "<cls>", "<sep>", "<pad>", "<mask>", "<eod>", "<eop>")
+_CLS_SEGMENT = 2
+_IN_FIRST_BYTES, _FIRST_BYTES = b"<cls>", 256
+# What its tokenizer does before its model, as tokenizer.json calls it.
+_NORMALIZERS = ("NFKD", "StripAccents", "Lowercase")
+
+
+class XlnetVocabulary(SentencePieceVocabulary):
+    """The pieces of an XLNet (Yang et al. 2019). Its file has the name of ALBERT's and is told from it by <cls>."""
+
+    title = "a SentencePiece model like XLNet's"
+    model_title = "XLNet"
+    class_name = "XLNetTokenizer"
+    special_tokens = ("<pad>", "<unk>", "<cls>", "<sep>", "<mask>")
+    remedy = "Give the spiece.model of an XLNet."
+    lower_cases = False
+
+    @property
+    def row_pattern(self) -> RowPattern:
+        """The special tokens of rows: first <sep> <cls>, or first <sep> second <sep> <cls>."""
+        return RowPattern((), (self.sep_id,), (self.sep_id, self.cls_id), _CLS_SEGMENT)
+
+    @classmethod
+    def from_file(cls, path: StrPath) -> "XlnetVocabulary":
+        """Reads a model's file or a tokenizer.json. Raises `UserError`."""
+        return cls.read(path)
+
+    @classmethod
+    def is_file(cls, path: str) -> bool:
+        if os.path.basename(path) == TOKENIZER and is_file(path):
+            return _has_first(settings.read_json(path))
+        if not super().is_file(path) or not is_file(path):
+            return False
+        with open_file(path) as stream:
+            return _IN_FIRST_BYTES in stream.read(_FIRST_BYTES)
+
+    @classmethod
+    def read(cls, path: StrPath) -> "XlnetVocabulary":
+        if os.path.basename(os.fspath(path)) != TOKENIZER:
+            return super().read(path)
+        content = settings.read_json(path)
+        if not _has_first(content):
+            raise UserError(f"{path}: needs XLNet's pieces. Give {cls.file_name}.")
+        pieces = [(text, score) for text, score in content["model"]["vocab"]]
+        charsmap = charsmap_in(content, path, cls.file_name, _NORMALIZERS)
+        return cls(unigram_model(pieces, charsmap, len(_FIRST)), path)
+
+    def _special_token_fields(self) -> dict[str, str]:
+        return {**super()._special_token_fields(), "bos_token": _FIRST[1], "eos_token": _FIRST[2]}
+
+
+def _has_first(content: Mapping[str, Any]) -> bool:
+    """Whether a tokenizer.json has a unigram model that begins with XLNet's special tokens."""
+    model = content.get("model")
+    pieces = model.get("vocab") if isinstance(model, dict) and model.get("type") == "Unigram" else None
+    if not isinstance(pieces, list) or not all(isinstance(piece, list) and len(piece) == 2 for piece in pieces):
+        return False
+    return tuple(text for text, _ in pieces[: len(_FIRST)]) == _FIRST
