@@ -64,6 +64,8 @@ if TYPE_CHECKING:  # The names of `public_names.py`, for type checkers.
     from keras_bert.models.tensor_names import StoredName as StoredName
     from keras_bert.models.tensor_names import TensorName as TensorName
     from keras_bert.models.xlm_roberta.kind import XlmRobertaConfig as XlmRobertaConfig
+    from keras_bert.models.xlnet.encoder import XlnetEncoder as XlnetEncoder
+    from keras_bert.models.xlnet.kind import XlnetConfig as XlnetConfig
     from keras_bert.tasks.classification.head import ClassificationConfig as ClassificationConfig
     from keras_bert.tasks.classification.head import NextSentenceConfig as NextSentenceConfig
     from keras_bert.tasks.classification.in_python import Classification as Classification

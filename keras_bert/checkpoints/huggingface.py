@@ -63,7 +63,6 @@ CONFIG, WEIGHTS, INDEX = "config.json", "model.safetensors", "model.safetensors.
 # In the order of preference: a folder that has several of them has the same weights in each.
 WEIGHT_FILES = (WEIGHTS, INDEX, "pytorch_model.bin", "pytorch_model.bin.index.json")
 
-_ANCHOR = "embeddings.word_embeddings.weight"
 _BUFFERS = ("embeddings.position_ids", "embeddings.token_type_ids")
 _OLD_NAMES = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
 
@@ -200,11 +199,12 @@ def named_for_classifier(kind: ModelKind, name: str) -> str:
 
 def _prefix(names: Collection[str], path: str, kind: ModelKind) -> str:
     """The prefix of the encoder's names in this file: nothing, `bert.`, or that after a wrapper's name."""
-    anchors = [name for name in names if name == _ANCHOR or name.endswith(f".{_ANCHOR}")]
+    anchor = kind.word_embeddings
+    anchors = [name for name in names if name == anchor or name.endswith(f".{anchor}")]
     if not anchors:
         raise UserError(
-            f"{path}: needs the tensor {kind.stored_prefix}{_ANCHOR} and lacks it. Is it another kind of model?"
+            f"{path}: needs the tensor {kind.stored_prefix}{anchor} and lacks it. Is it another kind of model?"
         )
     if len(anchors) > 1:
         raise UserError(f"{path}: needs one {kind.title}. Received: several ({', '.join(sorted(anchors))}).")
-    return anchors[0].removesuffix(_ANCHOR)
+    return anchors[0].removesuffix(anchor)

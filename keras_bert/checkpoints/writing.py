@@ -64,8 +64,9 @@ def write_huggingface_folder(
     with whole_files.whole_folder(path, last=CONFIG) as aside:
         config_file, weights_file = files.join(aside, CONFIG), files.join(aside, WEIGHTS)
         fields = _config(config, tensors, vocabulary, other_fields or {})
-        if bert_counterpart(fields["architectures"][0]) == "BertForSequenceClassification":
-            stored = {named_for_classifier(kind_of_config(config), name): value for name, value in stored.items()}
+        kind = kind_of_config(config)
+        if bert_counterpart(fields["architectures"][0]) in kind.classifier_classes:
+            stored = {named_for_classifier(kind, name): value for name, value in stored.items()}
         whole_files.write_json(config_file, fields)
         with files.written_locally(weights_file) as local:
             safetensors.numpy.save_file(stored, local, metadata={"format": "pt"})
@@ -108,7 +109,7 @@ def _config(
         "model_type": model_kind.model_type,
         **config.to_fields(),
         "pad_token_id": vocabulary.pad_id,
-        "position_embedding_type": "absolute",
+        **({"position_embedding_type": "absolute"} if model_kind.has_positions else {}),
         **kept,
     }
 

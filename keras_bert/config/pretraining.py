@@ -14,8 +14,9 @@ from keras_bert.config.training import OptimizerConfig, TrainingConfig, phase_en
 from keras_bert.core import settings
 from keras_bert.core.errors import UserError
 from keras_bert.core.files import expand, parent
+from keras_bert.core.program import PROGRAM
 from keras_bert.core.settings import Checked, OpenShare, Positive, require
-from keras_bert.models.bert.config import MASKED, NEXT, BertConfig
+from keras_bert.models.bert.config import MASKED, NEXT, PERMUTED, BertConfig
 from keras_bert.models.kind import kind_of_config, with_article
 
 # Mark data of TensorFlow Datasets, and of the Hugging Face hub.
@@ -170,7 +171,14 @@ class PretrainConfig(Checked):
 
     def _require_attention_of_objective(self) -> None:
         """Raises `ValueError` unless attention and objectives fit together."""
-        needed = self.model.predicts
+        needed, kind = self.model.predicts, kind_of_config(self.model)
+        require(
+            needed != PERMUTED,
+            "model.model_type",
+            f"another kind, as the permutations of {with_article(kind.title)} are not here yet; start from a trained "
+            f"one with {PROGRAM} finetune --init",
+            kind.model_type,
+        )
         require(
             self.model.is_causal or self.objective.tokens != NEXT,
             "model.attention",
@@ -183,7 +191,6 @@ class PretrainConfig(Checked):
             f"{needed} for {'model.attention causal' if needed == NEXT else 'this model.model_type'}",
             self.objective.tokens,
         )
-        kind = kind_of_config(self.model)
         without = f"no value for {with_article(kind.title)}, which has no attention to make causal"
         for index, phase in enumerate(self.phases):
             fits = phase.tokens is None or kind.attends

@@ -21,7 +21,7 @@ from keras_bert.core.program import PROGRAM
 from keras_bert.inference.texts import encoder_inputs, require_numbers, text_list
 from keras_bert.inputs.rows import doubling_lengths
 from keras_bert.layers.tensors import Tensor
-from keras_bert.models.bert.config import BOTH, MASKED, NEXT, BertConfig
+from keras_bert.models.bert.config import BOTH, MASKED, NEXT, PERMUTED, BertConfig
 from keras_bert.models.bert.encoder import FLOAT16_PADDING_BIAS, PADDING_BIAS, BertEncoder
 from keras_bert.models.pretraining import BertForPreTraining
 from keras_bert.text.tokenizers import Tokenizer
@@ -220,6 +220,7 @@ def chosen_token(logits: np.ndarray, sampling: SamplingConfig, rng: np.random.Ge
 
 # What a model predicts that cannot fill in, and what it is for.
 _OTHERS = {
+    PERMUTED: f"permuted tokens. Fine-tune it on a task: {PROGRAM} finetune --init MODEL",
     NEXT: f"next tokens. Continue texts with it: {PROGRAM} generate",
     BOTH: f"next tokens and previous ones. Train a tagger on its states: {PROGRAM} finetune --task ner "
     "--features weighted_all --init MODEL",

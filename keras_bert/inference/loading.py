@@ -28,7 +28,7 @@ from keras_bert.layers.tensors import normal_replaced_by
 from keras_bert.models.bert.config import BertConfig
 from keras_bert.models.bert.encoder import BertEncoder
 from keras_bert.models.pretraining import BertForPreTraining
-from keras_bert.models.tensor_names import MASKED_LM_HEAD, encoder_of
+from keras_bert.models.tensor_names import MASKED_LM_HEAD, POOLER, encoder_of
 from keras_bert.tasks.kind import kind_of_head, kind_of_task, task_names
 from keras_bert.text.tokenizers import Tokenizer, make_tokenizer
 
@@ -74,7 +74,7 @@ class LoadedModel:
 
     @property
     def predicts(self) -> str | None:
-        """What its head for tokens predicts, one of `models.bert.config.TOKENS`; None without one."""
+        """What its head for tokens predicts, one of `models.bert.config.TOKENS` or `PERMUTED`; None without one."""
         return self.config.predicts if isinstance(self.model, BertForPreTraining) else None
 
     @property
@@ -369,7 +369,10 @@ def _model_maker(folder: ModelFolder) -> Callable[[BertConfig], keras.Model]:
     """Returns a function that makes a new model with the heads that the folder has."""
     if folder.head:
         return functools.partial(kind_of_head(folder.head).make_model, head=folder.head)
-    return BertForPreTraining if MASKED_LM_HEAD in folder.parts() else folder.model_kind.make_encoder
+    if MASKED_LM_HEAD in folder.parts():
+        return BertForPreTraining
+    kind = folder.model_kind
+    return functools.partial(kind.make_encoder, with_pooler=kind.encoder_pools or POOLER in folder.parts())
 
 
 def _loaded(make_model: Callable[[BertConfig], keras.Model], folder: ModelFolder) -> tuple[keras.Model, LoadReport]:

@@ -18,7 +18,7 @@ from keras_bert.inputs.rows import PieceSpans
 from keras_bert.inputs.windows import single_row
 from keras_bert.layers.pooling import at_length_one, max_of_tokens, mean_of_tokens
 from keras_bert.layers.tensors import Batch, Tensor
-from keras_bert.models.bert.encoder import BertEncoder
+from keras_bert.models.bert.encoder import BertEncoder, last_state
 from keras_bert.text.tokenizers import Tokenizer
 
 
@@ -74,7 +74,7 @@ class PooledEncoder(keras.Model):
 
     def _pooled(self, states: Tensor, input_mask: Tensor) -> Tensor:
         if self.pooling == "cls":
-            return states[:, 0]
+            return last_state(states, input_mask)[:, 0] if self.encoder.config.cls_is_last else states[:, 0]
         return (max_of_tokens if self.pooling == "max" else mean_of_tokens)(states, input_mask)
 
 

@@ -132,6 +132,39 @@ class BertEmbeddings(PlainLayer):
         return (*input_word_ids_shape, self.hidden_size)
 
 
+@keras.saving.register_keras_serializable(package="keras_bert")
+class WordEmbeddings(PlainLayer):
+    """Word embeddings, then dropout: int32 [batch, seq] -> [batch, seq, width].
+
+    An id out of range is refused in eager mode; in a graph it makes the vector of its token NaN.
+    """
+
+    def __init__(
+        self, vocab_size: int, width: int, initializer_range: float = 0.02, dropout_rate: float = 0.1, **kwargs: Any
+    ) -> None:
+        super().__init__(**kwargs)
+        self.vocab_size = vocab_size
+        self.width = width
+        self.initializer_range = initializer_range
+        self.dropout_rate = dropout_rate
+        self.dropout = Dropout(dropout_rate, dtype=self.dtype_policy, name="dropout")
+
+    def build(self, *input_shapes: tuple[int | None, ...]) -> None:
+        # autocast=False: under bfloat16 only the rows that are looked up are cast, not the whole table.
+        self.word_embeddings = self.add_weight(
+            name="word_embeddings",
+            shape=(self.vocab_size, self.width),
+            initializer=truncated_normal(self.initializer_range),
+            autocast=False,
+        )
+
+    def call(self, input_word_ids: Tensor, training: bool = False) -> Tensor:
+        is_known = in_range(input_word_ids, self.vocab_size, "input_word_ids", "vocab_size")
+        words = ops.take(self.word_embeddings, input_word_ids, axis=0)
+        words = words + ops.where(is_known, 0.0, float("nan"))[..., None]
+        return self.dropout(ops.cast(words, self.compute_dtype), training=training)
+
+
 def in_range(ids: Tensor, size: int, name: str, size_name: str) -> Tensor:
     """Which ids are in range: [batch, seq] bool. In eager mode raises `ValueError` if any is not."""
     is_in = ops.logical_and(ids >= 0, ids < size)

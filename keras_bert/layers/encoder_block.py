@@ -207,8 +207,12 @@ class EncoderBlock(keras.layers.Layer):
     def after_attention(self, hidden: Tensor, attended: Tensor, training: bool = False) -> Tensor:
         """The block's output [..., hidden] for its input and what attention made of it."""
         hidden = self.attention_layer_norm(hidden + self.attention_dropout(attended, training=training))
-        output = self.output_dense(self.activation(self.intermediate(hidden)))
+        output = self.output_dense(self.inner(hidden, training))
         return self.output_layer_norm(hidden + self.output_dropout(output, training=training))
+
+    def inner(self, hidden: Tensor, training: bool = False) -> Tensor:
+        """What the feed-forward network has between its layers, [..., intermediate], for states [..., hidden]."""
+        return self.activation(self.intermediate(hidden))
 
     def get_config(self) -> dict[str, Any]:
         return {

@@ -17,13 +17,15 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from keras_bert.core.errors import UserError
 
 if TYPE_CHECKING:
+    import keras
+
     from keras_bert.models.bert.config import BertConfig
     from keras_bert.models.bert.encoder import ConfiguredEncoder
     from keras_bert.models.sizes import Part
     from keras_bert.models.tensor_names import TensorName
 
 # The rooms in `models/` whose `kind.py` holds a record, `KIND`.
-_OWN = ("bert", "albert", "roberta", "xlm_roberta", "camembert", "elmo", "recurrent")
+_OWN = ("bert", "albert", "roberta", "xlm_roberta", "camembert", "elmo", "recurrent", "xlnet")
 _DEFAULT = "bert"  # The kind of a file without `model_type`: Google's files and model configs in YAML have none.
 
 
@@ -53,10 +55,13 @@ class ModelKind(abc.ABC):
         pretraining_heads: the terms of the loss (`models/objectives.py`) beside the masked LM that a model for
             pretraining has a head for in any case, one of two classes.
         pretrains_pooler: whether a model for pretraining has a pooler even if no term of the loss needs it.
+        word_embeddings: the name of the word embeddings, after `stored_prefix`.
+        encoder_pools: whether transformers' encoder alone has a pooler.
         classification_names: what tensors' names begin with here, and in transformers' class for the classification of
             texts if it differs there.
+        classifier_classes: the classes of transformers, under BERT's names for them, with `classification_names`.
         in_transformers: whether transformers has such models.
-        attends: whether the encoder is made of attention blocks, of which serving computes only the real tokens.
+        attends: whether the encoder is made of BERT's attention blocks, of which serving computes only the real tokens.
         has_positions: whether the embeddings are the sum of a word's, a position's and a segment's.
         values_here: fields of config.json that change the computation, with the values that are supported.
     """
@@ -69,7 +74,10 @@ class ModelKind(abc.ABC):
     google_files: ClassVar[GoogleFiles | None] = None
     pretraining_heads: ClassVar[tuple[str, ...]] = ()
     pretrains_pooler: ClassVar[bool] = True
+    encoder_pools: ClassVar[bool] = True
+    word_embeddings: ClassVar[str] = "embeddings.word_embeddings.weight"
     classification_names: ClassVar[Mapping[str, str]] = {}
+    classifier_classes: ClassVar[tuple[str, ...]] = ("BertForSequenceClassification",)
     in_transformers: ClassVar[bool] = True
     attends: ClassVar[bool] = True
     has_positions: ClassVar[bool] = True
@@ -82,6 +90,10 @@ class ModelKind(abc.ABC):
     @abc.abstractmethod
     def make_encoder(self, config: Any, with_pooler: bool = True, **keras_options: Any) -> "ConfiguredEncoder":
         """A new encoder: a `BertEncoder` or what has the same inputs, outputs and attributes."""
+
+    def make_token_head(self, config: Any, **keras_options: Any) -> "keras.layers.Layer | None":
+        """A new layer that predicts tokens in place of a `MaskedLMHead`, called as one; None for that head itself."""
+        return None
 
     @abc.abstractmethod
     def parts(self, config: Any) -> "dict[str, list[TensorName]]":
@@ -143,6 +155,10 @@ class ModelKind(abc.ABC):
         """The name in transformers of this kind's class that corresponds to a class of BERT's."""
         return self.class_prefix + berts.removeprefix("Bert")
 
+    def berts_name(self, own: str) -> str:
+        """The name of BERT's class that corresponds to one of this kind."""
+        return "Bert" + own.removeprefix(self.class_prefix)
+
 
 @functools.cache
 def _by_type() -> dict[str, ModelKind]:
@@ -198,7 +214,7 @@ def bert_counterpart(architecture: str) -> str:
     """The name of the class of BERT's that corresponds to a class of transformers, such as `AlbertModel`."""
     kinds = (kind for kind in model_kinds() if architecture.startswith(kind.class_prefix))
     kind = next(kinds, None)
-    return "Bert" + architecture.removeprefix(kind.class_prefix) if kind else architecture
+    return kind.berts_name(architecture) if kind else architecture
 
 
 def google_configs() -> list[str]:

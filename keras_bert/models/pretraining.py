@@ -57,7 +57,8 @@ class BertForPreTraining(EncoderWithHeads):
         kind = kind_of_config(config)
         asked |= {*map(term_named, kind.pretraining_heads)}
         super().__init__(config, with_pooler=kind.pretrains_pooler or bool(asked), **kwargs)
-        self.mlm_head = MaskedLMHead(
+        options = {"dtype": self.dtype_policy, "name": "mlm_head"}
+        self.mlm_head = kind.make_token_head(config, **options) or MaskedLMHead(
             config.vocab_size,
             config.lm_width,
             config.hidden_act,
@@ -65,8 +66,7 @@ class BertForPreTraining(EncoderWithHeads):
             config.layer_norm_eps,
             embedding_size=config.embedding_width,
             tied=config.tie_word_embeddings,
-            dtype=self.dtype_policy,
-            name="mlm_head",
+            **options,
         )
         for term in all_terms():
             if term.has_head:

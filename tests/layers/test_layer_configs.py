@@ -8,11 +8,11 @@ import pytest
 from keras_bert.layers.bilstm import BiLstm
 from keras_bert.layers.crf import CrfTaggingHead
 from keras_bert.layers.dropout import Dropout
-from keras_bert.layers.embeddings import BertEmbeddings
+from keras_bert.layers.embeddings import BertEmbeddings, WordEmbeddings
 from keras_bert.layers.encoder_block import EncoderBlock, SelfAttention
 from keras_bert.layers.heads import ClassificationHead, MaskedLMHead, NextSentenceHead, Pooler, SpanBoundaryHead
 from keras_bert.models.albert.encoder import AlbertEmbeddings
-from keras_bert.models.elmo.encoder import ElmoBlock, ElmoEmbeddings
+from keras_bert.models.elmo.encoder import ElmoBlock
 from keras_bert.models.recurrent.encoder import Recurrence
 
 LAYERS = {
@@ -23,7 +23,7 @@ LAYERS = {
     CrfTaggingHead: {"num_labels": 1, "hidden_size": 8, "forbidden": [[False, True], [True, False]]},
     Dropout: {"rate": 0.3},
     ElmoBlock: {"width": 4, "is_residual": True},
-    ElmoEmbeddings: {"vocab_size": 10, "width": 4, "dropout_rate": 0.3},
+    WordEmbeddings: {"vocab_size": 10, "width": 4, "dropout_rate": 0.3},
     EncoderBlock: {"hidden_size": 8, "num_attention_heads": 2, "intermediate_size": 16, "hidden_act": "relu"},
     MaskedLMHead: {"vocab_size": 10, "hidden_size": 8, "embedding_size": 4, "tied": False},
     NextSentenceHead: {"hidden_size": 8, "initializer_range": 0.1},

@@ -55,6 +55,12 @@ CASES = [
     ("xlm-roberta_choice", "XLMRobertaForMultipleChoice", ()),
     ("xlm-roberta_classes", "XLMRobertaForSequenceClassification", ()),
     ("camembert", "CamembertForMaskedLM", ()),
+    ("xlnet", "XLNetLMHeadModel", ()),
+    ("xlnet_encoder", "AutoModel", ()),
+    ("xlnet_spans", "XLNetForQuestionAnsweringSimple", ()),
+    ("xlnet_tags", "XLNetForTokenClassification", ()),
+    ("xlnet_choice", "XLNetForMultipleChoice", ()),
+    ("xlnet_classes", "XLNetForSequenceClassification", ()),
 ]
 
 
@@ -120,7 +126,8 @@ def test_opens_with_equal_outputs(in_transformers, goldens, name, kind, heads):
     outputs = outputs_in(received)
     for output, value in outputs.items():
         expected = theirs.outputs["mlm_logits" if (name, output) == ("pretraining", "logits") else output]
-        if name.startswith(("roberta", "xlm-roberta", "camembert")):  # Its padding has a position of its own there.
+        # Its padding has a position of its own there, or is before the tokens.
+        if name.startswith(("roberta", "xlm-roberta", "camembert", "xlnet")):
             at_tokens = value.ndim > 2 or output.endswith("_logits")
             if output == "hidden_states":
                 value, expected = value[:, theirs.real], expected[:, theirs.real]

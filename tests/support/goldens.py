@@ -71,9 +71,9 @@ def read_tensors(folder):
     for a bare BertModel and reads either way.
     """
     tensors = safetensors.numpy.load_file(os.path.join(folder, "model.safetensors"))
-    bare = "embeddings.word_embeddings.weight" in tensors
     with open(os.path.join(folder, "config.json"), encoding="utf-8") as stream:
-        prefix = kind_of_model_fields(json.load(stream), folder).stored_prefix
+        kind = kind_of_model_fields(json.load(stream), folder)
+    prefix, bare = kind.stored_prefix, kind.word_embeddings in tensors
     return {f"{prefix}{name}" if bare else name: value for name, value in tensors.items()}
 
 

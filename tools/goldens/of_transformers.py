@@ -16,6 +16,7 @@ import transformers
 from tokenizers import pre_tokenizers
 
 PACKAGES = ["transformers", "torch"]
+_NORMS = ("LayerNorm.weight", "rel_attn.layer_norm.weight", "ff.layer_norm.weight")
 TEXT = "The cat, hé."  # Case, an accent and words in pieces.
 
 CONFIG = {
@@ -36,13 +37,19 @@ SMALL_ROBERTA = {**SMALL, "vocab_size": 268, "type_vocab_size": 1, "max_position
 # Its tokenizer's pieces.
 SMALL_XLM_ROBERTA = {**SMALL_ROBERTA, "vocab_size": 68}
 SMALL_CAMEMBERT = {**SMALL_ROBERTA, "vocab_size": 71}
+# Its tokenizer's pieces. There are no other dropouts.
+SMALL_XLNET = {"vocab_size": 72, "d_model": 8, "n_layer": 1, "n_head": 2, "d_inner": 16, "dropout": 0.0}
 SMALL_ALBERT = {**SMALL, "num_hidden_layers": 2, "embedding_size": 4}
 
 
 def labelled(*labels: str, **fields: Any) -> dict[str, Any]:
     """The fields of a small config with named labels."""
-    ids = {"id2label": dict(enumerate(labels)), "label2id": {label: index for index, label in enumerate(labels)}}
-    return {**SMALL, **ids, **fields}
+    return {**SMALL, **labels_of(*labels), **fields}
+
+
+def labels_of(*labels: str) -> dict[str, Any]:
+    """The fields of a config that name its labels."""
+    return {"id2label": dict(enumerate(labels)), "label2id": {label: index for index, label in enumerate(labels)}}
 
 
 CASES = {
@@ -99,6 +106,15 @@ CASES = {
         {**labelled("against", "neutral", "for", problem_type="single_label_classification"), **SMALL_XLM_ROBERTA},
     ),
     "camembert": ("CamembertForMaskedLM", SMALL_CAMEMBERT),
+    "xlnet": ("XLNetLMHeadModel", {**SMALL_XLNET, "n_layer": 2}),
+    "xlnet_encoder": ("XLNetModel", {**SMALL_XLNET, "clamp_len": 5}),
+    "xlnet_spans": ("XLNetForQuestionAnsweringSimple", SMALL_XLNET),
+    "xlnet_tags": ("XLNetForTokenClassification", {**labels_of("O", "B-PER", "I-PER"), **SMALL_XLNET}),
+    "xlnet_choice": ("XLNetForMultipleChoice", SMALL_XLNET),
+    "xlnet_classes": (
+        "XLNetForSequenceClassification",
+        {**labels_of("against", "neutral", "for"), "problem_type": "single_label_classification", **SMALL_XLNET},
+    ),
 }
 CONFIGS = {
     "": transformers.BertConfig,
@@ -106,13 +122,15 @@ CONFIGS = {
     "roberta_": transformers.RobertaConfig,
     "xlm-roberta_": transformers.XLMRobertaConfig,
     "camembert_": transformers.CamembertConfig,
+    "xlnet_": transformers.XLNetConfig,
 }
 
 
 def make(folder: str) -> None:
     """Writes a model folder with golden.npz for each of CASES, and the default config."""
     for seed, (name, (kind, fields)) in enumerate(CASES.items()):
-        config = config_of(kind)(**fields, attn_implementation="eager")
+        own = {} if kind.startswith("XLNet") else {"attn_implementation": "eager"}
+        config = config_of(kind)(**fields, **own)
         model = getattr(transformers, kind)(config).eval()
         randomize(model, seed)
         case = os.path.join(folder, name)
@@ -122,7 +140,11 @@ def make(folder: str) -> None:
         inputs = random_inputs(choices=2 if kind.endswith("ForMultipleChoice") else None)
         if is_robertas(kind):
             inputs = as_robertas(inputs)
+        if kind.startswith("XLNet"):
+            inputs = as_xlnets(inputs)
         found = outputs_of(model, inputs)
+        if name == "xlnet":
+            found.update(streams_of(model, inputs))
         if name == "albert":
             found["loss"] = sentence_order_loss(model, inputs)
         if name == "pretraining":
@@ -151,6 +173,8 @@ def tokenizer_of(kind: str) -> Any:
     """A small tokenizer for a class of transformers."""
     if kind.startswith(("XLMRoberta", "Camembert")):
         return unigram_tokenizer(kind)
+    if kind.startswith("XLNet"):
+        return xlnet_tokenizer()
     return byte_tokenizer() if kind.startswith("Roberta") else tokenizer()
 
 
@@ -161,12 +185,24 @@ def unigram_tokenizer(kind: str) -> Any:
     vocabulary = [(piece, 0.0) for piece in first]
     if not is_xlm:
         vocabulary += [("<unk>NOTUSED", -100.0), ("<s>", 0.0), ("</s>", 0.0)]
-    letters = [chr(ord("a") + index) for index in range(26)]
-    words = ["▁The", "▁the", "▁ca", "▁cat", "▁h", "hé", "é", "▁c", ",", ".", "▁"]
-    pieces = [*words, *letters, *map(str.upper, letters)]
-    vocabulary += [(piece, -float(row + 1)) for row, piece in enumerate(pieces)] + [("<mask>", 0.0)]
+    vocabulary += [*scored_pieces("hé", "é"), ("<mask>", 0.0)]
     make_tokenizer = transformers.XLMRobertaTokenizer if is_xlm else transformers.CamembertTokenizer
     return make_tokenizer(vocab=vocabulary, model_max_length=SMALL["max_position_embeddings"])
+
+
+def scored_pieces(*more: str) -> list[tuple[str, float]]:
+    """Letters and a few words, with their scores."""
+    letters = [chr(ord("a") + index) for index in range(26)]
+    words = ["▁The", "▁the", "▁ca", "▁cat", "▁h", *more, "▁c", ",", ".", "▁"]
+    pieces = [*words, *letters, *map(str.upper, letters)]
+    return [(piece, -float(row + 1)) for row, piece in enumerate(pieces)]
+
+
+def xlnet_tokenizer() -> Any:
+    """A unigram tokenizer of letters and a few words with XLNet's special tokens."""
+    special = ("<unk>", "<s>", "</s>", "<cls>", "<sep>", "<pad>", "<mask>", "<eod>", "<eop>")
+    vocabulary = [*((token, 0.0) for token in special), *scored_pieces("he", "▁a")]
+    return transformers.XLNetTokenizer(vocab=vocabulary, model_max_length=512)
 
 
 def byte_tokenizer() -> Any:
@@ -185,12 +221,28 @@ def as_robertas(inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     return {**inputs, "input_ids": np.where(mask, ids + 3, 1), "token_type_ids": 0 * mask}
 
 
+def as_xlnets(inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Inputs with XLNet's padding, at the end of rows all the same, and the segment of <cls> at their last token."""
+    ids, mask = inputs["input_ids"], inputs["attention_mask"]
+    is_last = mask.cumsum(axis=-1) == mask.sum(axis=-1, keepdims=True)
+    segments = np.where(is_last & (mask > 0), 2, inputs["token_type_ids"])
+    return {**inputs, "input_ids": np.where(mask, ids, 5), "token_type_ids": segments.astype("int32")}
+
+
+def padded_at_start(inputs: dict[str, np.ndarray]) -> tuple[dict[str, np.ndarray], np.ndarray]:
+    """The inputs of an encoder with the padding before the tokens, and where each column of a row has come from."""
+    mask = inputs["attention_mask"]
+    source = (np.arange(mask.shape[-1]) + mask.sum(axis=-1, keepdims=True)) % mask.shape[-1]
+    names = ("input_ids", "attention_mask", "token_type_ids")
+    return {name: np.take_along_axis(inputs[name], source, axis=-1) for name in names}, source
+
+
 def randomize(model: torch.nn.Module, seed: int) -> None:
     """Sets all parameters to random values. Biases and LayerNorm too: at 0 and 1 their omission would go unnoticed."""
     rng = np.random.default_rng(seed)
     with torch.no_grad():
         for name, parameter in model.named_parameters():
-            value = rng.normal(0.0, 0.2, parameter.shape) + name.endswith("LayerNorm.weight")
+            value = rng.normal(0.0, 0.2, parameter.shape) + name.endswith(_NORMS)
             parameter.copy_(torch.tensor(value))
 
 
@@ -238,6 +290,8 @@ def run(model: torch.nn.Module, inputs: dict[str, np.ndarray], **options: Any) -
 
 def outputs_of(model: torch.nn.Module, inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     """All logits and, for a model without a task's head, `hidden_states` stacked and `pooler_output`."""
+    if type(model).__name__.startswith("XLNet"):
+        return outputs_of_xlnet(model, inputs)
     with torch.no_grad():
         outputs = run(model, inputs)
         if type(model).__name__.endswith(("Model", "ForPreTraining", "ForMaskedLM")):
@@ -247,6 +301,58 @@ def outputs_of(model: torch.nn.Module, inputs: dict[str, np.ndarray]) -> dict[st
                 outputs["pooler_output"] = encoded.pooler_output
     left_out = "last_hidden_state"
     return {name: value.numpy() for name, value in outputs.items() if torch.is_tensor(value) and name != left_out}
+
+
+def outputs_of_xlnet(model: torch.nn.Module, inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """As `outputs_of`: computed for rows that are padded at the start, and given in the order of `inputs`."""
+    at_start, source = padded_at_start(inputs)
+    back = np.argsort(source, axis=-1)
+    has_no_head = type(model).__name__ in ("XLNetModel", "XLNetLMHeadModel")
+    with torch.no_grad():
+        outputs = run(model, at_start, output_hidden_states=has_no_head, use_mems=False)
+    found = {name: value.numpy() for name, value in outputs.items() if torch.is_tensor(value)}
+    found.pop("last_hidden_state", None)
+    if has_no_head:
+        found["hidden_states"] = np.stack([value.numpy() for value in outputs.hidden_states])
+
+    def in_order(value: np.ndarray) -> np.ndarray:
+        if value.shape[:2] == back.shape:
+            return np.take_along_axis(value, back.reshape(*back.shape, *[1] * (value.ndim - 2)), axis=1)
+        return value
+
+    states = {"hidden_states": np.stack([*map(in_order, found.pop("hidden_states"))])} if has_no_head else {}
+    return {**{name: in_order(value) for name, value in found.items()}, **states}
+
+
+def streams_of(model: torch.nn.Module, inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """What an XLNet makes of random permutations: both streams over two rows of text, the second with memory.
+
+    Each row is padded at the start. `streams/NAME` are the inputs of the second call, without `mems` those of the first
+    too, and `streams/outputs/…` what it returns.
+    """
+    rng = np.random.default_rng(1)
+    batch, _ = padded_at_start(inputs)
+    rows, length = batch["input_ids"].shape
+    order = np.argsort(rng.random((rows, length)), axis=1)
+    perm_mask = (order[:, None] >= order[:, :, None]).astype("float32")
+    places = np.stack([rng.choice(np.flatnonzero(row), 3, False) for row in batch["attention_mask"]])
+    target_mapping = np.eye(length, dtype="float32")[places]
+    options = {"perm_mask": torch.tensor(perm_mask), "target_mapping": torch.tensor(target_mapping), "use_mems": True}
+    with torch.no_grad():
+        mems = run(model, batch, **options).mems
+        outputs = run(model, batch, mems=mems, output_hidden_states=True, **options)
+        last = run(model.transformer, batch, mems=mems, **options).last_hidden_state
+    memories = {f"streams/mems/{index}": value.numpy() for index, value in enumerate(mems)}
+    again = {f"streams/outputs/mems/{index}": value.numpy() for index, value in enumerate(outputs.mems)}
+    stored = {**batch, "perm_mask": perm_mask, "target_mapping": target_mapping}
+    return {
+        **{f"streams/{name}": value for name, value in stored.items()},
+        **memories,
+        **again,
+        "streams/outputs/content": outputs.hidden_states[-2].numpy(),
+        "streams/outputs/query": last.numpy(),
+        "streams/outputs/logits": outputs.logits.numpy(),
+    }
 
 
 def attentions_of(model: torch.nn.Module, inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:

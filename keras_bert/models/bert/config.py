@@ -30,6 +30,7 @@ IS_DECODER = "is_decoder"
 # What a model learns to predict: masked tokens, the next token, or from both sides the next and the previous one.
 Tokens = Literal["masked", "next", "both"]
 MASKED, NEXT, BOTH = TOKENS = get_args(Tokens)
+PERMUTED = "permuted"  # Tokens in a random order, each from those before it in that order; not trained here.
 
 
 @dataclass
@@ -105,8 +106,13 @@ class BertConfig(Checked):
         return dataclasses.replace(self, pools_cls=False)
 
     @property
+    def cls_is_last(self) -> bool:
+        """Whether [CLS] is the last token of a row and not the first."""
+        return False
+
+    @property
     def predicts(self) -> str:
-        """Which of `Tokens` the model predicts in pretraining."""
+        """Which of `Tokens` the model predicts in pretraining, or `PERMUTED`."""
         return NEXT if self.is_causal else MASKED
 
     @property

@@ -6,44 +6,11 @@ import keras
 from keras import ops
 
 from keras_bert.layers.dropout import Dropout
-from keras_bert.layers.embeddings import in_range
+from keras_bert.layers.embeddings import WordEmbeddings
 from keras_bert.layers.heads import Pooler
-from keras_bert.layers.tensors import Batch, PlainLayer, Tensor, truncated_normal
+from keras_bert.layers.tensors import Batch, PlainLayer, Tensor
 from keras_bert.models.bert.encoder import ConfiguredEncoder, last_state
 from keras_bert.models.elmo.kind import ElmoConfig
-
-
-@keras.saving.register_keras_serializable(package="keras_bert")
-class ElmoEmbeddings(PlainLayer):
-    """Word embeddings, then dropout: int32 [batch, seq] -> [batch, seq, width].
-
-    An id out of range is refused in eager mode; in a graph it makes the vector of its token NaN.
-    """
-
-    def __init__(
-        self, vocab_size: int, width: int, initializer_range: float = 0.02, dropout_rate: float = 0.1, **kwargs: Any
-    ) -> None:
-        super().__init__(**kwargs)
-        self.vocab_size = vocab_size
-        self.width = width
-        self.initializer_range = initializer_range
-        self.dropout_rate = dropout_rate
-        self.dropout = Dropout(dropout_rate, dtype=self.dtype_policy, name="dropout")
-
-    def build(self, *input_shapes: tuple[int | None, ...]) -> None:
-        # autocast=False: under bfloat16 only the rows that are looked up are cast, not the whole table.
-        self.word_embeddings = self.add_weight(
-            name="word_embeddings",
-            shape=(self.vocab_size, self.width),
-            initializer=truncated_normal(self.initializer_range),
-            autocast=False,
-        )
-
-    def call(self, input_word_ids: Tensor, training: bool = False) -> Tensor:
-        is_known = in_range(input_word_ids, self.vocab_size, "input_word_ids", "vocab_size")
-        words = ops.take(self.word_embeddings, input_word_ids, axis=0)
-        words = words + ops.where(is_known, 0.0, float("nan"))[..., None]
-        return self.dropout(ops.cast(words, self.compute_dtype), training=training)
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
@@ -112,7 +79,7 @@ class ElmoEncoder(ConfiguredEncoder):
         self.config = config
         self.recompute_every = 0
         width, dropout, policy = config.embedding_width, config.hidden_dropout_prob, self.dtype_policy
-        self.embeddings = ElmoEmbeddings(
+        self.embeddings = WordEmbeddings(
             config.vocab_size, width, config.initializer_range, dropout, dtype=policy, name="embeddings"
         )
         self.blocks = [

@@ -1,0 +1,202 @@
+"""XLNet's encoder (Yang et al. 2019, sections 2.2 to 2.5)."""
+
+from typing import Any
+
+import keras
+from keras import ops
+
+from keras_bert.layers.dropout import Dropout
+from keras_bert.layers.embeddings import WordEmbeddings
+from keras_bert.layers.encoder_block import EncoderBlock
+from keras_bert.layers.heads import Pooler
+from keras_bert.layers.relative_attention import RelativeAttention, relative_sinusoids
+from keras_bert.layers.tensors import Batch, Tensor, truncated_normal
+from keras_bert.models.bert.encoder import FLOAT16_PADDING_BIAS, PADDING_BIAS, ConfiguredEncoder, last_state
+from keras_bert.models.xlnet.kind import XlnetConfig
+
+
+class XlnetBlock(EncoderBlock):
+    """An `EncoderBlock` with `RelativeAttention`, and dropout within the feed-forward network."""
+
+    attention: RelativeAttention
+
+    def __init__(self, config: XlnetConfig, **kwargs: Any) -> None:
+        attention = RelativeAttention(
+            config.hidden_size,
+            config.num_attention_heads,
+            config.initializer_range,
+            config.attention_probs_dropout_prob,
+            dtype=kwargs["dtype"],
+            name="attention",
+        )
+        super().__init__(
+            config.hidden_size,
+            config.num_attention_heads,
+            config.intermediate_size,
+            config.hidden_act,
+            config.initializer_range,
+            config.layer_norm_eps,
+            config.hidden_dropout_prob,
+            config.attention_probs_dropout_prob,
+            attention=attention,
+            **kwargs,
+        )
+        self.inner_dropout = Dropout(config.hidden_dropout_prob, dtype=self.dtype_policy, name="inner_dropout")
+
+    def call(self, queried: Tensor, *others: Tensor, training: bool = False) -> tuple[Tensor, Tensor]:
+        """`others` are the further arguments of `RelativeAttention`."""
+        attended, probabilities = self.attention(queried, *others, training=training)
+        return self.after_attention(queried, attended, training), probabilities
+
+    def inner(self, hidden: Tensor, training: bool = False) -> Tensor:
+        return self.inner_dropout(super().inner(hidden, training), training=training)
+
+
+@keras.saving.register_keras_serializable(package="keras_bert")
+class XlnetEncoder(ConfiguredEncoder):
+    """XLNet's Transformer-XL (Yang et al. 2019): the content stream and, for pretraining, the query stream.
+
+    Its inputs and outputs are those of a `BertEncoder`, with the following differences. No token has a position of its
+    own, only its distance from others, so that it does not matter on which side a row is padded.
+
+    Args:
+        with_pooler: whether to add the pooler, which reads the last token of a row.
+
+    Attributes:
+        recompute_every: must be 0.
+        mask_embedding: [1, 1, hidden], what the query stream begins with. It is not trainable, because fine-tuning has
+            no query stream and so no gradient for it.
+
+    Call arguments:
+        inputs: also may have
+            perm_mask: [batch, seq, seq], 1 at [b, i, j] if token i does not see token j.
+            target_mapping: [batch, predictions, seq] one-hot, the place of each prediction. It adds the query stream,
+                which does not see the token that it predicts.
+            mems: a list of [batch, memory, hidden] for each block, what an earlier call returned; its tokens count as
+                of segment 0.
+        return_mems: whether to return `mems` too.
+
+    Returns a dict:
+        sequence_output, pooled_output, hidden_states, attentions: those of the content stream.
+        query_output: for `target_mapping`, [batch, predictions, hidden], the last layer of the query stream.
+        mems: on request or for `mems`, the states to give to the call for the next row, for which no gradient flows.
+
+    Example:
+        config = keras_bert.XlnetConfig(vocab_size=60, hidden_size=16, num_hidden_layers=2, num_attention_heads=2)
+        ids = np.array([[17, 4, 3]], "int32")
+        inputs = {"input_word_ids": ids, "input_mask": ids * 0 + 1, "input_type_ids": np.array([[0, 0, 2]])}
+        keras_bert.XlnetEncoder(config)(inputs)["pooled_output"]      # [1, 16], of <cls>
+    """
+
+    recomputes = False
+    config: XlnetConfig
+
+    def __init__(self, config: XlnetConfig, with_pooler: bool = True, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.config = config
+        self.recompute_every = 0
+        width, dropout, policy = config.hidden_size, config.hidden_dropout_prob, self.dtype_policy
+        self.embeddings = WordEmbeddings(
+            config.vocab_size, width, config.initializer_range, dropout, dtype=policy, name="embeddings"
+        )
+        self.blocks = [
+            XlnetBlock(config, dtype=policy, name=f"block_{index}") for index in range(config.num_hidden_layers)
+        ]
+        self.dropout = Dropout(dropout, dtype=policy, name="dropout")
+        self.pooler = Pooler(width, config.initializer_range, dtype=policy, name="pooler") if with_pooler else None
+        self.build()
+
+    def build(self, input_shape: tuple[int | None, ...] | None = None) -> None:
+        if self.built:
+            return
+        shape = (None, None, self.config.hidden_size)
+        self.embeddings.build((None, None))
+        self.mask_embedding = self.add_weight(
+            name="mask_embedding",
+            shape=(1, 1, self.config.hidden_size),
+            initializer=truncated_normal(self.config.initializer_range),
+            trainable=False,
+        )
+        for block in self.blocks:
+            block.build(shape)
+        if self.pooler is not None:
+            self.pooler.build(shape)
+
+    def call(
+        self,
+        inputs: Batch,
+        training: bool = False,
+        return_attentions: bool = False,
+        causal: bool | None = None,
+        return_mems: bool = False,
+    ) -> dict[str, Any]:
+        if causal:
+            raise ValueError("causal: needs a BERT. Received: an XLNet, whose perm_mask says what a token sees.")
+        states = self.embeddings(inputs["input_word_ids"], training=training)
+        batch, seq, width = ops.shape(states)
+        mems = inputs.get("mems")
+        remembered = 0 if mems is None else ops.shape(mems[0])[1]
+        query_bias, content_bias = self._biases(inputs, remembered)
+        # The same dropout for all rows of a batch.
+        distances = relative_sinusoids(seq, remembered + seq, width, self.config.clamp_len)
+        distances = self.dropout(ops.cast(distances, self.compute_dtype), training=training)
+        segments = inputs["input_type_ids"]
+        of_keys = ops.pad(segments, [[0, 0], [remembered, 0]])
+        is_other_segment = ops.not_equal(segments[:, :, None], of_keys[:, None])
+
+        target_mapping = inputs.get("target_mapping")
+        query = None
+        if target_mapping is not None:
+            shape = (batch, ops.shape(target_mapping)[1], width)
+            query = self.dropout(ops.broadcast_to(self._mask_embedding(), shape), training=training)
+        hidden_states, attentions, new_mems = [states], [], []
+        for index, block in enumerate(self.blocks):
+            memory = None if mems is None else ops.cast(mems[index], self.compute_dtype)
+            new_mems.append(self._remembered(states, memory))
+            attended = states if memory is None else ops.concatenate([memory, states], axis=1)
+            both = (distances, is_other_segment)
+            if query is not None:
+                query, _ = block(query, attended, query_bias, *both, target_mapping, training=training)
+            states, probabilities = block(states, attended, content_bias, *both, training=training)
+            attentions.append(probabilities)
+            hidden_states.append(states)
+
+        sequence = self.dropout(states, training=training)
+        outputs = {"sequence_output": sequence, "hidden_states": hidden_states}
+        if query is not None:
+            outputs["query_output"] = self.dropout(query, training=training)
+        if self.pooler is not None:
+            outputs["pooled_output"] = self.pooler(last_state(sequence, inputs["input_mask"]))
+        if return_attentions:
+            outputs["attentions"] = attentions
+        if return_mems or mems is not None:
+            outputs["mems"] = new_mems
+        return outputs
+
+    def _mask_embedding(self) -> Tensor:
+        return ops.cast(self.mask_embedding, self.compute_dtype)
+
+    def _biases(self, inputs: Batch, remembered: int | Tensor) -> tuple[Tensor, Tensor]:
+        """The attention biases [batch, 1, seq, memory + seq] of the query stream and of the content stream.
+
+        A token of the content stream always sees itself, and every token sees the memory.
+        """
+        is_hidden = ops.equal(inputs["input_mask"], 0)[:, None, :]
+        if inputs.get("perm_mask") is not None:
+            is_hidden = ops.logical_or(is_hidden, ops.not_equal(inputs["perm_mask"], 0))
+        seq = ops.shape(inputs["input_mask"])[1]
+        is_own = ops.cast(ops.eye(seq), "bool")[None]
+        bias = FLOAT16_PADDING_BIAS if self.compute_dtype == "float16" else PADDING_BIAS
+
+        def as_bias(is_hidden: Tensor) -> Tensor:
+            hidden = ops.cast(is_hidden, "float32") * bias
+            return ops.pad(hidden, [[0, 0], [0, 0], [remembered, 0]])[:, None]
+
+        return as_bias(is_hidden), as_bias(ops.logical_and(is_hidden, ops.logical_not(is_own)))
+
+    def _remembered(self, states: Tensor, memory: Tensor | None) -> Tensor:
+        """What a block's input leaves for the next row: [batch, memory, hidden]."""
+        if self.config.reuse_len:
+            states = states[:, : self.config.reuse_len]
+        kept = states if memory is None else ops.concatenate([memory, states], axis=1)
+        return ops.stop_gradient(kept[:, -self.config.mem_len :] if self.config.mem_len else kept)
