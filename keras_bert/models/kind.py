@@ -83,6 +83,11 @@ class ModelKind(abc.ABC):
     has_positions: ClassVar[bool] = True
     values_here: ClassVar[Mapping[str, tuple[Any, ...]]] = {}
 
+    @property
+    def scores_kept(self) -> int:
+        """How many times the memory of BERT's attention scores a block takes in training, for the estimate of it."""
+        return int(self.attends)
+
     def is_of(self, fields: Mapping[str, Any]) -> bool:
         """Whether the fields of a model config or a config.json are of this kind."""
         return fields.get("model_type") == self.model_type

@@ -95,7 +95,7 @@ def step_memory(model: BertConfig, batch: BatchShape, recompute_every: int = 0, 
     as they are, `frozen` many, there are no moments.
     """
     tokens, parts = batch.rows * batch.length, [*encoder_parts(model), *head_parts(model)]
-    heads = model.num_attention_heads if kind_of_config(model).attends else 0
+    heads = model.num_attention_heads * kind_of_config(model).scores_kept
     units = model.hidden_size + model.intermediate_size / 2
     block = tokens * (_PER_UNIT * units + _PER_SCORE * heads * batch.length)
     recomputed = model.num_blocks // recompute_every if recompute_every else 0

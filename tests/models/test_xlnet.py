@@ -144,6 +144,20 @@ def test_cls_pooling_takes_the_last_token(loaded):
     np.testing.assert_allclose(vectors[0], last, rtol=1e-5, atol=1e-5)
 
 
+def test_served_compiled_it_answers_the_same():
+    """XLA has rows of fixed lengths, padded beyond the text's own."""
+    classifier = keras_bert.load(folder("xlnet_classes"))
+    plain, compiled = (serving_function(classifier, jit=jit)(TEXTS[:1])["probabilities"] for jit in (False, True))
+    np.testing.assert_allclose(compiled, plain, rtol=1e-5, atol=1e-6)
+
+
+def test_half_precision_is_finite_with_padding(loaded):
+    """float16 ends far before the bias that hides padding in float32."""
+    inputs = loaded.preprocessor(length="longest")(TEXTS)
+    encoder = keras_bert.XlnetEncoder(loaded.config, dtype="mixed_float16")
+    assert np.isfinite(encoder(inputs)["pooled_output"]).all()
+
+
 def test_a_saved_keras_model_comes_back(loaded, tmp_path):
     loaded.model.save(tmp_path / "model.keras")
     again = keras.saving.load_model(tmp_path / "model.keras")

@@ -177,6 +177,10 @@ class Xlnet(ModelKind):
         "auto_map": (),
     }
 
+    @property
+    def scores_kept(self) -> int:
+        return 3  # Beside the content's those by distance, twice as many, and by segment.
+
     def make_encoder(self, config: XlnetConfig, with_pooler: bool = True, **keras_options: Any) -> "XlnetEncoder":
         from keras_bert.models.xlnet.encoder import XlnetEncoder
 
