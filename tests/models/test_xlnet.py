@@ -118,6 +118,8 @@ def test_the_table_of_its_parts_counts_every_weight(loaded):
     pooler = loaded.config.hidden_size**2 + loaded.config.hidden_size
     assert loaded.model.count_params() == total(encoder_parts(loaded.config)) - pooler + head
     assert total(head_parts(loaded.config)) == head
+    base = keras_bert.XlnetConfig()
+    assert total(encoder_parts(base)) - (768 * 768 + 768) == 116_718_336  # Of xlnet-base-cased in transformers.
 
 
 def test_rows_end_in_sep_and_cls_of_a_segment_of_its_own(loaded):
@@ -156,6 +158,16 @@ def test_half_precision_is_finite_with_padding(loaded):
     inputs = loaded.preprocessor(length="longest")(TEXTS)
     encoder = keras_bert.XlnetEncoder(loaded.config, dtype="mixed_float16")
     assert np.isfinite(encoder(inputs)["pooled_output"]).all()
+
+
+def test_spans_are_found_in_the_passage_alike_in_python_and_served():
+    """Though no [CLS] comes before the question."""
+    reader = keras_bert.load(folder("xlnet_spans"))
+    question, context = "the cat", "The cat, hé the cat."
+    (answer,) = reader.predict([(question, context)])
+    served = serving_function(reader)([question], [context])
+    assert served["answer"][0].decode() == answer.text
+    assert (int(served["start"][0]), int(served["end"][0])) == (answer.start, answer.end)
 
 
 def test_a_saved_keras_model_comes_back(loaded, tmp_path):
