@@ -18,6 +18,7 @@ from hub_server import Repository, hub_server, own_cache, point_to
 import keras_bert
 from keras_bert.checkpoints.writing import convert_folder
 from keras_bert.config.pretraining import PretrainConfig
+from keras_bert.config.training import OptimizerConfig
 from keras_bert.core.errors import UserError
 from keras_bert.data.batches.length_batches import LengthBatches
 from keras_bert.export.saved_model import write_version
@@ -28,6 +29,7 @@ from keras_bert.tasks.finetuning.runs import FinetuningRuns
 from keras_bert.tasks.sequence_rows import SequenceRows
 from keras_bert.text.sentencepiece_vocabulary import unigram_model
 from keras_bert.text.xlnet_vocabulary import XlnetVocabulary
+from keras_bert.training.optimizer import make_optimizer
 
 TEXTS = ["The cat, hé.", " the\tcat", ""]
 SEP, CLS, PAD = 4, 3, 5
@@ -175,6 +177,20 @@ def test_a_saved_keras_model_comes_back(loaded, tmp_path):
     again = keras.saving.load_model(tmp_path / "model.keras")
     inputs = loaded.preprocessor(length="longest")(TEXTS)
     np.testing.assert_array_equal(again(inputs)["mlm_logits"], loaded.model(inputs)["mlm_logits"])
+
+
+def test_the_biases_of_its_attention_are_not_decayed(loaded):
+    """As in the published code, whose pattern is any name with "bias"."""
+    optimizer = make_optimizer(OptimizerConfig(), 10)
+    encoder = loaded.model.encoder
+    optimizer.build(encoder.trainable_variables)
+    decayed = {
+        variable.path.rpartition("block_0/")[2]
+        for variable, is_decayed in zip(encoder.trainable_variables, optimizer._decayed)
+        if is_decayed and "block_0/" in variable.path
+    }
+    weights = {f"attention/{name}" for name in ("q", "k", "v", "o", "r", "seg_embed")}
+    assert decayed == weights | {"intermediate/kernel", "output_dense/kernel"}
 
 
 @pytest.mark.parametrize(

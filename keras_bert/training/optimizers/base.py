@@ -54,7 +54,8 @@ class BertOptimizer(keras.optimizers.Optimizer):
             raise ValueError(
                 f"rate_factors: needs one for each of {len(variables)} variables. Received: {len(self.rate_factors)}."
             )
-        self._decayed = [variable.name not in self.not_decayed for variable in variables]
+        # The last word counts: an XLNet has an `r_w_bias`.
+        self._decayed = [variable.name.rpartition("_")[2] not in self.not_decayed for variable in variables]
         if self.weight_average:
             self.averages = [
                 self.add_variable_from_reference(variable, "average", _initially(variable)) for variable in variables
