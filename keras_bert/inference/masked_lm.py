@@ -11,6 +11,7 @@ from keras_bert.config.objectives import MaskingConfig
 from keras_bert.core.errors import UserError
 from keras_bert.data.batches.masking import DynamicMasking
 from keras_bert.inference.preprocessing import Preprocessor
+from keras_bert.models.bert.config import MASKED
 from keras_bert.models.pretraining import BertForPreTraining
 from keras_bert.models.term import term_named
 
@@ -100,13 +101,15 @@ class MaskedLM:
         Freezes the pooler and the heads that masked LM does not train, as pretraining does.
 
         Raises:
-            UserError: the model has no masked LM head.
+            UserError: the model has no masked LM head, or predicts other tokens.
         """
         if not isinstance(model, BertForPreTraining):
             raise UserError(
                 "model: needs a BertForPreTraining, such as load(MODEL).model with a masked LM head. "
                 f"Received: {type(model).__name__}."
             )
+        if model.config.predicts != MASKED:
+            raise UserError(f"model: needs one that predicts masked tokens. Received: {model.config.predicts} tokens.")
         for term in map(term_named, model.terms):
             model.head_of(term).trainable = False
         if model.encoder.pooler is not None:

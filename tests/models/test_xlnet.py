@@ -217,6 +217,9 @@ def test_pretraining_and_filling_are_refused_in_one_line(loaded):
         PretrainConfig.from_mapping({"model": {"model_type": "xlnet"}})
     with pytest.raises(UserError, match="predicts permuted tokens"):
         loaded.fill(["the [MASK]"])
+    masked_lm = keras_bert.MaskedLM(loaded.preprocessor(max_length=8))
+    with pytest.raises(UserError, match="model: needs one that predicts masked tokens. Received: permuted tokens"):
+        masked_lm.model(loaded.model)
 
 
 def test_fields_of_a_config_come_back(tmp_path):
