@@ -222,16 +222,12 @@ def write_adapter(
             modules.append(stored.removesuffix(".weight"))
             tensors |= {f"{_WRAPPER}{modules[-1]}{_A}": a, f"{_WRAPPER}{modules[-1]}{_B}": b}
     layer = next(iter(layers.values()))
-    hub_name = HUB_NAME.fullmatch(base)
+    base_name, revision = _name_and_revision(base, base_path)
     config = {
         "peft_type": "LORA",
         "task_type": _TASK_TYPES.get(architecture),
-        "base_model_name_or_path": hub_name.group(1)
-        if hub_name
-        else base_path
-        if files.is_remote(base_path)
-        else os.path.abspath(base_path),
-        "revision": hub_name.group(2) if hub_name else None,
+        "base_model_name_or_path": base_name,
+        "revision": revision,
         "r": layer.lora_rank,
         "lora_alpha": layer.lora_alpha,
         # The ends of the names, after the number of the block; the pooler's ends otherwise.
@@ -250,3 +246,10 @@ def write_adapter(
             safetensors.numpy.save_file(tensors, local, metadata={"format": "pt"})
         if not files.is_remote(path):
             shutil.copymode(config_file, weights_file)  # safetensors makes it readable for the owner only.
+
+
+def _name_and_revision(base: str, base_path: files.StrPath) -> tuple[str, str | None]:
+    """What peft finds a model by: its name on the hub, or its folder."""
+    if hub_name := HUB_NAME.fullmatch(base):
+        return hub_name.group(1), hub_name.group(2)
+    return (os.fspath(base_path) if files.is_remote(base_path) else os.path.abspath(base_path)), None
