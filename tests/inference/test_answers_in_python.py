@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from served import HEADS, write_served
 
-from keras_bert.export.serving_function import serving_function
+from keras_bert.export.serving_function import signatures_of
 from keras_bert.inference.loading import load
 from keras_bert.tasks.sentence_vectors.task import SentenceVectorsConfig
 from keras_bert.tasks.span_pairs.task import SpanPairConfig
@@ -15,7 +15,7 @@ TEXTS = ["The cat sat.", "cats", ""]
 
 def opened(tmp_path, kind, **task):
     bert = load(write_served(tmp_path / "model", kind, HEADS.get(kind), **task))
-    return bert, serving_function(bert)
+    return bert, signatures_of(bert)
 
 
 @pytest.mark.parametrize("kind", ["tagging", "features", "crf"])
@@ -77,14 +77,14 @@ def test_words_are_separated(tmp_path):
 def test_vectors_of_texts_and_cosines_of_pairs(tmp_path):
     bert = load(write_served(tmp_path / "model", "vectors", SentenceVectorsConfig(("score",))))
     first, second = bert.predict(["the cat", "sat"])
-    np.testing.assert_allclose([first, second], serving_function(bert)(["the cat", "sat"])["vectors"], atol=1e-6)
+    np.testing.assert_allclose([first, second], signatures_of(bert)(["the cat", "sat"])["vectors"], atol=1e-6)
     assert bert.predict([("the cat", "sat")]) == [pytest.approx(float(first @ second), abs=1e-5)]
 
 
 def test_two_spans_are_classified(tmp_path):
     bert = load(write_served(tmp_path / "model", "spans", SpanPairConfig(("no", "yes")), pair=False))
     (answer,) = bert.predict([{"text": "the cat sat", "starts": [0, 4], "ends": [3, 7]}])
-    exported = serving_function(bert)(["the cat sat"], [[0, 4]], [[3, 7]])
+    exported = signatures_of(bert)(["the cat sat"], [[0, 4]], [[3, 7]])
     assert answer.label == exported["label"][0].decode()
     np.testing.assert_allclose(list(answer.probabilities.values()), exported["probabilities"][0], rtol=1e-4)
     with pytest.raises(ValueError, match="needs a dict of text, starts, ends for each. Received: the cat"):
