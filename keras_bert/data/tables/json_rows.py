@@ -199,7 +199,8 @@ def _rows(path: str, unit: str, values: Iterable[tuple[int, Any, Any]], reading:
             value = parsed(read)
             if not isinstance(value, dict):
                 raise _BrokenValue("not an object", f", {_shown(json.dumps(value).encode())}")
-            keys = keys or (*reading.wanted, *(name for name in reading.optional if name in value))
+            required = () if reading.optional_in_rows else reading.optional
+            keys = keys or (*reading.wanted, *(name for name in required if name in value))
             for name in keys:
                 if name not in value:
                     raise _BrokenValue(f"no field {name!r}", _fields(value))

@@ -56,7 +56,7 @@ class PassageFile:
             _add(self.ids, row)
 
     def __iter__(self) -> Iterator[tuple[str, str]]:
-        for row in read_table(self._path, ("_id", "text"), ("title",), format=LINES):
+        for row in read_table(self._path, ("_id", "text"), ("title",), optional_in_rows=True, format=LINES):
             _, text, title = row.cells
             yield _id(row), with_title(_text(row, title or "", "title"), _text(row, text, "text"))
 

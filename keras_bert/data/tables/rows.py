@@ -46,6 +46,7 @@ class Reading:
         header: the names of the columns of a CSV or TSV without a header.
         options: the options of the command line that name the columns; "" if a benchmark lays them down.
         skip: function (reason, place), called for a row to be left out. Without it such a row is refused.
+        optional_in_rows: whether single JSON objects may lack the optional columns too; else all are like the first.
     """
 
     wanted: tuple[str, ...]
@@ -54,6 +55,7 @@ class Reading:
     header: tuple[str, ...] | None = None
     options: str = ""
     skip: Callable[[str, str], object] | None = None
+    optional_in_rows: bool = False
 
     @property
     def by_number(self) -> bool:

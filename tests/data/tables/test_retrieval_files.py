@@ -29,6 +29,13 @@ def test_a_folder_is_read(tmp_path):
         assert list(found.passages) == [("d1", "Cats They sat."), ("2", "A dog.")]
 
 
+def test_some_passages_may_lack_a_title(tmp_path):
+    """Files of one's own mix both; a column that some rows lack is refused where it would be a label."""
+    corpus = [CORPUS[0], {"_id": "d2", "text": "A dog."}]
+    found = read_retrieval_set(write_folder(tmp_path / "beir", corpus, grades=["q1\td2\t1"]))
+    assert list(found.passages) == [("d1", "Cats They sat."), ("d2", "A dog.")]
+
+
 @pytest.mark.parametrize(
     ("given", "message"),
     [
