@@ -47,7 +47,7 @@ test-slow: $(VENV)/.installed-for-tests
 parity: $(PARITY_VENV)/.installed-for-parity
 	rm -rf $(PARITY_VENV)/goldens
 	$(PARITY_VENV)/bin/python tools/goldens $(PARITY_VENV)/goldens
-	$(PARITY_VENV)/bin/python -m pytest -m "parity or live" --goldens=$(abspath $(PARITY_VENV))/goldens $(PYTEST)
+	$(PARITY_VENV)/bin/python -m pytest -n $(WORKERS) --dist loadfile -m "parity or live" --goldens=$(abspath $(PARITY_VENV))/goldens $(PYTEST)
 
 # The documentation as a site, in build/site. A link that leads nowhere ends it.
 site: $(SITE_VENV)/.installed-for-site
