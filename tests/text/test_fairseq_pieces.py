@@ -215,7 +215,7 @@ def test_ids_are_those_of_transformers_from_the_same_file(vocabulary, tmp_path):
     run_peer("of_tokenizers.py", "ids", tmp_path, tmp_path / "texts.json", tmp_path / "ids.json")
     received = json.loads((tmp_path / "ids.json").read_text("utf-8"))
     rows = FairseqTokenizer(vocabulary)(texts).to_list()
-    start, between, end = vocabulary.row_pattern
+    start, between, end, _ = vocabulary.row_pattern
     assert received["single"] == [[*start, *row, *end] for row in rows]
     assert received["pair"] == [*start, *rows[0], *between, *rows[1], *end]
     assert received["mask"] == vocabulary.mask_id
