@@ -49,11 +49,14 @@ if TYPE_CHECKING:  # The names of `public_names.py`, for type checkers.
     from keras_bert.layers.heads import Pooler as Pooler
     from keras_bert.models.albert.encoder import AlbertEncoder as AlbertEncoder
     from keras_bert.models.albert.kind import AlbertConfig as AlbertConfig
+    from keras_bert.models.bart.encoder import BartEncoder as BartEncoder
+    from keras_bert.models.bart.kind import BartConfig as BartConfig
     from keras_bert.models.bert.config import BertConfig as BertConfig
     from keras_bert.models.bert.encoder import BertEncoder as BertEncoder
     from keras_bert.models.camembert.kind import CamembertConfig as CamembertConfig
     from keras_bert.models.elmo.encoder import ElmoEncoder as ElmoEncoder
     from keras_bert.models.elmo.kind import ElmoConfig as ElmoConfig
+    from keras_bert.models.encoder_decoder import EncoderDecoder as EncoderDecoder
     from keras_bert.models.encoder_with_heads import EncoderWithHeads as EncoderWithHeads
     from keras_bert.models.kind import GoogleFiles as GoogleFiles
     from keras_bert.models.kind import ModelKind as ModelKind

@@ -11,7 +11,8 @@ from keras_bert.checkpoints.stored_tensors import require_finite
 from keras_bert.inputs.rows import doubling_lengths, padded_length
 from keras_bert.layers.embeddings import BertEmbeddings
 from keras_bert.layers.encoder_block import SelfAttention
-from keras_bert.models.bert.encoder import PADDING_BIAS, BertEncoder, last_state
+from keras_bert.layers.visibility import PADDING_BIAS
+from keras_bert.models.bert.encoder import BertEncoder, last_state
 from keras_bert.models.kind import kind_of_config
 from keras_bert.models.tensor_names import encoder_of
 

@@ -20,15 +20,17 @@ from keras_bert.core.errors import UserError
 from keras_bert.core.program import PROGRAM
 from keras_bert.inference.texts import encoder_inputs, require_numbers, text_list
 from keras_bert.inputs.rows import doubling_lengths
+from keras_bert.layers.decoder_block import KeysAndValues, written
 from keras_bert.layers.tensors import Tensor
+from keras_bert.layers.visibility import as_bias, later_places
 from keras_bert.models.bert.config import BOTH, MASKED, NEXT, PERMUTED, BertConfig
-from keras_bert.models.bert.encoder import FLOAT16_PADDING_BIAS, PADDING_BIAS, BertEncoder
+from keras_bert.models.bert.encoder import BertEncoder
 from keras_bert.models.pretraining import BertForPreTraining
 from keras_bert.text.tokenizers import Tokenizer
 from keras_bert.text.vocabulary import MASK, Vocabulary
 
-# For each block, keys and values [batch, heads, width, head_size].
-Cache: TypeAlias = list[tuple[Tensor, Tensor]]
+# That of each block.
+Cache: TypeAlias = list[KeysAndValues]
 
 
 def begin(encoder: BertEncoder, word_ids: Tensor) -> tuple[Tensor, Cache]:
@@ -64,15 +66,12 @@ def _read(encoder: BertEncoder, hidden: Tensor, places: Tensor, cache: Cache | N
     """The tokens at `places` [n], embedded, through all blocks: [batch, n, hidden]."""
     width = ops.shape(cache[0][0])[2] if cache else ops.shape(hidden)[1]
     columns = ops.arange(width, dtype="int32")
-    bias = FLOAT16_PADDING_BIAS if encoder.compute_dtype == "float16" else PADDING_BIAS
-    attention_bias = ops.cast(columns[None, :] > places[:, None], "float32")[None, None] * bias
-    is_new = ops.equal(columns, places[-1])[None, None, :, None]
+    attention_bias = as_bias(later_places(places, columns), encoder.compute_dtype)
+    is_new = ops.equal(columns, places[-1])
     read: Cache = []
     for number, block in enumerate(encoder.blocks):
-        query, key, value = block.attention.project(hidden)
-        if cache:
-            before = cache[number]
-            key, value = ops.where(is_new, key, before[0]), ops.where(is_new, value, before[1])
+        query, *new = block.attention.project(hidden)
+        key, value = written(cache[number], new, is_new) if cache else new
         read.append((key, value))
         attended, _ = block.attention.attend(query, key, value, attention_bias)
         hidden = block.after_attention(hidden, attended)

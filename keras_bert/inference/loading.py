@@ -27,8 +27,9 @@ from keras_bert.inference.texts import text_list
 from keras_bert.layers.tensors import normal_replaced_by
 from keras_bert.models.bert.config import BertConfig
 from keras_bert.models.bert.encoder import BertEncoder
+from keras_bert.models.encoder_decoder import EncoderDecoder
 from keras_bert.models.pretraining import BertForPreTraining
-from keras_bert.models.tensor_names import MASKED_LM_HEAD, POOLER, encoder_of
+from keras_bert.models.tensor_names import DECODER, MASKED_LM_HEAD, POOLER, encoder_of
 from keras_bert.tasks.kind import kind_of_head, kind_of_task, task_names
 from keras_bert.text.tokenizers import Tokenizer, make_tokenizer
 
@@ -369,10 +370,12 @@ def _model_maker(folder: ModelFolder) -> Callable[[BertConfig], keras.Model]:
     """Returns a function that makes a new model with the heads that the folder has."""
     if folder.head:
         return functools.partial(kind_of_head(folder.head).make_model, head=folder.head)
-    if MASKED_LM_HEAD in folder.parts():
+    found, kind = folder.parts(), folder.model_kind
+    if DECODER in found:
+        return EncoderDecoder
+    if MASKED_LM_HEAD in found:
         return BertForPreTraining
-    kind = folder.model_kind
-    return functools.partial(kind.make_encoder, with_pooler=kind.encoder_pools or POOLER in folder.parts())
+    return functools.partial(kind.make_encoder, with_pooler=kind.encoder_pools or POOLER in found)
 
 
 def _loaded(make_model: Callable[[BertConfig], keras.Model], folder: ModelFolder) -> tuple[keras.Model, LoadReport]:

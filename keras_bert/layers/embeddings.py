@@ -159,10 +159,13 @@ class WordEmbeddings(PlainLayer):
         )
 
     def call(self, input_word_ids: Tensor, training: bool = False) -> Tensor:
+        return self.dropout(ops.cast(self.words(input_word_ids), self.compute_dtype), training=training)
+
+    def words(self, input_word_ids: Tensor) -> Tensor:
+        """The rows of the table, float32 [batch, seq, width]."""
         is_known = in_range(input_word_ids, self.vocab_size, "input_word_ids", "vocab_size")
         words = ops.take(self.word_embeddings, input_word_ids, axis=0)
-        words = words + ops.where(is_known, 0.0, float("nan"))[..., None]
-        return self.dropout(ops.cast(words, self.compute_dtype), training=training)
+        return words + ops.where(is_known, 0.0, float("nan"))[..., None]
 
 
 def in_range(ids: Tensor, size: int, name: str, size_name: str) -> Tensor:

@@ -62,14 +62,21 @@ class SelfAttention(PlainLayer):
 
     def project(self, hidden: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Queries, keys and values of states [batch, seq, hidden], each [batch, heads, seq, head_size]."""
-        batch, seq = ops.shape(hidden)[:2]
+        return self.queries(hidden), *self.keys_and_values(hidden)
 
-        def split_heads(vectors: Tensor) -> Tensor:  # [batch, seq, hidden] -> [batch, heads, seq, head_size]
-            vectors = ops.reshape(vectors, (batch, seq, self.num_attention_heads, self.head_size))
-            return ops.transpose(vectors, (0, 2, 1, 3))
+    def queries(self, hidden: Tensor) -> Tensor:
+        """The queries of `project`."""
+        return self._split_heads(self.query(hidden))
 
-        query, key, value = (split_heads(part(hidden)) for part in (self.query, self.key, self.value))
-        return query, key, value
+    def keys_and_values(self, hidden: Tensor) -> tuple[Tensor, Tensor]:
+        """The keys and values of `project`."""
+        return self._split_heads(self.key(hidden)), self._split_heads(self.value(hidden))
+
+    def _split_heads(self, vectors: Tensor) -> Tensor:
+        """[batch, seq, hidden] -> [batch, heads, seq, head_size]."""
+        batch, seq = ops.shape(vectors)[:2]
+        vectors = ops.reshape(vectors, (batch, seq, self.num_attention_heads, self.head_size))
+        return ops.transpose(vectors, (0, 2, 1, 3))
 
     def attend(
         self, query: Tensor, key: Tensor, value: Tensor, attention_bias: Tensor, training: bool = False
@@ -125,7 +132,8 @@ class EncoderBlock(keras.layers.Layer):
 
     `attention_of` and `ffn_of` are blocks whose weights it shares (ALBERT): those of the attention and its LayerNorm,
     those of the feed-forward network and its LayerNorm. `attention` is a layer in place of self-attention, with the
-    same interface; what it takes for `attention_bias` is its own.
+    same interface; what it takes for `attention_bias` is its own. `inner_dropout_rate` is that of dropout within the
+    feed-forward network, which BERT has not.
 
     Call arguments: `hidden` [batch, seq, hidden], `attention_bias` [batch, 1, 1 or seq, seq].
     Returns: (output [batch, seq, hidden], attention probabilities [batch, heads, seq, seq]).
@@ -149,6 +157,7 @@ class EncoderBlock(keras.layers.Layer):
         attention_of: "EncoderBlock | None" = None,
         ffn_of: "EncoderBlock | None" = None,
         attention: Any = None,
+        inner_dropout_rate: float | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -160,6 +169,7 @@ class EncoderBlock(keras.layers.Layer):
         self.layer_norm_eps = layer_norm_eps
         self.hidden_dropout_rate = hidden_dropout_rate
         self.attention_dropout_rate = attention_dropout_rate
+        self.inner_dropout_rate = inner_dropout_rate
 
         policy = self.dtype_policy
         # In this order: the seeds of their random numbers are drawn as they are made.
@@ -184,6 +194,9 @@ class EncoderBlock(keras.layers.Layer):
         self.output_dense = ffn_of.output_dense if ffn_of else self._dense(hidden_size, "output_dense")
         self.output_dropout = Dropout(hidden_dropout_rate, dtype=policy, name="output_dropout")
         self.output_layer_norm = ffn_of.output_layer_norm if ffn_of else self._layer_norm("output_layer_norm")
+        self.inner_dropout = None
+        if inner_dropout_rate is not None:
+            self.inner_dropout = Dropout(inner_dropout_rate, dtype=policy, name="inner_dropout")
 
     def _dense(self, units: int, name: str) -> keras.layers.Dense:
         initializer = truncated_normal(self.initializer_range)
@@ -206,13 +219,21 @@ class EncoderBlock(keras.layers.Layer):
 
     def after_attention(self, hidden: Tensor, attended: Tensor, training: bool = False) -> Tensor:
         """The block's output [..., hidden] for its input and what attention made of it."""
-        hidden = self.attention_layer_norm(hidden + self.attention_dropout(attended, training=training))
+        return self.fed_forward(self.with_attended(hidden, attended, training), training)
+
+    def with_attended(self, hidden: Tensor, attended: Tensor, training: bool = False) -> Tensor:
+        """What the feed-forward network receives, [..., hidden]."""
+        return self.attention_layer_norm(hidden + self.attention_dropout(attended, training=training))
+
+    def fed_forward(self, hidden: Tensor, training: bool = False) -> Tensor:
+        """What the feed-forward network makes of states [..., hidden], with the residual connection and LayerNorm."""
         output = self.output_dense(self.inner(hidden, training))
         return self.output_layer_norm(hidden + self.output_dropout(output, training=training))
 
     def inner(self, hidden: Tensor, training: bool = False) -> Tensor:
         """What the feed-forward network has between its layers, [..., intermediate], for states [..., hidden]."""
-        return self.activation(self.intermediate(hidden))
+        inner = self.activation(self.intermediate(hidden))
+        return inner if self.inner_dropout is None else self.inner_dropout(inner, training=training)
 
     def get_config(self) -> dict[str, Any]:
         return {
@@ -225,4 +246,5 @@ class EncoderBlock(keras.layers.Layer):
             "layer_norm_eps": self.layer_norm_eps,
             "hidden_dropout_rate": self.hidden_dropout_rate,
             "attention_dropout_rate": self.attention_dropout_rate,
+            "inner_dropout_rate": self.inner_dropout_rate,
         }

@@ -21,11 +21,12 @@ if TYPE_CHECKING:
 
     from keras_bert.models.bert.config import BertConfig
     from keras_bert.models.bert.encoder import ConfiguredEncoder
+    from keras_bert.models.encoder_decoder import Decoder
     from keras_bert.models.sizes import Part
     from keras_bert.models.tensor_names import TensorName
 
 # The rooms in `models/` whose `kind.py` holds a record, `KIND`.
-_OWN = ("bert", "albert", "roberta", "xlm_roberta", "camembert", "elmo", "recurrent", "xlnet")
+_OWN = ("bert", "albert", "roberta", "xlm_roberta", "camembert", "elmo", "recurrent", "xlnet", "bart")
 _DEFAULT = "bert"  # The kind of a file without `model_type`: Google's files and model configs in YAML have none.
 
 
@@ -55,6 +56,8 @@ class ModelKind(abc.ABC):
         pretraining_heads: the terms of the loss (`models/objectives.py`) beside the masked LM that a model for
             pretraining has a head for in any case, one of two classes.
         pretrains_pooler: whether a model for pretraining has a pooler even if no term of the loss needs it.
+        encoder_class: transformers' class of the encoder alone, under BERT's name for it.
+        decodes: whether it has a decoder, so that the whole model is an `EncoderDecoder`.
         word_embeddings: the name of the word embeddings, after `stored_prefix`.
         encoder_pools: whether transformers' encoder alone has a pooler.
         classification_names: what tensors' names begin with here, and in transformers' class for the classification of
@@ -75,6 +78,8 @@ class ModelKind(abc.ABC):
     pretraining_heads: ClassVar[tuple[str, ...]] = ()
     pretrains_pooler: ClassVar[bool] = True
     encoder_pools: ClassVar[bool] = True
+    encoder_class: ClassVar[str] = "BertModel"
+    decodes: ClassVar[bool] = False
     word_embeddings: ClassVar[str] = "embeddings.word_embeddings.weight"
     classification_names: ClassVar[Mapping[str, str]] = {}
     classifier_classes: ClassVar[tuple[str, ...]] = ("BertForSequenceClassification",)
@@ -98,6 +103,10 @@ class ModelKind(abc.ABC):
 
     def make_token_head(self, config: Any, **keras_options: Any) -> "keras.layers.Layer | None":
         """A new layer that predicts tokens in place of a `MaskedLMHead`, called as one; None for that head itself."""
+        return None
+
+    def make_decoder(self, config: Any, **keras_options: Any) -> "Decoder | None":
+        """A new decoder, for a kind that `decodes`; None for an encoder alone."""
         return None
 
     @abc.abstractmethod

@@ -11,12 +11,9 @@ from keras_bert.layers.embeddings import BertEmbeddings
 from keras_bert.layers.encoder_block import EncoderBlock, SelfAttention
 from keras_bert.layers.heads import Pooler, gather_positions
 from keras_bert.layers.tensors import Batch, Tensor
+from keras_bert.layers.visibility import as_bias, hidden_positions
 from keras_bert.models.bert.config import SINUSOIDAL, BertConfig
 from keras_bert.models.configured_model import ConfiguredModel
-
-PADDING_BIAS = -1e9
-# float16 ends at 65,504. With -inf, the softmax over a row that is all padding would be NaN.
-FLOAT16_PADDING_BIAS = -3e4
 
 
 class ConfiguredEncoder(ConfiguredModel):
@@ -192,8 +189,7 @@ class BertEncoder(ConfiguredEncoder):
 
     def visibility(self, input_mask: Tensor, causal: bool) -> Tensor:
         """What the blocks take beside the states, to tell which tokens they see."""
-        bias = FLOAT16_PADDING_BIAS if self.compute_dtype == "float16" else PADDING_BIAS
-        return _hidden_positions(input_mask, causal) * bias
+        return as_bias(hidden_positions(input_mask, causal), self.compute_dtype)
 
 
 def last_state(states: Tensor, input_mask: Tensor) -> Tensor:
@@ -201,15 +197,6 @@ def last_state(states: Tensor, input_mask: Tensor) -> Tensor:
     places = ops.arange(ops.shape(input_mask)[1], dtype="int32")
     last = ops.max(places * ops.cast(input_mask > 0, "int32"), axis=1)
     return gather_positions(states, last[:, None])
-
-
-def _hidden_positions(input_mask: Tensor, causal: bool) -> Tensor:
-    """1 for the positions that a position does not attend to, 0 for the others: [batch, 1, 1 or seq, seq] float32."""
-    padding = (1.0 - ops.cast(input_mask, "float32"))[:, None, None, :]
-    if not causal:
-        return padding
-    places = ops.arange(ops.shape(input_mask)[1], dtype="int32")
-    return ops.maximum(padding, ops.cast(places[None, :] > places[:, None], "float32")[None, None])
 
 
 def _hidden_alone(block: EncoderBlock, hidden: Tensor, attention_bias: Tensor) -> Tensor:

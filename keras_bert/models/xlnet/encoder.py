@@ -11,7 +11,8 @@ from keras_bert.layers.encoder_block import EncoderBlock
 from keras_bert.layers.heads import Pooler
 from keras_bert.layers.relative_attention import RelativeAttention, relative_sinusoids
 from keras_bert.layers.tensors import Batch, Tensor, truncated_normal
-from keras_bert.models.bert.encoder import FLOAT16_PADDING_BIAS, PADDING_BIAS, ConfiguredEncoder, last_state
+from keras_bert.layers.visibility import as_bias
+from keras_bert.models.bert.encoder import ConfiguredEncoder, last_state
 from keras_bert.models.xlnet.kind import XlnetConfig
 
 
@@ -39,17 +40,14 @@ class XlnetBlock(EncoderBlock):
             config.hidden_dropout_prob,
             config.attention_probs_dropout_prob,
             attention=attention,
+            inner_dropout_rate=config.hidden_dropout_prob,
             **kwargs,
         )
-        self.inner_dropout = Dropout(config.hidden_dropout_prob, dtype=self.dtype_policy, name="inner_dropout")
 
     def call(self, queried: Tensor, *others: Tensor, training: bool = False) -> tuple[Tensor, Tensor]:
         """`others` are the further arguments of `RelativeAttention`."""
         attended, probabilities = self.attention(queried, *others, training=training)
         return self.after_attention(queried, attended, training), probabilities
-
-    def inner(self, hidden: Tensor, training: bool = False) -> Tensor:
-        return self.inner_dropout(super().inner(hidden, training), training=training)
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
@@ -186,13 +184,11 @@ class XlnetEncoder(ConfiguredEncoder):
             is_hidden = ops.logical_or(is_hidden, ops.not_equal(inputs["perm_mask"], 0))
         seq = ops.shape(inputs["input_mask"])[1]
         is_own = ops.cast(ops.eye(seq), "bool")[None]
-        bias = FLOAT16_PADDING_BIAS if self.compute_dtype == "float16" else PADDING_BIAS
 
-        def as_bias(is_hidden: Tensor) -> Tensor:
-            hidden = ops.cast(is_hidden, "float32") * bias
-            return ops.pad(hidden, [[0, 0], [0, 0], [remembered, 0]])[:, None]
+        def for_memory_too(is_hidden: Tensor) -> Tensor:
+            return ops.pad(as_bias(is_hidden, self.compute_dtype), [[0, 0], [0, 0], [remembered, 0]])[:, None]
 
-        return as_bias(is_hidden), as_bias(ops.logical_and(is_hidden, ops.logical_not(is_own)))
+        return for_memory_too(is_hidden), for_memory_too(ops.logical_and(is_hidden, ops.logical_not(is_own)))
 
     def _remembered(self, states: Tensor, memory: Tensor | None) -> Tensor:
         """What a block's input leaves for the next row: [batch, memory, hidden]."""

@@ -187,7 +187,7 @@ class Xlnet(ModelKind):
         return XlnetEncoder(config, with_pooler=with_pooler, **keras_options)
 
     def make_token_head(self, config: XlnetConfig, **keras_options: Any) -> "keras.layers.Layer":
-        from keras_bert.models.xlnet.head import TiedDecoder
+        from keras_bert.layers.tied_decoder import TiedDecoder
 
         return TiedDecoder(config.vocab_size, **keras_options)
 

@@ -1,4 +1,4 @@
-"""XLNet's language model head: the word embeddings as the decoder, and a bias."""
+"""A language model head that is only a decoder: the word embeddings, and a bias."""
 
 from typing import Any
 

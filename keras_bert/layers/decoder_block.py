@@ -1,0 +1,125 @@
+"""One layer of the Transformer decoder, LayerNorm after each residual (Vaswani et al. 2017, section 3.1)."""
+
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import keras
+from keras import ops
+
+from keras_bert.layers.dropout import Dropout
+from keras_bert.layers.encoder_block import EncoderBlock, SelfAttention
+from keras_bert.layers.tensors import Tensor
+
+# Keys and values of attention, each [batch, heads, width, head_size].
+KeysAndValues: TypeAlias = tuple[Tensor, Tensor]
+
+
+def written(before: Sequence[Tensor], new: Sequence[Tensor], is_new: Tensor) -> KeysAndValues:
+    """Keys and values with those of one place written over.
+
+    Args:
+        before: keys and values [batch, heads, width, head_size].
+        new: those of the place, [batch, heads, 1, head_size].
+        is_new: [width] bool, true at the place.
+    """
+    is_new = is_new[None, None, :, None]
+    key, value = (ops.where(is_new, *both) for both in zip(new, before, strict=True))
+    return key, value
+
+
+@keras.saving.register_keras_serializable(package="keras_bert")
+class CrossAttention(SelfAttention):
+    """Every position of the decoder attends to the encoder's positions that `attention_bias` leaves open.
+
+    Call arguments:
+        hidden: [batch, targets, hidden], the decoder's states.
+        remembered: what `keys_and_values` makes of the encoder's states [batch, seq, hidden].
+        attention_bias: [batch, 1, 1, seq].
+    Returns: (output [batch, targets, hidden], probabilities [batch, heads, targets, seq] before dropout).
+    """
+
+    def call(
+        self, hidden: Tensor, remembered: KeysAndValues, attention_bias: Tensor, training: bool = False
+    ) -> tuple[Tensor, Tensor]:
+        return self.attend(self.queries(hidden), *remembered, attention_bias, training)
+
+
+@keras.saving.register_keras_serializable(package="keras_bert")
+class DecoderBlock(EncoderBlock):
+    """Self-attention, attention to the encoder's states, then the feed-forward network, each with a residual.
+
+    Its arguments are those of an `EncoderBlock`.
+
+    Call arguments:
+        hidden: [batch, targets, hidden].
+        attention_bias: [1 or batch, 1, targets, targets], for the targets that a target does not see.
+        remembered: keys and values of the encoder's states, which `remember` makes.
+        memory_bias: [batch, 1, 1, seq], for the encoder's positions that are padding.
+    Returns: the output [batch, targets, hidden].
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        policy = self.dtype_policy
+        sizes = self.hidden_size, self.num_attention_heads, self.initializer_range, self.attention_dropout_rate
+        self.cross_attention = CrossAttention(*sizes, dtype=policy, name="cross_attention")
+        self.cross_attention_dropout = Dropout(self.hidden_dropout_rate, dtype=policy, name="cross_attention_dropout")
+        self.cross_attention_layer_norm = self._layer_norm("cross_attention_layer_norm")
+
+    def build(self, *input_shapes: tuple[int | None, ...]) -> None:
+        super().build(*input_shapes)
+        self.cross_attention.build()
+        self.cross_attention_layer_norm.build((None, None, self.hidden_size))
+
+    def remember(self, memory: Tensor) -> KeysAndValues:
+        """Keys and values of the encoder's states [batch, seq, hidden], the same for every target."""
+        return self.cross_attention.keys_and_values(memory)
+
+    def call(
+        self,
+        hidden: Tensor,
+        attention_bias: Tensor,
+        remembered: KeysAndValues,
+        memory_bias: Tensor,
+        training: bool = False,
+    ) -> Tensor:
+        attended, _ = self.attention(hidden, attention_bias, training=training)
+        return self.after_self_attention(hidden, attended, remembered, memory_bias, training)
+
+    def step(
+        self,
+        hidden: Tensor,
+        attention_bias: Tensor,
+        is_new: Tensor,
+        before: KeysAndValues,
+        remembered: KeysAndValues,
+        memory_bias: Tensor,
+    ) -> tuple[Tensor, KeysAndValues]:
+        """What `call` returns for one target of each row, with the keys and values of those before it.
+
+        Args:
+            hidden: [batch, 1, hidden].
+            attention_bias: [1, 1, 1, width], for the places after the target's.
+            is_new: [width] bool, true at the target's place.
+            before: keys and values of the targets, valid before the target's place.
+
+        Returns: (output [batch, 1, hidden], keys and values with the target's).
+        """
+        query, *new = self.attention.project(hidden)
+        read = written(before, new, is_new)
+        attended, _ = self.attention.attend(query, *read, attention_bias)
+        return self.after_self_attention(hidden, attended, remembered, memory_bias), read
+
+    def after_self_attention(
+        self,
+        hidden: Tensor,
+        attended: Tensor,
+        remembered: KeysAndValues,
+        memory_bias: Tensor,
+        training: bool = False,
+    ) -> Tensor:
+        """The block's output for its input and what self-attention made of it."""
+        hidden = self.with_attended(hidden, attended, training)
+        crossed, _ = self.cross_attention(hidden, remembered, memory_bias, training=training)
+        crossed = self.cross_attention_dropout(crossed, training=training)
+        return self.fed_forward(self.cross_attention_layer_norm(hidden + crossed), training)

@@ -1,0 +1,1 @@
+"""BART (Lewis et al. 2020)."""

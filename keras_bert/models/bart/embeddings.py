@@ -1,0 +1,67 @@
+"""BART's embeddings: words, which encoder and decoder share, and positions, of which each has its own."""
+
+from typing import Any
+
+import keras
+from keras import ops
+
+from keras_bert.layers.dropout import Dropout
+from keras_bert.layers.embeddings import WordEmbeddings
+from keras_bert.layers.tensors import PlainLayer, Tensor, truncated_normal
+from keras_bert.models.bart.kind import BartConfig
+
+
+class PositionedEmbeddings(PlainLayer):
+    """Words [batch, seq, hidden] float32 and the embeddings of their positions, then LayerNorm and dropout.
+
+    `first_place`, an int or an int32 scalar, is the first word's position.
+    """
+
+    def __init__(self, config: BartConfig, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.config = config
+        self.layer_norm = keras.layers.LayerNormalization(
+            epsilon=config.layer_norm_eps, dtype=self.dtype_policy, name="layer_norm"
+        )
+        self.dropout = Dropout(config.hidden_dropout_prob, dtype=self.dtype_policy, name="dropout")
+
+    def build(self, *input_shapes: tuple[int | None, ...]) -> None:
+        config = self.config
+        # autocast=False: under bfloat16 only the rows that are looked up are cast, not the whole table.
+        self.position_embeddings = self.add_weight(
+            name="position_embeddings",
+            shape=(config.first_position + config.max_position_embeddings, config.hidden_size),
+            initializer=truncated_normal(config.initializer_range),
+            autocast=False,
+        )
+        self.layer_norm.build((None, None, config.hidden_size))
+
+    def call(self, words: Tensor, first_place: Tensor | int = 0, training: bool = False) -> Tensor:
+        seq, most = ops.shape(words)[1], self.config.max_position_embeddings
+        if isinstance(seq, int) and seq > most:
+            raise ValueError(
+                f"The sequence needs at most max_position_embeddings ({most}) tokens. Received: {seq}. Truncate it or "
+                "split it into windows."
+            )
+        places = self.config.first_position + first_place + ops.arange(seq, dtype="int32")
+        embedded = words + ops.take(self.position_embeddings, places, axis=0)
+        return self.dropout(self.layer_norm(ops.cast(embedded, self.compute_dtype)), training=training)
+
+
+class BartEmbeddings(WordEmbeddings):
+    """The encoder's embeddings. A token has no segment: what is given as that counts for nothing."""
+
+    def __init__(self, config: BartConfig, **kwargs: Any) -> None:
+        super().__init__(config.vocab_size, config.hidden_size, config.initializer_range, 0.0, **kwargs)
+        self.scale = config.hidden_size**0.5 if config.scale_embedding else 1.0
+        self.positioned = PositionedEmbeddings(config, dtype=self.dtype_policy, name="positioned")
+
+    def build(self, *input_shapes: tuple[int | None, ...]) -> None:
+        super().build(*input_shapes)
+        self.positioned.build()
+
+    def call(self, input_word_ids: Tensor, input_type_ids: Tensor | None = None, training: bool = False) -> Tensor:
+        return self.positioned(self.words(input_word_ids), training=training)
+
+    def words(self, input_word_ids: Tensor) -> Tensor:
+        return super().words(input_word_ids) * self.scale

@@ -1,0 +1,228 @@
+"""BART (Lewis et al. 2020): an encoder that reads a text, and a decoder that writes another."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+from keras_bert.core import settings
+from keras_bert.core.errors import UserError
+from keras_bert.core.settings import Dropout, Positive, require
+from keras_bert.models.bart.names import PARTS
+from keras_bert.models.bert.config import BIDIRECTIONAL, LEARNED, BertConfig
+from keras_bert.models.kind import ModelKind
+from keras_bert.models.sizes import Part
+from keras_bert.models.tensor_names import DECODER, LM_HEAD, TensorName, for_layers
+
+if TYPE_CHECKING:
+    import keras
+
+    from keras_bert.models.bart.decoder import BartDecoder
+    from keras_bert.models.bart.encoder import BartEncoder
+
+# Our fields by those of config.json.
+_NAMES = {
+    "vocab_size": "vocab_size",
+    "d_model": "hidden_size",
+    "encoder_layers": "num_hidden_layers",
+    "decoder_layers": "decoder_layers",
+    "encoder_attention_heads": "num_attention_heads",
+    "decoder_attention_heads": "decoder_attention_heads",
+    "encoder_ffn_dim": "intermediate_size",
+    "decoder_ffn_dim": "decoder_ffn_dim",
+    "activation_function": "hidden_act",
+    "dropout": "hidden_dropout_prob",
+    "attention_dropout": "attention_probs_dropout_prob",
+    "activation_dropout": "activation_dropout",
+    "classifier_dropout": "classifier_dropout",
+    "max_position_embeddings": "max_position_embeddings",
+    "init_std": "initializer_range",
+    "scale_embedding": "scale_embedding",
+    "decoder_start_token_id": "decoder_start_token_id",
+    "forced_bos_token_id": "forced_bos_token_id",
+    "forced_eos_token_id": "forced_eos_token_id",
+}
+# What transformers calls the encoder's by other names too.
+_ALSO = {"num_hidden_layers": "encoder_layers"}
+# What every model here has, by fields of older files.
+_FIXED = {
+    "is_encoder_decoder": True,
+    "normalize_before": False,
+    "normalize_embedding": True,
+    "add_final_layer_norm": False,
+    "static_position_embeddings": False,
+    "add_bias_logits": False,
+}
+# transformers' classes for tasks, which read what the decoder makes of the text, given to it once more.
+_READ_BY_DECODER = ("BartForSequenceClassification", "BartForQuestionAnswering")
+
+
+@dataclass
+class BartConfig(BertConfig):
+    """The architecture of a BART (Lewis et al. 2020, section 2). The defaults are bart-base.
+
+    `num_hidden_layers`, `num_attention_heads` and `intermediate_size` are the encoder's. No token has a segment.
+
+    Attributes:
+        model_type: the kind of model.
+        decoder_layers: layers of the decoder.
+        decoder_attention_heads: heads in each of them; a divisor of `hidden_size`.
+        decoder_ffn_dim: width of their feed-forward network.
+        activation_dropout: dropout within the feed-forward networks.
+        classifier_dropout: dropout before the output layer of a task.
+        scale_embedding: whether words' embeddings are multiplied by the root of `hidden_size`.
+        decoder_start_token_id: the token from which the decoder predicts a text's first.
+        forced_bos_token_id: the first token of every text that is generated; null for none.
+        forced_eos_token_id: the last token of a text that reaches the greatest length; null for none.
+    """
+
+    vocab_size: Positive[int] = 50265
+    num_hidden_layers: Positive[int] = 6
+    max_position_embeddings: Positive[int] = 1024
+    type_vocab_size: Positive[int] = 1
+    layer_norm_eps: Positive[float] = 1e-5
+    model_type: Literal["bart"] = "bart"
+    decoder_layers: Positive[int] = 6
+    decoder_attention_heads: Positive[int] = 12
+    decoder_ffn_dim: Positive[int] = 3072
+    activation_dropout: Dropout = 0.1
+    classifier_dropout: Dropout = 0.0
+    scale_embedding: bool = False
+    decoder_start_token_id: int = 2
+    forced_bos_token_id: int | None = None
+    forced_eos_token_id: int | None = 2
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(
+            self.hidden_size % self.decoder_attention_heads == 0,
+            "hidden_size",
+            f"a multiple of decoder_attention_heads ({self.decoder_attention_heads})",
+            self.hidden_size,
+        )
+        require(self.type_vocab_size == 1, "type_vocab_size", "1 for a BART, without segments", self.type_vocab_size)
+        require(self.layer_norm_eps == 1e-5, "layer_norm_eps", "1e-05 for a BART", self.layer_norm_eps)
+        require(self.attention == BIDIRECTIONAL, "attention", "no value for a BART", self.attention)
+        require(self.positions == LEARNED, "positions", "learned for a BART", self.positions)
+        require(self.tie_word_embeddings, "tie_word_embeddings", "true for a BART", self.tie_word_embeddings)
+
+    @property
+    def first_position(self) -> int:
+        return 2
+
+    @property
+    def head_dropout_prob(self) -> float:
+        return self.classifier_dropout
+
+    def to_fields(self) -> dict[str, Any]:
+        fields = {theirs: getattr(self, ours) for theirs, ours in _NAMES.items()}
+        layers = {name: fields[same] for name, same in _ALSO.items()}
+        return {"model_type": self.model_type, **fields, **layers, "is_encoder_decoder": True}
+
+    @classmethod
+    def from_fields(cls, values: Mapping[str, Any], where: str) -> BertConfig:
+        known = {ours: values[theirs] for theirs, ours in _NAMES.items() if theirs in values}
+        return settings.from_mapping(cls, {**known, "model_type": cls.model_type}, where)
+
+    @classmethod
+    def json_fields(cls) -> frozenset[str]:
+        return frozenset({"model_type", "is_encoder_decoder", *_NAMES, *_ALSO})
+
+
+class Bart(ModelKind):
+    """BART, as transformers has it. Its encoder alone, with a task's head, is a model that only this package has."""
+
+    model_type, title, config = "bart", "BART", BartConfig
+    class_prefix, stored_prefix = "Bart", "model."
+    word_embeddings: ClassVar[str] = "shared.weight"
+    encoder_class: ClassVar[str] = "BertEncoder"
+    pretrains_pooler = encoder_pools = has_positions = False
+    decodes = True
+    values_here: ClassVar = {
+        **{name: (value,) for name, value in _FIXED.items()},
+        "tie_word_embeddings": (True,),
+        "quantization_config": (),
+        "auto_map": (),
+    }
+
+    def make_encoder(self, config: BartConfig, with_pooler: bool = True, **keras_options: Any) -> "BartEncoder":
+        from keras_bert.models.bart.encoder import BartEncoder
+
+        return BartEncoder(config, with_pooler=with_pooler, **keras_options)
+
+    def make_decoder(self, config: BartConfig, **keras_options: Any) -> "BartDecoder":
+        from keras_bert.models.bart.decoder import BartDecoder
+
+        return BartDecoder(config, **keras_options)
+
+    def make_token_head(self, config: BartConfig, **keras_options: Any) -> "keras.layers.Layer":
+        from keras_bert.models.bart.head import BartTokenHead
+
+        return BartTokenHead(config.vocab_size, **keras_options)
+
+    def parts(self, config: BartConfig) -> dict[str, list[TensorName]]:
+        layers = {DECODER: config.decoder_layers}
+        return {part: for_layers(rows, layers.get(part, config.num_hidden_layers)) for part, rows in PARTS.items()}
+
+    def encoder_table(self, config: BartConfig) -> list[Part]:
+        V, H, L, F = config.vocab_size, config.hidden_size, config.num_hidden_layers, config.intermediate_size
+        P = config.first_position + config.max_position_embeddings
+        return [
+            Part("word embeddings", f"V·H = {V:,}·{H}", V * H),
+            Part("position embeddings", f"{P}·H", P * H),
+            Part("embedding LayerNorm", "2·H", 2 * H),
+            Part("attention kernels", f"{L} layers · 4·H²", L * 4 * H * H),
+            Part("attention biases", f"{L} layers · 4·H", L * 4 * H),
+            Part("attention LayerNorm", f"{L} layers · 2·H", L * 2 * H),
+            Part("feed-forward kernels", f"{L} layers · 2·H·{F:,}", L * 2 * H * F),
+            Part("feed-forward biases", f"{L} layers · (H + {F:,})", L * (H + F)),
+            Part("feed-forward LayerNorm", f"{L} layers · 2·H", L * 2 * H),
+            Part("pooler", "H² + H", H * H + H),
+        ]
+
+    def heads_table(self, config: BartConfig) -> list[Part]:
+        H, L, F = config.hidden_size, config.decoder_layers, config.decoder_ffn_dim
+        P = config.first_position + config.max_position_embeddings
+        return [
+            Part("decoder position embeddings", f"{P}·H", P * H),
+            Part("decoder embedding LayerNorm", "2·H", 2 * H),
+            Part("decoder attention kernels", f"{L} layers · 2·4·H²", L * 8 * H * H),
+            Part("decoder attention biases", f"{L} layers · 2·4·H", L * 8 * H),
+            Part("decoder attention LayerNorms", f"{L} layers · 2·2·H", L * 4 * H),
+            Part("decoder feed-forward kernels", f"{L} layers · 2·H·{F:,}", L * 2 * H * F),
+            Part("decoder feed-forward biases", f"{L} layers · (H + {F:,})", L * (H + F)),
+            Part("decoder feed-forward LayerNorm", f"{L} layers · 2·H", L * 2 * H),
+            Part("LM output bias", "V", config.vocab_size),
+        ]
+
+    def training_flops(self, config: BartConfig, sequence_length: int, predictions_per_sequence: int) -> int:
+        """The FLOPs of the forward and backward pass of one example; see `models.sizes.training_flops`.
+
+        With S tokens that are read and P that are written, the forward pass is
+
+            L · (8·S·H² + 4·S²·H + 4·S·H·F)                    the encoder
+            + D · (8·P·H² + 4·P²·H)                            the decoder's self-attention
+            + D · (4·P·H² + 4·S·H² + 4·P·S·H + 4·P·H·G)        attention to S states, feed-forward of width G
+            + P · 2·H·V                                        the output layer
+        """
+        S, P, H, V = sequence_length, predictions_per_sequence, config.hidden_size, config.vocab_size
+        L, F, D, G = config.num_hidden_layers, config.intermediate_size, config.decoder_layers, config.decoder_ffn_dim
+        encoder = L * (8 * S * H**2 + 4 * S**2 * H + 4 * S * H * F)
+        decoder = D * (12 * P * H**2 + 4 * P**2 * H + 4 * S * H**2 + 4 * P * S * H + 4 * P * H * G)
+        return 3 * (encoder + decoder + P * 2 * H * V)
+
+    def class_in_transformers(self, parts: Collection[str], config: BartConfig) -> str:
+        if LM_HEAD in parts:
+            return "BertForConditionalGeneration"
+        return "BertModel" if DECODER in parts else self.encoder_class
+
+    def from_fields(self, fields: Mapping[str, Any], path: str) -> BertConfig:
+        for named in fields.get("architectures") or ():
+            if named in _READ_BY_DECODER:
+                raise UserError(
+                    f"{path}: needs BartForConditionalGeneration or BartModel. Received: {named}, whose head reads the "
+                    "decoder's states; here a task's head is on the encoder. Fine-tune one on it."
+                )
+        return super().from_fields(fields, path)
+
+
+KIND = Bart()

@@ -1,0 +1,141 @@
+"""A model that reads a text with an encoder and writes another with a decoder, one token after the other."""
+
+import abc
+from typing import Any, NamedTuple
+
+import keras
+from keras import ops
+
+from keras_bert.layers.decoder_block import KeysAndValues
+from keras_bert.layers.tensors import Batch, Tensor
+from keras_bert.models.bert.config import BertConfig
+from keras_bert.models.configured_model import ConfiguredModel
+from keras_bert.models.kind import kind_of_config
+
+
+class Cache(NamedTuple):
+    """What a decoder keeps from one token to the next. The first axis of every tensor is rows.
+
+    Attributes:
+        targets: for each block, keys and values of the tokens so far, [rows, heads, width, head_size].
+        memory: for each block, those of the encoder's states, [rows, heads, seq, head_size].
+        memory_bias: [rows, 1, 1, seq] float32, for the encoder's positions that are padding.
+    """
+
+    targets: tuple[KeysAndValues, ...]
+    memory: tuple[KeysAndValues, ...]
+    memory_bias: Tensor
+
+
+class Decoder(keras.layers.Layer, abc.ABC):
+    """From the embeddings of tokens, and what the encoder has made of a text, to states that predict the next tokens.
+
+    Call arguments:
+        words: float32 [batch, targets, hidden], what the encoder's `embeddings.words` gives for the tokens.
+        memory: [batch, seq, hidden], the encoder's states.
+        memory_mask: [batch, seq] int32, 1 for tokens of the text, 0 for padding.
+        decoder_mask: [batch, targets] int32, the same for the decoder's tokens; None if all are tokens.
+    Returns: states [batch, targets, hidden].
+    """
+
+    @abc.abstractmethod
+    def begin(self, memory: Tensor, memory_mask: Tensor, width: int) -> Cache:
+        """A cache for `width` tokens of each row; no token has been read yet."""
+
+    @abc.abstractmethod
+    def step(self, words: Tensor, place: Tensor, cache: Cache) -> tuple[Tensor, Cache]:
+        """Reads one more token of each row.
+
+        Args:
+            words: float32 [rows, 1, hidden].
+            place: int32 scalar, the tokens' position, from 0.
+            cache: valid before that place.
+
+        Returns: (states [rows, 1, hidden], the cache with the tokens).
+        """
+
+
+@keras.saving.register_keras_serializable(package="keras_bert")
+class EncoderDecoder(ConfiguredModel):
+    """An encoder, a decoder and a head that predicts the next token, of the config's kind of model.
+
+    Attributes:
+        encoder: without a pooler. Its `embeddings.word_embeddings` are the decoder's too.
+        decoder: a `Decoder`.
+        lm_head: called with states and the word embeddings.
+
+    Call arguments:
+        inputs: the encoder's inputs, of the text that is read; and
+            decoder_input_ids: int32 [batch, targets], the tokens of the text that is written, after
+                `config.decoder_start_token_id`.
+            decoder_mask: optional, int32 [batch, targets], 1 for tokens and 0 for padding. Padding on the right needs
+                none, since no token sees what comes after it.
+
+    Returns a dict:
+        logits: float32 [batch, targets, vocab], of the token after each.
+        decoder_states: [batch, targets, hidden].
+        sequence_output: [batch, seq, hidden], the encoder's states.
+
+    Raises:
+        ValueError: a model of the config's kind has no decoder.
+
+    Example:
+        config = keras_bert.BartConfig(vocab_size=60, hidden_size=16, num_hidden_layers=2, num_attention_heads=2)
+        model = keras_bert.EncoderDecoder(config)
+        ids = np.array([[0, 7, 2]], "int32")
+        inputs = {"input_word_ids": ids, "input_mask": ids * 0 + 1, "input_type_ids": ids * 0}
+        model({**inputs, "decoder_input_ids": np.array([[2, 0]], "int32")})["logits"]      # [1, 2, 60]
+
+        cache = model.begin(inputs, width=20)
+        logits, cache = model.step(np.array([2], "int32"), 0, cache)      # [1, 60]
+    """
+
+    def __init__(self, config: BertConfig, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.config = config
+        kind, policy = kind_of_config(config), self.dtype_policy
+        if not kind.decodes:
+            raise ValueError(f"EncoderDecoder: needs a model with a decoder. Received: {kind.title}, which has none.")
+        self.encoder = kind.make_encoder(config, with_pooler=False, dtype=policy, name="encoder")
+        self.decoder: Decoder = kind.make_decoder(config, dtype=policy, name="decoder")
+        self.lm_head: keras.layers.Layer = kind.make_token_head(config, dtype=policy, name="lm_head")
+        self.build()
+
+    def build(self, input_shape: tuple[int | None, ...] | None = None) -> None:
+        for layer in (self.decoder, self.lm_head):
+            if not layer.built:
+                layer.build((None, None, self.config.hidden_size))
+
+    def call(self, inputs: Batch, training: bool = False) -> dict[str, Any]:
+        memory = self.encoder(inputs, training=training)["sequence_output"]
+        words = self.encoder.embeddings.words(inputs["decoder_input_ids"])
+        states = self.decoder(words, memory, inputs["input_mask"], inputs.get("decoder_mask"), training=training)
+        return {"logits": self._logits(states), "decoder_states": states, "sequence_output": memory}
+
+    def begin(self, inputs: Batch, width: int) -> Cache:
+        """Reads texts with the encoder.
+
+        Args:
+            inputs: the encoder's inputs.
+            width: how many tokens may be written, the start included.
+
+        Returns: the cache for the first `step`.
+        """
+        return self.decoder.begin(self.encoder(inputs)["sequence_output"], inputs["input_mask"], width)
+
+    def step(self, token_ids: Tensor, place: Tensor, cache: Cache) -> tuple[Tensor, Cache]:
+        """Reads one more token of each row.
+
+        Args:
+            token_ids: int32 [rows].
+            place: int32 scalar, their position, from 0.
+            cache: what `begin` or the step before returned.
+
+        Returns: (float32 [rows, vocab], the logits of the next token; the cache with the tokens).
+        """
+        words = self.encoder.embeddings.words(token_ids[:, None])
+        states, cache = self.decoder.step(words, ops.cast(place, "int32"), cache)
+        return self._logits(states)[:, 0], cache
+
+    def _logits(self, states: Tensor) -> Tensor:
+        return self.lm_head(states, self.encoder.embeddings.word_embeddings)
