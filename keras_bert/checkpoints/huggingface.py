@@ -199,9 +199,12 @@ def named_for_classifier(kind: ModelKind, name: str) -> str:
 
 def _prefix(names: Collection[str], path: str, kind: ModelKind) -> str:
     """The prefix of the encoder's names in this file: nothing, `bert.`, or that after a wrapper's name."""
-    anchor = kind.word_embeddings
-    anchors = [name for name in names if name == anchor or name.endswith(f".{anchor}")]
-    if not anchors:
+    for anchor in (kind.word_embeddings, *kind.also_word_embeddings):
+        anchors = [name for name in names if name == anchor or name.endswith(f".{anchor}")]
+        if anchors:
+            break
+    else:
+        anchor = kind.word_embeddings
         raise UserError(
             f"{path}: needs the tensor {kind.stored_prefix}{anchor} and lacks it. Is it another kind of model?"
         )

@@ -136,7 +136,8 @@ def _text(card: ModelCard, config: BertConfig, fields: Mapping[str, Any], parame
     berts = kind.head.architecture if kind else bert_counterpart((fields.get("architectures") or ["BertModel"])[0])
     architecture = model_kind.class_name(berts)
     library = kind.library if kind and card.in_transformers and model_kind.in_transformers else None
-    if not model_kind.in_transformers or kind and (not kind.in_transformers or own_architecture(fields)):
+    is_half = model_kind.decodes and berts == model_kind.encoder_class
+    if not model_kind.in_transformers or is_half or kind and (not kind.in_transformers or own_architecture(fields)):
         card = dataclasses.replace(card, in_transformers=False)
     # An ELMo and an XLNet have a language model's head, but fill in nothing.
     headless = _ENCODING if config.predicts in (BOTH, PERMUTED) else _PIPELINES.get(berts)

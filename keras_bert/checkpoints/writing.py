@@ -100,7 +100,7 @@ def _config(
     kind = _kind(present, config, list(map(bert_counterpart, other_fields.get("architectures") or ())))
     architecture = kind.head.architecture if kind else model_kind.class_in_transformers(present, config)
     if own_architecture(other_fields):
-        architecture = "BertModel"
+        architecture = model_kind.encoder_class
     if kind and not kind.head.outputs and "id2label" not in kept:
         # transformers would assume 2.
         kept["num_labels"] = next(value.shape[-1] for name, value in tensors.items() if name in present[kind.part])
@@ -170,7 +170,7 @@ def write_model_folder(
     if task:
         fields[FIELD] = {**fields.get(FIELD, {}), **task}
     if head and not _is_in_transformers(head, model.config):
-        fields["architectures"] = ["BertModel"]
+        fields["architectures"] = [kind_of_config(model.config).encoder_class]
         fields[FIELD] = {**fields.get(FIELD, {}), "architecture": head.architecture}
     write_huggingface_folder(path, model.config, tensors, vocabulary, tokenizer, fields, card)
 
@@ -178,6 +178,8 @@ def write_model_folder(
 def _is_in_transformers(head: Head, config: BertConfig) -> bool:
     """Whether transformers has a class that computes what a model with this head does."""
     kind = kind_of_head(head)
+    if kind_of_config(config).decodes:  # Its classes read what the decoder makes of the text.
+        return False
     return kind.in_transformers and not (kind.pools and config.pools_last) and not head.bilstm_size
 
 

@@ -15,7 +15,9 @@ from keras_bert.models.bert.config import BertConfig
 from keras_bert.models.kind import kind_of_config
 from keras_bert.models.tensor_names import (
     BILSTM,
+    DECODER,
     ENCODER,
+    LM_HEAD,
     MASKED_LM_HEAD,
     POOLER,
 )
@@ -28,6 +30,8 @@ _PARTS = {
     POOLER: "pooler",
     MASKED_LM_HEAD: "masked LM head",
     BILSTM: "BiLSTM",
+    DECODER: "decoder",
+    LM_HEAD: "LM head",
 }
 
 
@@ -87,7 +91,10 @@ def _table(config: BertConfig) -> Iterator[str]:
     yield from map(_row, encoder)
     yield _sum("encoder with pooler", sizes.total(encoder))
     yield from map(_row, heads)
-    yield _sum("encoder with pretraining heads", sizes.total(encoder) + sizes.total(heads))
+    if kind_of_config(config).decodes:
+        yield _sum("encoder and decoder, without pooler", sizes.whole_model(config))
+    else:
+        yield _sum("encoder with pretraining heads", sizes.total(encoder) + sizes.total(heads))
     quoted = kind_of_config(config).quoted_counts(config, sizes.total(encoder))
     if quoted:
         yield ""

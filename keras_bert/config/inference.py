@@ -7,6 +7,7 @@ from keras_bert.core.errors import UserError
 from keras_bert.core.program import PROGRAM
 from keras_bert.core.settings import Bounds, Checked, NotNegative, Positive, PositiveShare, Seed, require
 from keras_bert.models.bert.config import MASKED, BertConfig
+from keras_bert.models.kind import kind_of_config, with_article
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,12 @@ class SamplingConfig(Checked):
 
 def require_left_to_right(config: BertConfig, name: str) -> None:
     """Raises `UserError` unless a model can generate; `name` is what messages call it."""
+    kind = kind_of_config(config)
+    if kind.decodes:
+        raise UserError(
+            f"{name}: needs a left-to-right model to continue a text. Received: {with_article(kind.title)}, whose "
+            "decoder writes another."
+        )
     if not config.is_causal:
         instead = f", or fill in [MASK]s with {PROGRAM} fill" if config.predicts == MASKED else ""
         raise UserError(

@@ -173,6 +173,13 @@ class PretrainConfig(Checked):
         """Raises `ValueError` unless attention and objectives fit together."""
         needed, kind = self.model.predicts, kind_of_config(self.model)
         require(
+            not kind.decodes,
+            "model.model_type",
+            f"another kind, as {with_article(kind.title)} is not trained from scratch here; start from a trained one "
+            f"with {PROGRAM} finetune --init",
+            kind.model_type,
+        )
+        require(
             needed != PERMUTED,
             "model.model_type",
             f"another kind, as the permutations of {with_article(kind.title)} are not here yet; start from a trained "

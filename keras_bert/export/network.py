@@ -9,7 +9,6 @@ import tensorflow as tf
 
 from keras_bert.checkpoints.stored_tensors import require_finite
 from keras_bert.inputs.rows import doubling_lengths, padded_length
-from keras_bert.layers.embeddings import BertEmbeddings
 from keras_bert.layers.encoder_block import SelfAttention
 from keras_bert.layers.visibility import PADDING_BIAS
 from keras_bert.models.bert.encoder import BertEncoder, last_state
@@ -42,7 +41,7 @@ def encode(
     causal = encoder.config.is_causal
     tokens = _Tokens(inputs["input_mask"], keeps_padding, causal)
     ids, types = (tokens.taken(tf.reshape(inputs[name], [-1])) for name in ("input_word_ids", "input_type_ids"))
-    states = _embed(encoder.embeddings, ids, tokens.positions, types, look_up)
+    states = encoder.embeddings.of_tokens(ids, tokens.positions, types, look_up)
     for block in encoder.blocks:
         states = block.after_attention(states, _attend(block.attention, states, tokens))
     sequence = tokens.padded(states)
@@ -98,19 +97,6 @@ class _Tokens:
         """`[tokens, hidden]` as `[batch, seq, *shape]`, by default with shape hidden. Values at padding are finite."""
         values = values if self._keeps_padding else tf.gather(values, self._place)
         return tf.reshape(values, tf.concat([self._shape, shape or values.shape[1:]], axis=0))
-
-
-def _embed(
-    embeddings: BertEmbeddings,
-    ids: tf.Tensor,
-    positions: tf.Tensor,
-    types: tf.Tensor,
-    look_up: Callable[[tf.Variable, tf.Tensor], tf.Tensor],
-) -> tf.Tensor:
-    words = look_up(embeddings.word_embeddings.value, ids)
-    words += look_up(embeddings.position_embeddings.value, embeddings.first_position + positions)
-    words += look_up(embeddings.token_type_embeddings.value, embeddings.segments(types))
-    return embeddings.mapped(embeddings.layer_norm(words))
 
 
 def _attend(attention: SelfAttention, states: tf.Tensor, tokens: _Tokens) -> tf.Tensor:

@@ -28,6 +28,7 @@ from keras_bert.layers.tensors import normal_replaced_by
 from keras_bert.models.bert.config import BertConfig
 from keras_bert.models.bert.encoder import BertEncoder
 from keras_bert.models.encoder_decoder import EncoderDecoder
+from keras_bert.models.kind import with_article
 from keras_bert.models.pretraining import BertForPreTraining
 from keras_bert.models.tensor_names import DECODER, MASKED_LM_HEAD, POOLER, encoder_of
 from keras_bert.tasks.kind import kind_of_head, kind_of_task, task_names
@@ -46,7 +47,8 @@ class LoadedModel:
         folder: the model folder it was loaded from.
         tokenizer: the tokenizer with the model's vocabulary.
         model: the model of the folder's task, such as a `BertForSequenceClassification`; without a task's head a
-            `BertForPreTraining`; without a masked LM head either, the `BertEncoder` alone.
+            `BertForPreTraining`, or for a folder with a decoder an `EncoderDecoder`; without a masked LM head either,
+            the `BertEncoder` alone.
         report: which tensors the folder lacked, so that they were newly initialized, and which were not used.
         new_head: the config of a head that `load` was asked to make; None for the folder's own.
     """
@@ -312,6 +314,11 @@ class LoadedModel:
         """The model, which must have a head for tokens. Raises `UserError`."""
         if isinstance(self.model, BertForPreTraining):
             return self.model
+        kind = self.folder.model_kind
+        if kind.decodes:
+            raise UserError(
+                f"{self.path}: needs a model with a masked LM head to {what_for}. Received: {with_article(kind.title)}."
+            )
         held = f"a {self.head.architecture}" if self.head else "the encoder alone"
         raise UserError(
             f"{self.path}: needs a masked LM head to {what_for}, and holds {held}. "

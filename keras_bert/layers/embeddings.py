@@ -1,7 +1,7 @@
 """The input representation: word, position and segment embeddings, summed (paper, figure 2)."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 import keras
 import numpy as np
@@ -9,6 +9,9 @@ from keras import ops
 
 from keras_bert.layers.dropout import Dropout
 from keras_bert.layers.tensors import PlainLayer, Tensor, truncated_normal
+
+# Function (a table; ids) -> the rows.
+LookUp: TypeAlias = Callable[[Any, Tensor], Tensor]
 
 _LONGEST_WAVE = 10_000.0
 
@@ -115,6 +118,16 @@ class BertEmbeddings(PlainLayer):
         embedded = words + positions + ops.matmul(one_hot, self.token_type_embeddings)
         embedded = self.layer_norm(ops.cast(embedded, self.compute_dtype))
         return self.mapped(self.dropout(embedded, training=training))
+
+    def of_tokens(self, ids: Tensor, positions: Tensor, types: Tensor, look_up: LookUp) -> Tensor:
+        """What `call` returns without dropout for single tokens, [tokens, hidden].
+
+        `ids`, `positions` and `types` are int32 [tokens], in range; `look_up` gets rows of a table.
+        """
+        words = look_up(self.word_embeddings.value, ids)
+        words += look_up(self.position_embeddings.value, self.first_position + positions)
+        words += look_up(self.token_type_embeddings.value, self.segments(types))
+        return self.mapped(self.layer_norm(words))
 
     def segments(self, input_type_ids: Tensor) -> Tensor:
         """The segments of tokens: as given, or 0 if there is only one."""

@@ -10,7 +10,7 @@ from keras_bert.layers.decoder_block import KeysAndValues
 from keras_bert.layers.tensors import Batch, Tensor
 from keras_bert.models.bert.config import BertConfig
 from keras_bert.models.configured_model import ConfiguredModel
-from keras_bert.models.kind import kind_of_config
+from keras_bert.models.kind import kind_of_config, with_article
 
 
 class Cache(NamedTuple):
@@ -95,7 +95,7 @@ class EncoderDecoder(ConfiguredModel):
         self.config = config
         kind, policy = kind_of_config(config), self.dtype_policy
         if not kind.decodes:
-            raise ValueError(f"EncoderDecoder: needs a model with a decoder. Received: {kind.title}, which has none.")
+            raise ValueError(f"EncoderDecoder: needs a model with a decoder. Received: {with_article(kind.title)}.")
         self.encoder = kind.make_encoder(config, with_pooler=False, dtype=policy, name="encoder")
         self.decoder: Decoder = kind.make_decoder(config, dtype=policy, name="decoder")
         self.lm_head: keras.layers.Layer = kind.make_token_head(config, dtype=policy, name="lm_head")

@@ -59,6 +59,7 @@ class ModelKind(abc.ABC):
         encoder_class: transformers' class of the encoder alone, under BERT's name for it.
         decodes: whether it has a decoder, so that the whole model is an `EncoderDecoder`.
         word_embeddings: the name of the word embeddings, after `stored_prefix`.
+        also_word_embeddings: other names of theirs, one of which a file may have in place of that one.
         encoder_pools: whether transformers' encoder alone has a pooler.
         classification_names: what tensors' names begin with here, and in transformers' class for the classification of
             texts if it differs there.
@@ -81,6 +82,7 @@ class ModelKind(abc.ABC):
     encoder_class: ClassVar[str] = "BertModel"
     decodes: ClassVar[bool] = False
     word_embeddings: ClassVar[str] = "embeddings.word_embeddings.weight"
+    also_word_embeddings: ClassVar[tuple[str, ...]] = ()
     classification_names: ClassVar[Mapping[str, str]] = {}
     classifier_classes: ClassVar[tuple[str, ...]] = ("BertForSequenceClassification",)
     in_transformers: ClassVar[bool] = True

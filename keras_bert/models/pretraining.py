@@ -11,7 +11,7 @@ from keras_bert.layers.heads import MaskedLMHead
 from keras_bert.layers.tensors import Batch, Sums, Tensor
 from keras_bert.models.bert.config import BertConfig
 from keras_bert.models.encoder_with_heads import EncoderWithHeads
-from keras_bert.models.kind import kind_of_config
+from keras_bert.models.kind import kind_of_config, with_article
 from keras_bert.models.objectives import PAPERS_TERMS
 from keras_bert.models.term import Term, all_terms, term_named
 
@@ -55,6 +55,11 @@ class BertForPreTraining(EncoderWithHeads):
         asked = {*map(term_named, terms)}
         asked |= {term for term in all_terms() if term.argument and kwargs.pop(term.argument, False)}
         kind = kind_of_config(config)
+        if kind.decodes:
+            raise ValueError(
+                f"BertForPreTraining: needs a model without a decoder. Received: {with_article(kind.title)}, which is "
+                "an EncoderDecoder."
+            )
         asked |= {*map(term_named, kind.pretraining_heads)}
         super().__init__(config, with_pooler=kind.pretrains_pooler or bool(asked), **kwargs)
         options = {"dtype": self.dtype_policy, "name": "mlm_head"}

@@ -7,6 +7,8 @@ from keras_bert.models.bert.config import BertConfig
 from keras_bert.models.kind import kind_of_config
 from keras_bert.models.term import term_named
 
+POOLER = "pooler"  # The name of that part in every kind.
+
 
 @dataclasses.dataclass
 class Part:
@@ -33,6 +35,12 @@ def head_parts(config: BertConfig) -> list[Part]:
     kind, H = kind_of_config(config), config.hidden_size
     of_pairs = [term_named(name).title for name in kind.pretraining_heads]
     return [*kind.heads_table(config), *(Part(f"{title} head", "2·H + 2", 2 * H + 2) for title in of_pairs)]
+
+
+def whole_model(config: BertConfig) -> int:
+    """Returns the number of parameters of an encoder with its decoder and output layer, which has no pooler."""
+    encoder = (part for part in encoder_parts(config) if part.name != POOLER)
+    return total(encoder) + total(head_parts(config))
 
 
 def total(parts: Iterable[Part]) -> int:

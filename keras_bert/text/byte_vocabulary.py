@@ -32,7 +32,7 @@ from keras_bert.text.tokenizer_files import (
 from keras_bert.text.vocabulary import RowPattern, Vocabulary
 
 VOCABULARY_FILE, MERGES_FILE = "vocab.json", "merges.txt"
-_ROBERTAS = ("RobertaTokenizer", "RobertaTokenizerFast")
+_ROBERTAS = ("RobertaTokenizer", "RobertaTokenizerFast", "BartTokenizer", "BartTokenizerFast")
 _MERGES_HEADER = "#version: 0.2"
 
 

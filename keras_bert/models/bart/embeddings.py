@@ -6,7 +6,7 @@ import keras
 from keras import ops
 
 from keras_bert.layers.dropout import Dropout
-from keras_bert.layers.embeddings import WordEmbeddings
+from keras_bert.layers.embeddings import LookUp, WordEmbeddings
 from keras_bert.layers.tensors import PlainLayer, Tensor, truncated_normal
 from keras_bert.models.bart.kind import BartConfig
 
@@ -62,6 +62,12 @@ class BartEmbeddings(WordEmbeddings):
 
     def call(self, input_word_ids: Tensor, input_type_ids: Tensor | None = None, training: bool = False) -> Tensor:
         return self.positioned(self.words(input_word_ids), training=training)
+
+    def of_tokens(self, ids: Tensor, positions: Tensor, types: Tensor, look_up: LookUp) -> Tensor:
+        """See `BertEmbeddings.of_tokens`."""
+        words = look_up(self.word_embeddings.value, ids) * self.scale
+        places = self.positioned.config.first_position + positions
+        return self.positioned.layer_norm(words + look_up(self.positioned.position_embeddings.value, places))
 
     def words(self, input_word_ids: Tensor) -> Tensor:
         return super().words(input_word_ids) * self.scale

@@ -8,7 +8,7 @@ from keras_bert.core import settings
 from keras_bert.core.errors import UserError
 from keras_bert.core.settings import Dropout, Positive, require
 from keras_bert.models.bart.names import PARTS
-from keras_bert.models.bert.config import BIDIRECTIONAL, LEARNED, BertConfig
+from keras_bert.models.bert.config import BIDIRECTIONAL, LEARNED, NEXT, BertConfig
 from keras_bert.models.kind import ModelKind
 from keras_bert.models.sizes import Part
 from keras_bert.models.tensor_names import DECODER, LM_HEAD, TensorName, for_layers
@@ -41,8 +41,8 @@ _NAMES = {
     "forced_bos_token_id": "forced_bos_token_id",
     "forced_eos_token_id": "forced_eos_token_id",
 }
-# What transformers calls the encoder's by other names too.
-_ALSO = {"num_hidden_layers": "encoder_layers"}
+# transformers' other name for encoder_layers, and a name of the past for classifier_dropout.
+_OTHER_NAMES = ("num_hidden_layers", "classif_dropout")
 # What every model here has, by fields of older files.
 _FIXED = {
     "is_encoder_decoder": True,
@@ -52,6 +52,7 @@ _FIXED = {
     "static_position_embeddings": False,
     "add_bias_logits": False,
 }
+_CLASSES = ("BartForConditionalGeneration", "BartModel", "BartEncoder")
 # transformers' classes for tasks, which read what the decoder makes of the text, given to it once more.
 _READ_BY_DECODER = ("BartForSequenceClassification", "BartForQuestionAnswering")
 
@@ -110,13 +111,18 @@ class BartConfig(BertConfig):
         return 2
 
     @property
+    def predicts(self) -> str:
+        return NEXT
+
+    @property
     def head_dropout_prob(self) -> float:
         return self.classifier_dropout
 
     def to_fields(self) -> dict[str, Any]:
         fields = {theirs: getattr(self, ours) for theirs, ours in _NAMES.items()}
-        layers = {name: fields[same] for name, same in _ALSO.items()}
-        return {"model_type": self.model_type, **fields, **layers, "is_encoder_decoder": True}
+        if self.forced_bos_token_id is None:
+            del fields["forced_bos_token_id"]  # As transformers, which takes none without the field.
+        return {"model_type": self.model_type, **fields, "is_encoder_decoder": True}
 
     @classmethod
     def from_fields(cls, values: Mapping[str, Any], where: str) -> BertConfig:
@@ -125,7 +131,7 @@ class BartConfig(BertConfig):
 
     @classmethod
     def json_fields(cls) -> frozenset[str]:
-        return frozenset({"model_type", "is_encoder_decoder", *_NAMES, *_ALSO})
+        return frozenset({"model_type", "is_encoder_decoder", *_NAMES, *_OTHER_NAMES})
 
 
 class Bart(ModelKind):
@@ -134,6 +140,7 @@ class Bart(ModelKind):
     model_type, title, config = "bart", "BART", BartConfig
     class_prefix, stored_prefix = "Bart", "model."
     word_embeddings: ClassVar[str] = "shared.weight"
+    also_word_embeddings: ClassVar = ("encoder.embed_tokens.weight", "decoder.embed_tokens.weight")
     encoder_class: ClassVar[str] = "BertEncoder"
     pretrains_pooler = encoder_pools = has_positions = False
     decodes = True
@@ -216,12 +223,13 @@ class Bart(ModelKind):
         return "BertModel" if DECODER in parts else self.encoder_class
 
     def from_fields(self, fields: Mapping[str, Any], path: str) -> BertConfig:
-        for named in fields.get("architectures") or ():
-            if named in _READ_BY_DECODER:
-                raise UserError(
-                    f"{path}: needs BartForConditionalGeneration or BartModel. Received: {named}, whose head reads the "
-                    "decoder's states; here a task's head is on the encoder. Fine-tune one on it."
-                )
+        named = fields.get("architectures") or _CLASSES
+        if not set(_CLASSES) & set(named):
+            why = ", whose head reads the decoder's states; here a task's head is on the encoder"
+            raise UserError(
+                f"{path}: needs {' or '.join(_CLASSES[:2])}. Received: {named[0]}"
+                f"{why if named[0] in _READ_BY_DECODER else ', which is not supported'}."
+            )
         return super().from_fields(fields, path)
 
 

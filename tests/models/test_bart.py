@@ -1,0 +1,243 @@
+"""BART: its encoder and decoder compute what transformers' do, its files are transformers', and what its encoder
+alone is for.
+"""
+
+import json
+import os
+import shutil
+
+import keras
+import numpy as np
+import pytest
+import safetensors.numpy
+import tensorflow as tf
+from goldens import COMMITTED, Golden, load_arrays, read_tensors, run_peer, write_again
+from hub_server import Repository, hub_server, own_cache, point_to
+from tiny import random_weights
+
+import keras_bert
+from keras_bert.checkpoints.writing import convert_folder
+from keras_bert.config.pretraining import PretrainConfig
+from keras_bert.core.errors import UserError
+from keras_bert.export.network import encode
+from keras_bert.models.bert.config import BertConfig
+from keras_bert.models.encoder_decoder import EncoderDecoder
+from keras_bert.models.sizes import training_flops, whole_model
+
+ROOM = os.path.join(COMMITTED, "encoder_decoders")
+CASES = ("bart", "bart_model")
+TINY = {
+    "model_type": "bart",
+    "vocab_size": 60,
+    "hidden_size": 16,
+    "num_hidden_layers": 1,
+    "num_attention_heads": 2,
+    "intermediate_size": 32,
+    "decoder_layers": 2,
+    "decoder_attention_heads": 4,
+    "decoder_ffn_dim": 24,
+    "max_position_embeddings": 24,
+}
+
+
+@pytest.fixture(scope="module")
+def opened():
+    """`{case: (its Golden, what load gives, the inputs in our names)}`."""
+    found = {}
+    for case in CASES:
+        golden = Golden(ROOM, case)
+        inputs = golden.batch
+        inputs["decoder_mask"] = inputs.pop("decoder_attention_mask")
+        inputs["input_type_ids"] = 0 * inputs["input_word_ids"]
+        found[case] = golden, keras_bert.load(golden.path), inputs
+    return found
+
+
+@pytest.mark.parity
+@pytest.mark.parametrize("case", CASES)
+def test_states_and_logits_are_transformers(opened, case):
+    """With rows of several lengths on both sides; `bart` has scaled embeddings and a bias of its own."""
+    golden, loaded, inputs = opened[case]
+    assert type(loaded.model) is EncoderDecoder
+    outputs = loaded.model(inputs)
+    states = np.stack(loaded.encoder(inputs)["hidden_states"])
+    real, targets = inputs["input_mask"] > 0, inputs["decoder_mask"] > 0
+    np.testing.assert_allclose(states[:, real], golden.outputs["encoder_states"][:, real], rtol=1e-5, atol=1e-5)
+    last = golden.outputs["decoder_states"][-1]
+    np.testing.assert_allclose(outputs["decoder_states"].numpy()[targets], last[targets], rtol=1e-5, atol=1e-5)
+    if case == "bart":
+        logits = golden.outputs["logits"]
+        np.testing.assert_allclose(outputs["logits"].numpy()[targets], logits[targets], rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parity
+def test_token_by_token_gives_the_same_logits(opened):
+    """And rows of the cache can change places between two steps, as beam search needs it."""
+    golden, loaded, inputs = opened["bart"]
+    ids, model = inputs["decoder_input_ids"], loaded.model
+    expected, targets = golden.outputs["logits"], inputs["decoder_mask"] > 0
+    step, cache = tf.function(model.step), model.begin(inputs, width=10)
+    order = np.arange(len(ids))
+    for place in range(ids.shape[1]):
+        logits, cache = step(tf.constant(ids[order, place]), tf.constant(place), cache)
+        real = targets[order, place]
+        np.testing.assert_allclose(logits.numpy()[real], expected[order, place][real], rtol=1e-4, atol=1e-4)
+        order, cache = np.roll(order, 1), tf.nest.map_structure(lambda kept: tf.roll(kept, 1, axis=0), cache)
+    assert step.experimental_get_tracing_count() == 1
+
+
+@pytest.mark.parity
+@pytest.mark.parametrize("case", CASES)
+def test_is_written_as_transformers_writes_it(opened, case, tmp_path):
+    """Converted, and written from the model: names, values and the fields of config.json."""
+    golden, loaded, _ = opened[case]
+    convert_folder(loaded.folder, "huggingface", str(tmp_path / "converted"), loaded.tokenizer.vocabulary)
+    write_again(str(tmp_path / "written"), loaded)
+    expected = read_tensors(golden.path)
+    for folder in ("converted", "written"):
+        received = read_tensors(str(tmp_path / folder))
+        if case == "bart_model" and folder == "written":  # An EncoderDecoder has it in any case.
+            assert not received.pop("final_logits_bias").any()
+        assert received.keys() == expected.keys()
+        for name, value in expected.items():
+            np.testing.assert_array_equal(received[name], value, err_msg=name)
+    fields, theirs = (
+        json.loads(open(os.path.join(path, "config.json")).read()) for path in (tmp_path / "converted", golden.path)
+    )
+    assert {**fields, "dtype": "float32", "transformers_version": theirs["transformers_version"]} == theirs
+    again = keras_bert.load(str(tmp_path / "converted"))
+    assert again.config == loaded.config and not again.report.unused
+    ids = loaded.tokenizer([str(golden.arrays["text"])]).to_list()[0]
+    assert ids == golden.arrays["text_ids"].tolist() and len(ids) > 5
+
+
+@pytest.mark.live
+def test_what_is_written_opens_in_transformers(opened, tmp_path):
+    golden, loaded, _ = opened["bart"]
+    write_again(str(tmp_path / "written"), loaded)
+    job = {"folder": str(tmp_path / "written"), "kind": "BartForConditionalGeneration", "golden": golden.file}
+    (tmp_path / "jobs.json").write_text(json.dumps([{**job, "to": str(tmp_path / "opened.npz")}]))
+    run_peer("of_encoder_decoders.py", "open", tmp_path / "jobs.json")
+    found = load_arrays(tmp_path / "opened.npz")
+    assert not found["missing"].size and not found["unexpected"].size
+    np.testing.assert_array_equal(found["outputs/logits"], golden.outputs["logits"])
+
+
+@pytest.mark.parametrize(
+    "aliases, removed",
+    [
+        (("model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight", "lm_head.weight"), False),
+        (("model.decoder.embed_tokens.weight",), True),
+    ],
+)
+def test_tied_words_may_have_other_names(aliases, removed, tmp_path):
+    """Older files repeat the table, and converters have kept any one of the names."""
+    folder = str(tmp_path / "model")
+    shutil.copytree(os.path.join(ROOM, "bart"), folder)
+    tensors = safetensors.numpy.load_file(os.path.join(folder, "model.safetensors"))
+    table = tensors.pop("model.shared.weight") if removed else tensors["model.shared.weight"]
+    tensors |= dict.fromkeys(aliases, table)
+    safetensors.numpy.save_file(tensors, os.path.join(folder, "model.safetensors"))
+    loaded = keras_bert.load(folder)
+    assert not loaded.report.made_new and not loaded.report.unused
+    np.testing.assert_array_equal(loaded.encoder.embeddings.word_embeddings, table)
+
+
+def test_it_opens_by_its_name_on_the_hub(opened, tmp_path, monkeypatch):
+    """facebook/bart-base has vocab.json and merges.txt and names no class for its tokenizer."""
+    golden, local, _ = opened["bart_model"]
+    local.tokenizer.vocabulary.to_file(str(tmp_path / "vocab.json"))
+    files = {name: (tmp_path / name).read_bytes() for name in ("vocab.json", "merges.txt")}
+    for name in ("config.json", "model.safetensors"):
+        with open(os.path.join(golden.path, name), "rb") as stream:
+            files[name] = stream.read()
+    files["tokenizer_config.json"] = b'{"model_max_length": 1024}'
+    own_cache(str(tmp_path / "cache"), monkeypatch)
+    with hub_server() as server:
+        point_to(server.url, monkeypatch)
+        server.repositories["facebook/bart-base"] = Repository({**files, "rust_model.ot": b""})
+        fetched = keras_bert.load("hf:facebook/bart-base")
+    texts = ["The cat, hé.", " a café"]
+    assert fetched.tokenizer(texts).to_list() == local.tokenizer(texts).to_list()
+    np.testing.assert_array_equal(fetched.encode(texts), local.encode(texts))
+
+
+def test_a_task_is_learned_on_the_encoder_alone(opened, tmp_path):
+    """Its folder names no class of transformers for the task: there the decoder would read the text again."""
+    golden, _, _ = opened["bart"]
+    task = keras_bert.load(golden.path, task="text", labels=["bad", "good"])
+    folder = str(tmp_path / "classifier")
+    write_again(folder, task)
+    fields = json.loads(open(os.path.join(folder, "config.json")).read())
+    assert fields["architectures"] == ["BartEncoder"]
+    assert fields["keras_bert"]["architecture"] == "BertForSequenceClassification"
+    tensors = read_tensors(folder)
+    assert not any("decoder" in name for name in tensors) and "model.encoder.pooler.dense.weight" in tensors
+    expected = read_tensors(golden.path)
+    for name in tensors.keys() & expected.keys():
+        np.testing.assert_array_equal(tensors[name], expected[name], err_msg=name)
+    again = keras_bert.load(folder)
+    assert not again.report.made_new and not again.report.unused
+    text = ["The cat, hé."]
+    assert again.predict(text)[0].probabilities == task.predict(text)[0].probabilities
+
+
+def test_serving_and_saving_compute_what_the_model_does(tmp_path):
+    config = BertConfig.from_mapping({**TINY, "scale_embedding": True})
+    model = EncoderDecoder(config)
+    random_weights(model)
+    rng = np.random.default_rng(0)
+    ids = rng.integers(4, 60, (3, 8)).astype("int32")
+    mask = (np.arange(8) < np.array([[8], [5], [2]])).astype("int32")
+    inputs = {"input_word_ids": ids, "input_mask": mask, "input_type_ids": 0 * ids}
+    served = encode(model.encoder, {name: tf.constant(value) for name, value in inputs.items()})
+    expected = model.encoder(inputs)["sequence_output"].numpy()
+    np.testing.assert_allclose(served["sequence_output"].numpy()[mask > 0], expected[mask > 0], rtol=1e-4, atol=1e-5)
+    model.save(tmp_path / "model.keras")
+    again = keras.models.load_model(tmp_path / "model.keras")
+    inputs["decoder_input_ids"] = ids[:, :5]
+    np.testing.assert_array_equal(again(inputs)["logits"], model(inputs)["logits"])
+    with pytest.raises(ValueError, match=r"at most max_position_embeddings \(24\) tokens. Received: 25"):
+        model({**inputs, "decoder_input_ids": np.ones((3, 25), "int32")})
+
+
+def test_sizes_are_those_of_the_model():
+    """bart-base has 139,420,416 parameters without the bias of its logits."""
+    config = BertConfig.from_mapping(TINY)
+    model = EncoderDecoder(config)
+    assert whole_model(config) == sum(
+        variable.value.numpy().size for variable in model.weights if "seed" not in variable.path
+    )
+    base = keras_bert.BartConfig()
+    assert whole_model(base) == 139_420_416 + base.vocab_size
+    # By hand, with 8 tokens of the text and 4 of the other: a layer of the encoder, two of the decoder, the output.
+    encoder = 8 * 8 * 16**2 + 4 * 8**2 * 16 + 4 * 8 * 16 * 32
+    own, cross = 8 * 4 * 16**2 + 4 * 4**2 * 16, 2 * (2 * 4 + 2 * 8) * 16**2 + 4 * 4 * 8 * 16
+    assert training_flops(config, 8, 4) == 3 * (encoder + 2 * (own + cross + 4 * 4 * 16 * 24) + 2 * 4 * 16 * 60)
+
+
+@pytest.mark.parametrize(
+    "fields, message",
+    [
+        ({"architectures": ["BartForSequenceClassification"]}, "whose head reads the decoder's states"),
+        ({"architectures": ["BartForCausalLM"]}, "Received: BartForCausalLM, which is not supported"),
+        ({"normalize_before": True}, "normalize_before True is not supported; BART has False"),
+        ({"decoder_attention_heads": 7}, "hidden_size: needs a multiple of decoder_attention_heads (7)"),
+    ],
+)
+def test_what_is_not_supported_is_one_line(fields, message, tmp_path):
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": "bart", **fields}))
+    with pytest.raises(UserError) as error:
+        BertConfig.from_file(tmp_path / "config.json")
+    assert message in str(error.value) and "\n" not in str(error.value)
+
+
+def test_commands_of_encoders_refuse_it(opened):
+    _, loaded, _ = opened["bart"]
+    for call in (loaded.fill, loaded.generate):
+        with pytest.raises(UserError, match="Received: a BART"):
+            call(["The [MASK]."])
+    with pytest.raises(UserError, match="model.model_type: needs another kind, as a BART is not trained from scratch"):
+        PretrainConfig.from_mapping({"model": {**TINY, "max_position_embeddings": 512}})
+    with pytest.raises(ValueError, match="EncoderDecoder: needs a model with a decoder. Received: a BERT"):
+        EncoderDecoder(BertConfig(hidden_size=4, num_attention_heads=1))
