@@ -194,10 +194,10 @@ class Bart(ModelKind):
             Part("decoder embedding LayerNorm", "2·H", 2 * H),
             Part("decoder attention kernels", f"{L} layers · 2·4·H²", L * 8 * H * H),
             Part("decoder attention biases", f"{L} layers · 2·4·H", L * 8 * H),
-            Part("decoder attention LayerNorms", f"{L} layers · 2·2·H", L * 4 * H),
-            Part("decoder feed-forward kernels", f"{L} layers · 2·H·{F:,}", L * 2 * H * F),
-            Part("decoder feed-forward biases", f"{L} layers · (H + {F:,})", L * (H + F)),
-            Part("decoder feed-forward LayerNorm", f"{L} layers · 2·H", L * 2 * H),
+            Part("decoder attention LayerNorm", f"{L} layers · 2·2·H", L * 4 * H),
+            Part("decoder FFN kernels", f"{L} layers · 2·H·{F:,}", L * 2 * H * F),
+            Part("decoder FFN biases", f"{L} layers · (H + {F:,})", L * (H + F)),
+            Part("decoder FFN LayerNorm", f"{L} layers · 2·H", L * 2 * H),
             Part("LM output bias", "V", config.vocab_size),
         ]
 
