@@ -8,6 +8,7 @@ import re
 from collections.abc import Collection
 
 from keras_bert.checkpoints import google, huggingface, sentence_transformers
+from keras_bert.checkpoints.generation import GENERATION
 from keras_bert.checkpoints.hub_repository import HubRepository
 from keras_bert.core import files
 from keras_bert.core.errors import UserError
@@ -160,7 +161,7 @@ class HubModel(HubRepository):
         else:
             self.kind, small = (
                 "huggingface",
-                (huggingface.CONFIG, *vocabularies, *TOKENIZER_FILES, *sentence_transformers.FILES),
+                (huggingface.CONFIG, *vocabularies, *TOKENIZER_FILES, GENERATION, *sentence_transformers.FILES),
             )
             self._weights = [weights] if weights else []
             if not weights and not self._unreachable:

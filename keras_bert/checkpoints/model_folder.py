@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from keras_bert.checkpoints import google, huggingface, sentence_transformers
 from keras_bert.checkpoints.adapter import AdaptedTensors, Adapter, is_adapter
+from keras_bert.checkpoints.generation import with_generation
 from keras_bert.checkpoints.hub import HubModel, hub_proposal, is_hub_name, is_web_address
 from keras_bert.checkpoints.huggingface import CONFIG
 from keras_bert.checkpoints.stored_tensors import LoadReport, StoredTensors
@@ -346,7 +347,7 @@ def _opened(folder: str, name: str, kind: str, lower_case: bool | None) -> Model
             notes.append(reason)
         tokenizer = TokenizerSettings(lower_case, quotes=False)  # Google's ALBERT leaves them as they are.
     else:
-        vocabulary = vocabulary_file(folder)
+        config, vocabulary = with_generation(config, folder), vocabulary_file(folder)
         tokenizer, notes = read_tokenizer_settings(folder, lower_case)
     other_fields = kind_of_config(config).other_fields(settings.read_json(config_file))
     return ModelFolder(folder, name, kind, config, vocabulary, tokenizer, other_fields, notes)

@@ -10,6 +10,7 @@ import numpy as np
 import safetensors.numpy
 
 from keras_bert.checkpoints import sentence_transformers
+from keras_bert.checkpoints.generation import stored_generation
 from keras_bert.checkpoints.google import is_google_folder, write_google_folder
 from keras_bert.checkpoints.hub import hub_repository, shown_name
 from keras_bert.checkpoints.huggingface import CONFIG, WEIGHTS, named_for_classifier
@@ -218,7 +219,8 @@ def convert_folder(folder: ModelFolder, to: str, path: files.StrPath, vocabulary
         card = dataclasses.replace(_new_card(folder, path), in_transformers=False)
         write_google_folder(path, folder.config, tensors, vocabulary, fields, card, folder.tokenizer.lower_case)
     else:
-        text = _card(folder, path)
+        text, generation = _card(folder, path), stored_generation(folder.path)
+        more_files = {**(generation if folder.model_kind.decodes else {}), **(more_files or {})}
         write_huggingface_folder(path, folder.config, tensors, vocabulary, folder.tokenizer, fields, text, more_files)
     return left_out
 

@@ -163,6 +163,19 @@ def test_it_opens_by_its_name_on_the_hub(opened, tmp_path, monkeypatch):
     np.testing.assert_array_equal(fetched.encode(texts), local.encode(texts))
 
 
+def test_how_texts_are_generated_is_read_and_kept(tmp_path):
+    """Newer files say in generation_config.json which token comes first, and it counts there."""
+    folder, copy = str(tmp_path / "model"), str(tmp_path / "copy")
+    shutil.copytree(os.path.join(ROOM, "bart"), folder)
+    said = {"forced_bos_token_id": 0, "num_beams": 4, "decoder_start_token_id": 2}
+    (tmp_path / "model" / "generation_config.json").write_text(json.dumps(said))
+    opened = keras_bert.open_model_folder(folder)
+    assert opened.config.forced_bos_token_id == 0 and opened.config.forced_eos_token_id == 2
+    convert_folder(opened, "huggingface", copy, opened.vocabulary)
+    assert json.loads((tmp_path / "copy" / "generation_config.json").read_text()) == said
+    assert keras_bert.open_model_folder(copy).config == opened.config
+
+
 def test_a_task_is_learned_on_the_encoder_alone(opened, tmp_path):
     """Its folder names no class of transformers for the task: there the decoder would read the text again."""
     golden, _, _ = opened["bart"]
