@@ -38,6 +38,9 @@ class Decoder(keras.layers.Layer, abc.ABC):
     Returns: states [batch, targets, hidden].
     """
 
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(autocast=False, **kwargs)  # `words` stay float32, as in `step`.
+
     @abc.abstractmethod
     def begin(self, memory: Tensor, memory_mask: Tensor, width: int) -> Cache:
         """A cache for `width` tokens of each row; no token has been read yet."""
@@ -80,7 +83,7 @@ class EncoderDecoder(ConfiguredModel):
         ValueError: a model of the config's kind has no decoder.
 
     Example:
-        config = keras_bert.BartConfig(vocab_size=60, hidden_size=16, num_hidden_layers=2, num_attention_heads=2)
+        config = keras_bert.BartConfig(vocab_size=60, hidden_size=48, num_hidden_layers=2)
         model = keras_bert.EncoderDecoder(config)
         ids = np.array([[0, 7, 2]], "int32")
         inputs = {"input_word_ids": ids, "input_mask": ids * 0 + 1, "input_type_ids": ids * 0}

@@ -211,6 +211,14 @@ def test_serving_and_saving_compute_what_the_model_does(tmp_path):
     again = keras.models.load_model(tmp_path / "model.keras")
     inputs["decoder_input_ids"] = ids[:, :5]
     np.testing.assert_array_equal(again(inputs)["logits"], model(inputs)["logits"])
+    half = EncoderDecoder(config, dtype="mixed_bfloat16")
+    for variable, value in zip(half.weights, model.weights):
+        variable.assign(value)
+    full = half(inputs)["logits"]
+    stepped, _ = half.step(inputs["decoder_input_ids"][:, 0], 0, half.begin(inputs, width=4))
+    assert full.dtype == stepped.dtype == tf.float32
+    np.testing.assert_allclose(stepped, full[:, 0], atol=0.05)
+    np.testing.assert_allclose(full, model(inputs)["logits"], atol=0.2)
     with pytest.raises(ValueError, match=r"at most max_position_embeddings \(24\) tokens. Received: 25"):
         model({**inputs, "decoder_input_ids": np.ones((3, 25), "int32")})
 

@@ -18,7 +18,7 @@ class PositionedEmbeddings(PlainLayer):
     """
 
     def __init__(self, config: BartConfig, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
+        super().__init__(autocast=False, **kwargs)  # Words and positions are added in float32.
         self.config = config
         self.layer_norm = keras.layers.LayerNormalization(
             epsilon=config.layer_norm_eps, dtype=self.dtype_policy, name="layer_norm"

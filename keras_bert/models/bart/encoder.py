@@ -18,10 +18,10 @@ class BartEncoder(BertEncoder):
     nothing. The pooler, which transformers' BART has not, reads <s>.
 
     Example:
-        config = keras_bert.BartConfig(vocab_size=60, hidden_size=16, num_hidden_layers=2, num_attention_heads=2)
+        config = keras_bert.BartConfig(vocab_size=60, hidden_size=48, num_hidden_layers=2)
         ids = np.array([[0, 7, 2]], "int32")
         inputs = {"input_word_ids": ids, "input_mask": ids * 0 + 1, "input_type_ids": ids * 0}
-        keras_bert.BartEncoder(config)(inputs)["sequence_output"]      # [1, 3, 16]
+        keras_bert.BartEncoder(config)(inputs)["sequence_output"]      # [1, 3, 48]
     """
 
     config: BartConfig
