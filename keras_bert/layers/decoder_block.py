@@ -38,7 +38,7 @@ class CrossAttention(SelfAttention):
     Returns: (output [batch, targets, hidden], probabilities [batch, heads, targets, seq] before dropout).
     """
 
-    def call(
+    def call(  # type: ignore[override]  # Keys and values are of another text.
         self, hidden: Tensor, remembered: KeysAndValues, attention_bias: Tensor, training: bool = False
     ) -> tuple[Tensor, Tensor]:
         return self.attend(self.queries(hidden), *remembered, attention_bias, training)
@@ -75,7 +75,7 @@ class DecoderBlock(EncoderBlock):
         """Keys and values of the encoder's states [batch, seq, hidden], the same for every target."""
         return self.cross_attention.keys_and_values(memory)
 
-    def call(
+    def call(  # type: ignore[override]  # There is another text to attend to.
         self,
         hidden: Tensor,
         attention_bias: Tensor,

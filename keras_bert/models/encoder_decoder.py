@@ -100,7 +100,9 @@ class EncoderDecoder(ConfiguredModel):
         if not kind.decodes:
             raise ValueError(f"EncoderDecoder: needs a model with a decoder. Received: {with_article(kind.title)}.")
         self.encoder = kind.make_encoder(config, with_pooler=False, dtype=policy, name="encoder")
-        self.decoder: Decoder = kind.make_decoder(config, dtype=policy, name="decoder")
+        decoder = kind.make_decoder(config, dtype=policy, name="decoder")
+        assert decoder is not None
+        self.decoder = decoder
         self.lm_head: keras.layers.Layer = kind.make_token_head(config, dtype=policy, name="lm_head")
         self.build()
 

@@ -38,8 +38,10 @@ class BartDecoder(Decoder):
         ]
 
     def build(self, *input_shapes: tuple[int | None, ...]) -> None:
-        for layer in (self.embeddings, *self.blocks):
-            layer.build((None, None, self.config.hidden_size))
+        shape = (None, None, self.config.hidden_size)
+        self.embeddings.build(shape)
+        for block in self.blocks:
+            block.build(shape)
 
     def call(
         self,

@@ -60,7 +60,9 @@ class BartEmbeddings(WordEmbeddings):
         super().build(*input_shapes)
         self.positioned.build()
 
-    def call(self, input_word_ids: Tensor, input_type_ids: Tensor | None = None, training: bool = False) -> Tensor:
+    def call(  # type: ignore[override]  # It is called as a BERT's.
+        self, input_word_ids: Tensor, input_type_ids: Tensor | None = None, training: bool = False
+    ) -> Tensor:
         return self.positioned(self.words(input_word_ids), training=training)
 
     def of_tokens(self, ids: Tensor, positions: Tensor, types: Tensor, look_up: LookUp) -> Tensor:
