@@ -37,6 +37,45 @@ class SamplingConfig(Checked):
             require(given is None or self.temperature > 0.0, key, "a temperature above 0; greedy draws nothing", given)
 
 
+@dataclass(frozen=True)
+class DecodingConfig(SamplingConfig):
+    """How an encoder with a decoder answers. All means what it means in transformers' `generate`.
+
+    One beam takes the most probable token each time, or draws one at a temperature above 0; what is drawn is a function
+    of `seed`, the row and the place. More beams search for the most probable answer, and draw nothing.
+
+    Attributes:
+        max_tokens: the most tokens to add, the one that ends the answer included.
+        min_tokens: the fewest tokens to add before the one that ends the answer.
+        beams: how many beginnings of an answer are continued side by side.
+        length_penalty: beams are compared by their log-probability, divided by their length to this power: above 0
+            favours long answers, below 0 short ones.
+        early_stopping: when a search with beams ends: true once there are as many whole answers as beams; false when no
+            longer answer is likely to be better; never when none can be.
+        n_best: how many answers to give for each row: the best beams, or so many draws.
+        no_repeat_ngram: no n-gram of this many tokens occurs twice in an answer.
+        first_token: the id of the token that every answer begins with.
+        last_token: the id of the token that takes the last of `max_tokens` places, mostly the one that ends an answer.
+    """
+
+    min_tokens: NotNegative[int] = 0
+    beams: Positive[int] = 1
+    length_penalty: float = 1.0
+    early_stopping: bool | Literal["never"] = False
+    n_best: Positive[int] = 1
+    no_repeat_ngram: Positive[int] | None = None
+    first_token: NotNegative[int] | None = None
+    last_token: NotNegative[int] | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        draws, most = self.temperature > 0.0, self.max_tokens
+        require(self.min_tokens <= most, "min_tokens", f"at most max_tokens ({most})", self.min_tokens)
+        require(self.beams == 1 or not draws, "beams", "1 with a temperature above 0; beams draw nothing", self.beams)
+        needed = f"at most beams ({self.beams}), or a temperature above 0"
+        require(draws or self.n_best <= self.beams, "n_best", needed, self.n_best)
+
+
 def require_left_to_right(config: BertConfig, name: str) -> None:
     """Raises `UserError` unless a model can generate; `name` is what messages call it."""
     kind = kind_of_config(config)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from scipy.special import softmax
+from plain_decoding import shares_to_draw
 from tiny import random_weights, sentencepiece_vocabulary, without_dropout
 
 from keras_bert.config.inference import SamplingConfig
@@ -85,19 +85,11 @@ def test_draws_have_the_probabilities_that_are_asked_for(top_k, top_p):
     """20,000 draws against a plain reference of what is left and in which shares."""
     rng = np.random.default_rng(0)
     logits, temperature = rng.normal(size=8), 0.7
-    shares = dict(enumerate(softmax(logits / temperature)))
-    best = sorted(shares, key=shares.get, reverse=True)[:top_k]
-    total, kept = sum(shares[token] for token in best), []
-    for token in best:
-        kept.append(token)
-        if top_p is not None and sum(shares[other] for other in kept) / total >= top_p:
-            break
-    left = sum(shares[token] for token in kept)
     sampling = SamplingConfig(1, temperature, top_k, top_p)
     drawn = np.bincount([chosen_token(logits, sampling, rng) for _ in range(20_000)], minlength=8) / 20_000
-    expected = [shares[token] / left if token in kept else 0.0 for token in range(8)]
+    expected = shares_to_draw(logits, temperature, top_k, top_p)
     np.testing.assert_allclose(drawn, expected, atol=0.015)
-    assert not drawn[[token for token in range(8) if token not in kept]].any()
+    assert not drawn[expected == 0].any()
 
 
 @pytest.mark.parametrize(

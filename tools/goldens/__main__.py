@@ -34,6 +34,7 @@ PEERS = (
     "of_torch_save.py",
     "of_transformers.py",
     "of_encoder_decoders.py",
+    "of_decoding.py",
     "of_sentence_transformers.py",
     "of_retrieval.py",
     "of_keras_hub.py",

@@ -1,0 +1,20 @@
+"""A decoder's answers, found as the settings say."""
+
+from keras_bert.config.inference import DecodingConfig
+from keras_bert.inference.decoding.beams import search_with_beams
+from keras_bert.inference.decoding.one_by_one import decode_one_by_one
+from keras_bert.inference.decoding.steps import Cache, Decoded, DecoderTokens, Step
+
+
+def decode(step: Step, cache: Cache, tokens: DecoderTokens, settings: DecodingConfig) -> Decoded:
+    """The answers of a model for each row of a cache. Runs eagerly, in a `tf.function` and in a SavedModel.
+
+    It ends when every row's answer has ended, and gives what transformers' `generate` gives for the same logits.
+
+    Args:
+        step: the model; see `steps.Step`.
+        cache: the cache before the first token, [rows, …]. For beams and several draws it is repeated, and for beams
+            reordered after each step, both along the first axis.
+    """
+    find = decode_one_by_one if settings.beams == 1 else search_with_beams
+    return find(step, cache, tokens, settings)

@@ -1,0 +1,149 @@
+"""Greedy search, beam search and sampling in the graph."""
+
+import json
+import os
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from goldens import load_arrays
+from plain_decoding import Table, plain_answers, shares_to_draw
+
+from keras_bert.config.inference import DecodingConfig
+from keras_bert.inference.decoding.decode import decode
+from keras_bert.inference.decoding.steps import DecoderTokens
+
+TOKENS = DecoderTokens(start=2, end=2, padding=1)
+
+
+@pytest.mark.parity
+def test_answers_and_scores_are_those_of_transformers_generate(goldens):
+    """For every case of tools/goldens/of_decoding.py: beams, penalties, ways to stop, what is forbidden and forced."""
+    arrays = load_arrays(os.path.join(goldens, "decoding.npz"))
+    table = Table(arrays["of_tokens"], arrays["of_rows"], arrays["of_places"])
+    for number, case in enumerate(map(json.loads, arrays["cases"])):
+        settings = {"max_tokens": len(arrays["of_places"]), **case}
+        tokens = DecoderTokens(*settings.pop("tokens"))
+        found = decode(table.step, table.cache(), tokens, DecodingConfig(**settings))
+        for name, value in found._asdict().items():
+            np.testing.assert_allclose(
+                value, arrays[f"{number}/{name}"], rtol=2e-6, atol=1e-5, err_msg=f"{name}, {case}"
+            )
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"no_repeat_ngram": 2, "min_tokens": 3},
+        {"beams": 6, "n_best": 6, "length_penalty": 0.7, "no_repeat_ngram": 2},
+        {"beams": 3, "n_best": 2, "length_penalty": -0.7, "early_stopping": "never", "min_tokens": 2, "last_token": 2},
+        {"beams": 3, "n_best": 3, "length_penalty": 1.3, "early_stopping": True, "first_token": 4},
+    ],
+    ids=str,
+)
+def test_answers_are_those_of_a_plain_search_of_each_row(settings):
+    settings = DecodingConfig(8, **settings)
+    for seed in range(2):
+        table = Table.random(seed)
+        found = decode(table.step, table.cache(), TOKENS, settings)
+        answers = zip(*(value.numpy() for value in found), strict=True)
+        for row in range(table.rows):
+            for score, ids in plain_answers(table, row, TOKENS, settings):
+                given, length, given_score = next(answers)
+                assert given.tolist() == ids + [1] * (8 - len(ids)) and length == len(ids)
+                assert given_score == pytest.approx(score, rel=1e-5)
+        assert next(answers, None) is None
+
+
+@pytest.mark.parametrize("top_k, top_p", [(None, None), (4, None), (None, 0.7), (5, 0.7), (None, 1.0), (1, None)])
+def test_draws_have_the_probabilities_that_are_asked_for(top_k, top_p):
+    """20,000 rows of the same logits; the second token is not drawn from what the first left over."""
+    logits, rows = np.random.default_rng(0).normal(size=8).astype("float32"), 20_000
+    settings = DecodingConfig(2, 0.7, top_k, top_p, no_repeat_ngram=1)
+    found = decode(lambda ids, place, cache: (_same(logits, ids), cache), tf.zeros([rows]), TOKENS, settings)
+    logits[2] = -np.inf  # The start counts as the first of no repeated tokens, and so nothing ends.
+    ids = found.ids.numpy()
+    expected = shares_to_draw(logits, 0.7, top_k, top_p)
+    drawn = np.bincount(ids[:, 0], minlength=8) / rows
+    np.testing.assert_allclose(drawn, expected, atol=0.015)
+    assert not drawn[expected == 0].any()
+    likely = int(np.argmax(logits))
+    logits[likely] = -np.inf
+    after = ids[ids[:, 0] == likely, 1]
+    np.testing.assert_allclose(
+        np.bincount(after, minlength=8) / len(after), shares_to_draw(logits, 0.7, top_k, top_p), atol=0.025
+    )
+
+
+def _same(logits, ids):
+    return tf.tile(tf.constant(logits)[None], [len(ids), 1])
+
+
+def test_equally_probable_tokens_are_all_among_the_top_k():
+    settings = DecodingConfig(1, 1.0, top_k=2)
+    found = decode(
+        lambda ids, _, cache: (_same([1.0, 2.0, 1.0, 1.0, 0.0], ids), cache), tf.zeros([99]), TOKENS, settings
+    )
+    assert set(found.ids.numpy()[:, 0]) == {0, 1, 2, 3}
+
+
+def test_a_draw_is_a_function_of_the_seed_the_row_and_the_place():
+    def drawn(seed, rows=6, **settings):
+        table = Table(*(np.zeros(shape, "float32") for shape in ((9, 9, 9), (rows, 9), (6, 9))))
+        settings = DecodingConfig(6, 1.0, seed=seed, min_tokens=6, **settings)
+        return decode(table.step, table.cache(), TOKENS, settings).ids.numpy()
+
+    first = drawn(1)
+    np.testing.assert_array_equal(first, drawn(1))
+    np.testing.assert_array_equal(first[:3], drawn(1, rows=3))
+    np.testing.assert_array_equal(first, drawn(1, rows=2, n_best=3))
+    different = [first[0], first[1], first[:, 0], drawn(2)[0], drawn(2**32 - 1)[0]]
+    assert len({tuple(ids) for ids in different}) == 5 and len(set(first[0])) > 2
+
+
+@pytest.mark.parametrize("settings", [{"beams": 3, "n_best": 2}, {"temperature": 1.0, "n_best": 2}, {}], ids=str)
+def test_a_graph_of_any_number_of_rows_answers_as_eager_code_does(settings, tmp_path):
+    table, settings = Table.random(5), DecodingConfig(8, **settings)
+
+    class Served(tf.Module):
+        @tf.function(input_signature=[tf.TensorSpec([None], tf.int32)], autograph=False)
+        def answer(self, rows):
+            cache = {"row": rows, "before": tf.zeros_like(rows)}
+            return decode(table.step, cache, TOKENS, settings)._asdict()
+
+    tf.saved_model.save(Served(), str(tmp_path))
+    served = tf.saved_model.load(str(tmp_path)).answer(table.cache()["row"])
+    for name, value in decode(table.step, table.cache(), TOKENS, settings)._asdict().items():
+        np.testing.assert_allclose(served[name], value, rtol=1e-6, err_msg=name)
+
+
+@pytest.mark.parametrize("beams", [1, 3])
+def test_nothing_is_computed_after_every_row_has_ended(beams):
+    places = []
+
+    def step(ids, place, cache):
+        places.append(int(place))
+        return _same([0.0, 0.0, 9.0 if place == 4 else 0.0, 1.0], ids), cache
+
+    settings = DecodingConfig(50, beams=beams, min_tokens=4, early_stopping=True)
+    found = decode(step, tf.zeros([2]), TOKENS, settings)
+    assert found.lengths.numpy().tolist() == [5, 5] and found.ids.numpy()[0, 3:6].tolist() == [3, 2, 1]
+    assert places == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize(
+    "settings, message",
+    [
+        ({"min_tokens": 51}, r"min_tokens: needs at most max_tokens \(50\). Received: 51."),
+        (
+            {"beams": 2, "temperature": 1.0},
+            "beams: needs 1 with a temperature above 0; beams draw nothing. Received: 2.",
+        ),
+        ({"beams": 2, "n_best": 3}, r"n_best: needs at most beams \(2\), or a temperature above 0. Received: 3."),
+        ({"early_stopping": "ever"}, "early_stopping: needs true, false or never. Received: 'ever'."),
+        ({"top_k": 4}, "top_k: needs a temperature above 0"),
+    ],
+)
+def test_settings_that_contradict_each_other_are_refused(settings, message):
+    with pytest.raises(ValueError, match=message):
+        DecodingConfig(**settings)

@@ -1,0 +1,132 @@
+"""The answers of transformers' `generate` for a model that is a table of logits. See `__main__.py`.
+
+python tools/goldens/of_decoding.py make FOLDER
+"""
+
+import json
+import os
+import sys
+from typing import Any
+
+import arrays
+import numpy as np
+import torch
+import transformers
+
+ROWS, VOCAB, MOST = 24, 11, 10
+BARTS, T5S = (2, 2, 1), (0, 1, 0)  # Start, end and padding.
+_SEARCHES = [
+    {"beams": 2},
+    {"beams": 2, "length_penalty": 2.0, "early_stopping": "never", "n_best": 2},
+    {"beams": 2, "length_penalty": 0.0, "early_stopping": "never"},
+    {"beams": 4, "n_best": 3},
+    {"beams": 4, "n_best": 4, "length_penalty": 0.5, "early_stopping": True},
+    {"beams": 4, "n_best": 2, "length_penalty": 2.0, "early_stopping": "never"},
+    {"beams": 4, "n_best": 4, "length_penalty": -1.0},
+    {"beams": 4, "length_penalty": 2.0, "early_stopping": True, "no_repeat_ngram": 3, "min_tokens": 6},
+    {"beams": 4, "n_best": 2, "no_repeat_ngram": 2, "first_token": 3, "last_token": 1},
+    {"beams": 3, "max_tokens": 1, "first_token": 0},
+    {"beams": 3, "n_best": 3, "max_tokens": 3, "min_tokens": 3, "early_stopping": "never", "length_penalty": -0.5},
+]
+CASES = [
+    *({"tokens": BARTS, **search} for search in _SEARCHES),
+    *({"tokens": BARTS, **more} for more in ({}, {"no_repeat_ngram": 2}, {"no_repeat_ngram": 3, "min_tokens": 5})),
+    {"tokens": BARTS, "first_token": 0, "last_token": 2, "no_repeat_ngram": 1, "max_tokens": 9},
+    {"tokens": T5S, "beams": 4, "n_best": 4, "early_stopping": True, "length_penalty": 2.0, "no_repeat_ngram": 3},
+    {"tokens": T5S, "beams": 5, "n_best": 5, "length_penalty": 1.5, "no_repeat_ngram": 1, "max_tokens": 8},
+    {"tokens": T5S, "min_tokens": 2},
+]
+_NAMES = {
+    "max_tokens": "max_new_tokens",
+    "min_tokens": "min_new_tokens",
+    "beams": "num_beams",
+    "n_best": "num_return_sequences",
+    "no_repeat_ngram": "no_repeat_ngram_size",
+    "first_token": "forced_bos_token_id",
+    "last_token": "forced_eos_token_id",
+}
+
+
+class TableConfig(transformers.PretrainedConfig):
+    model_type = "table"
+
+
+class Table(transformers.PreTrainedModel, transformers.GenerationMixin):
+    """Its logits are a sum for the row, the place and the two tokens before; before the first token is another of it.
+
+    Args:
+        of_tokens: [vocab, vocab, vocab], for the token before the last, the last and the next.
+        of_rows: [rows, vocab].
+        of_places: [places, vocab]. Without them answers of the same pairs of tokens would have the same score.
+    """
+
+    config_class = TableConfig
+
+    def __init__(self, of_tokens: np.ndarray, of_rows: np.ndarray, of_places: np.ndarray) -> None:
+        super().__init__(TableConfig(vocab_size=VOCAB, num_hidden_layers=1))
+        tables = (of_tokens, of_rows, of_places)
+        self.of_tokens, self.of_rows, self.of_places = (torch.nn.Parameter(torch.tensor(table)) for table in tables)
+
+    def forward(self, input_ids: torch.Tensor, row: torch.Tensor, **kwargs: Any) -> transformers.utils.ModelOutput:
+        before = torch.cat([input_ids[:, :1], input_ids[:, :-1]], dim=1)
+        logits = self.of_tokens[before, input_ids] + self.of_rows[row][:, None] + self.of_places[: input_ids.shape[1]]
+        return transformers.modeling_outputs.CausalLMOutput(logits=logits)
+
+    def prepare_inputs_for_generation(
+        self, input_ids: torch.Tensor, row: torch.Tensor, **kwargs: Any
+    ) -> dict[str, Any]:
+        return {"input_ids": input_ids, "row": row}
+
+
+def make(folder: str) -> None:
+    """Writes decoding.npz: the tables, CASES as JSON, and `{number/ids, lengths or scores: array}` of each."""
+    rng = np.random.default_rng(0)
+    shapes = {"of_tokens": (VOCAB, VOCAB, VOCAB), "of_rows": (ROWS, VOCAB), "of_places": (MOST, VOCAB)}
+    tables = {name: rng.normal(0, 1, shape).astype("float32") for name, shape in shapes.items()}
+    tables["of_rows"][:, [BARTS[1], T5S[1]]] += 0.7  # Answers of many lengths.
+    found = {**tables, "cases": np.array([json.dumps(case) for case in CASES])}
+    model = Table(**tables).eval()
+    for number, case in enumerate(CASES):
+        found.update({f"{number}/{name}": value for name, value in answers_of(model, case).items()})
+    arrays.save(os.path.join(folder, "decoding.npz"), ["transformers", "torch"], found)
+
+
+def answers_of(model: Table, case: dict[str, Any]) -> dict[str, np.ndarray]:
+    """The ids without the token that rows start with, padded after the end, their lengths and their scores."""
+    settings = {"max_tokens": MOST, "beams": 1, **case}
+    start, end, padding = settings.pop("tokens")
+    starts = torch.full((ROWS, 1), start)
+    asked = {_NAMES.get(name, name): value for name, value in settings.items()}
+    special = {"bos_token_id": start, "eos_token_id": end, "pad_token_id": padding}
+    if settings["beams"] == 1:
+        asked.update(early_stopping=None, length_penalty=None)
+    given = model.generate(
+        starts,
+        row=torch.arange(ROWS),
+        do_sample=False,
+        use_cache=False,
+        return_dict_in_generate=True,
+        output_scores=True,
+        output_logits=True,
+        **special,
+        **asked,
+    )
+    most = settings["max_tokens"]
+    ids = np.full((len(given.sequences), most), padding, np.int32)
+    lengths = np.zeros(len(ids), np.int32)
+    for row, answer in enumerate(given.sequences[:, 1:].tolist()):
+        lengths[row] = answer.index(end) + 1 if end in answer else len(answer)
+        ids[row, : lengths[row]] = answer[: lengths[row]]
+    if settings["beams"] > 1:
+        return {"ids": ids, "lengths": lengths, "scores": given.sequences_scores.numpy()}
+    forced = {0} if "first_token" in settings else set()
+    forced |= {most - 1} if "last_token" in settings else set()
+    scores = np.zeros(len(ids), np.float32)
+    for place, logits in enumerate(given.logits):
+        gained = logits.log_softmax(dim=-1).numpy()[np.arange(len(ids)), ids[:, place]]
+        scores += np.where((place < lengths) & (place not in forced), gained, 0.0)
+    return {"ids": ids, "lengths": lengths, "scores": scores}
+
+
+if __name__ == "__main__":
+    {"make": make}[sys.argv[1]](sys.argv[2])
