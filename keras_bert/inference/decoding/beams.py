@@ -81,7 +81,7 @@ def search_with_beams(step: Step, cache: Cache, tokens: DecoderTokens, settings:
     def turn(search: _Search) -> _Search:
         place, beams, answers, may_improve, _ = search
         candidates, cache = _continued(step, beams, place, tokens, settings)
-        beams = _next_beams(candidates, cache)
+        beams = _next_beams(candidates, cache, beams.cache)
         answers = _better_answers(answers, candidates, place + 1, may_improve, penalties, settings)
         may_improve &= _may_improve(beams, answers, place + 1, penalties, settings)
         goes_on = tf.reduce_any(may_improve) & ~tf.reduce_all(candidates.end)
@@ -132,13 +132,13 @@ def _continued(
     return _Candidates(ids, scores, parents, (last == tokens.end) | (place + 1 == settings.max_tokens)), cache
 
 
-def _next_beams(candidates: _Candidates, cache: Cache) -> _Beams:
-    """The best candidates that do not end."""
+def _next_beams(candidates: _Candidates, cache: Cache, before: Cache) -> _Beams:
+    """The best candidates that do not end. What is in the cache as it was before is the same for all beams of a row."""
     count = candidates.scores.shape[1] // 2
     scores, kept = tf.math.top_k(_without(candidates.scores, candidates.end), count)
     parents = tf.gather(candidates.parents, kept, batch_dims=1)
     rows = tf.reshape(parents + count * tf.range(tf.shape(parents)[0])[:, tf.newaxis], [-1])
-    cache = tf.nest.map_structure(lambda of_beams: tf.gather(of_beams, rows), cache)
+    cache = tf.nest.map_structure(lambda now, then: now if now is then else tf.gather(now, rows), cache, before)
     return _Beams(tf.gather(candidates.ids, kept, batch_dims=1), scores, cache)
 
 

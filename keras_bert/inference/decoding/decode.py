@@ -13,8 +13,9 @@ def decode(step: Step, cache: Cache, tokens: DecoderTokens, settings: DecodingCo
 
     Args:
         step: the model; see `steps.Step`.
-        cache: the cache before the first token, [rows, …]. For beams and several draws it is repeated, and for beams
-            reordered after each step, both along the first axis.
+        cache: the cache before the first token, [rows, …], for the places 0 to `max_tokens` - 1. For beams and several
+            draws it is repeated along the first axis, and for beams reordered after each step, except for tensors that
+            the step returns as it got them, such as what a row's encoder gave.
     """
     find = decode_one_by_one if settings.beams == 1 else search_with_beams
     return find(step, cache, tokens, settings)
