@@ -6,9 +6,10 @@ import os
 import numpy as np
 import pytest
 import tensorflow as tf
-from goldens import load_arrays
+from goldens import Golden, load_arrays, under
 from plain_decoding import Table, plain_answers, shares_to_draw
 
+import keras_bert
 from keras_bert.config.inference import DecodingConfig
 from keras_bert.inference.decoding.decode import decode
 from keras_bert.inference.decoding.steps import DecoderTokens
@@ -16,19 +17,39 @@ from keras_bert.inference.decoding.steps import DecoderTokens
 TOKENS = DecoderTokens(start=2, end=2, padding=1)
 
 
+@pytest.fixture(scope="module")
+def arrays(goldens):
+    return load_arrays(os.path.join(goldens, "decoding.npz"))
+
+
 @pytest.mark.parity
-def test_answers_and_scores_are_those_of_transformers_generate(goldens):
+def test_answers_and_scores_are_those_of_transformers_generate(arrays):
     """For every case of tools/goldens/of_decoding.py: beams, penalties, ways to stop, what is forbidden and forced."""
-    arrays = load_arrays(os.path.join(goldens, "decoding.npz"))
     table = Table(arrays["of_tokens"], arrays["of_rows"], arrays["of_places"])
+    _require_answers(arrays, lambda tokens, settings: decode(table.step, table.cache(), tokens, settings))
+
+
+@pytest.mark.parity
+def test_a_bart_answers_as_transformers_generate_does(arrays, goldens):
+    """With padding on the encoder's side, and the caches of both sides following their beams."""
+    golden = Golden(os.path.join(goldens, "encoder_decoders"), "bart")
+    model = keras_bert.load(golden.path).model
+    inputs = {name: golden.batch[name] for name in ("input_word_ids", "input_mask")}
+    inputs["input_type_ids"] = 0 * inputs["input_mask"]
+
+    def answer(tokens, settings):
+        return decode(model.step, model.begin(inputs, settings.max_tokens), tokens, settings)
+
+    _require_answers(under("bart/", arrays), answer)
+
+
+def _require_answers(arrays, answer):
     for number, case in enumerate(map(json.loads, arrays["cases"])):
-        settings = {"max_tokens": len(arrays["of_places"]), **case}
-        tokens = DecoderTokens(*settings.pop("tokens"))
-        found = decode(table.step, table.cache(), tokens, DecodingConfig(**settings))
+        settings = {"max_tokens": 10, **case}
+        found = answer(DecoderTokens(*settings.pop("tokens")), DecodingConfig(**settings))
         for name, value in found._asdict().items():
-            np.testing.assert_allclose(
-                value, arrays[f"{number}/{name}"], rtol=2e-6, atol=1e-5, err_msg=f"{name}, {case}"
-            )
+            expected = arrays[f"{number}/{name}"]
+            np.testing.assert_allclose(value, expected, rtol=2e-6, atol=1e-5, err_msg=f"{name}, {case}")
 
 
 @pytest.mark.parametrize(
