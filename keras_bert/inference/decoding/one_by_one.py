@@ -68,18 +68,18 @@ def drawn(logits: tf.Tensor, place: tf.Tensor, sampling: SamplingConfig) -> tf.T
         logits: float32 [rows, vocab], -inf where a token cannot be drawn.
         place: int32 scalar. A draw is a function of the seed, the place and the row's number.
     """
-    # In the order of their probability few large shares come first, and rounding does not hide small ones.
-    ordered, order = tf.math.top_k(logits / sampling.temperature, tf.shape(logits)[1])
-    ordered = tf.cast(ordered, tf.float64)
+    scores, order = logits / sampling.temperature, None
     if sampling.top_k:
-        least = ordered[:, min(sampling.top_k, logits.shape[1]) - 1, tf.newaxis]
-        ordered = tf.where(ordered < least, -float("inf"), ordered)  # Of equal ones all stay, as in transformers.
-    shares = tf.nn.softmax(ordered)
+        least = tf.math.top_k(scores, min(sampling.top_k, logits.shape[1])).values[:, -1:]
+        scores = tf.where(scores < least, -float("inf"), scores)  # Of equal ones all stay, as in transformers.
+    if sampling.top_p is not None:
+        scores, order = tf.math.top_k(scores, logits.shape[1])
+    shares = tf.nn.softmax(tf.cast(scores, tf.float64))
     if sampling.top_p is not None:
         shares = tf.where(tf.cumsum(shares, axis=1, exclusive=True) < sampling.top_p, shares, 0.0)
     reached = tf.cumsum(shares, axis=1)
     seed = tf.stack([tf.constant(sampling.seed, tf.int64), tf.cast(place, tf.int64)])
     uniform = tf.random.stateless_uniform([tf.shape(logits)[0]], seed, dtype=tf.float64, alg="philox")
+    # A token without a share is never found: what is reached with it was reached before it.
     found = tf.searchsorted(reached, (uniform * reached[:, -1])[:, tf.newaxis], side="right")[:, 0]
-    last = tf.math.count_nonzero(shares, axis=1, dtype=tf.int32) - 1
-    return tf.gather(order, tf.minimum(found, last), batch_dims=1)
+    return found if order is None else tf.gather(order, found, batch_dims=1)
