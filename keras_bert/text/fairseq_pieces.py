@@ -2,58 +2,18 @@
 
 import tensorflow as tf
 
-from keras_bert.core.files import StrPath
-from keras_bert.text.characters import row_ids
 from keras_bert.text.fairseq_vocabulary import FairseqVocabulary
-from keras_bert.text.sentencepiece import SentencePieceModel, in_characters
-from keras_bert.text.standalone_tokenizer import SPACES
-from keras_bert.text.tokenizers import Texts, Tokenizer, string_batch
+from keras_bert.text.model_pieces import ModelTokenizer
 
 _UNKNOWN = 0  # The model's id of <unk>.
 
 
-class FairseqTokenizer(Tokenizer):
-    """Splits texts into the pieces of a SentencePiece model, as XLM-RoBERTa and CamemBERT do.
-
-    The original takes no bytes that are not UTF-8; here they are skipped, as by the other tokenizers. Special tokens in
-    a text, such as "<mask>", are text.
-    """
+class FairseqTokenizer(ModelTokenizer):
+    """Splits texts into the pieces of a SentencePiece model, as XLM-RoBERTa and CamemBERT do."""
 
     vocabulary: FairseqVocabulary
-    lower_case = False
 
-    def __init__(self, vocab_file: StrPath | FairseqVocabulary) -> None:
-        """`vocab_file`: the path of a sentencepiece.bpe.model or a tokenizer.json, or a vocabulary."""
-        super().__init__()
-        is_open = isinstance(vocab_file, FairseqVocabulary)
-        self.vocabulary = vocab_file if is_open else FairseqVocabulary.from_file(vocab_file)  # type: ignore
-        self._model = SentencePieceModel(self.vocabulary.model)
-        self._spaces = tf.constant(list(map(ord, SPACES)), tf.int32)
-
-    @property
-    def resources(self) -> list:  # type: ignore[override]
-        """The loaded model, which a SavedModel has to hold."""
-        return [self._model]
-
-    def tokenize(self, texts: Texts) -> tf.RaggedTensor:
-        """Ids `[batch, (pieces)]` int32 of texts `[batch]`."""
-        texts = tf.strings.unicode_transcode(string_batch(texts), "UTF-8", "UTF-8", errors="ignore")
-        return self._numbered(self._model.tokenize(texts))
-
-    def tokenize_with_offsets(self, texts: Texts) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
-        """`(ids, starts, ends)`, each `[batch, (pieces)]` int32, of texts `[batch]`; see `Tokenizer`.
-
-        Offsets leave out the space that a piece starts with.
-        """
-        decoded = tf.strings.unicode_decode(string_batch(texts), "UTF-8", errors="ignore")
-        texts = tf.ensure_shape(tf.strings.unicode_encode(decoded, "UTF-8"), [None])
-        ids, starts, ends = self._model.tokenize_with_offsets(texts)
-        is_space = tf.reduce_any(decoded.values[:, tf.newaxis] == self._spaces, axis=1)
-        first, last = in_characters(texts, decoded.values, is_space, ids, starts.values, ends.values)
-        row_starts = tf.gather(tf.cast(decoded.row_splits, tf.int32), row_ids(ids.row_splits, tf.size(first)))
-        return self._numbered(ids), ids.with_values(first - row_starts), ids.with_values(last - row_starts)
-
-    def _numbered(self, ids: tf.RaggedTensor) -> tf.RaggedTensor:
+    def numbered(self, ids: tf.RaggedTensor) -> tf.RaggedTensor:
         """The model's ids in fairseq's order."""
         shifted = ids.values + self.vocabulary.dictionary.shift
         return ids.with_values(tf.where(ids.values == _UNKNOWN, self.vocabulary.unk_id, shifted))

@@ -16,9 +16,10 @@ from keras_bert.core.errors import UserError
 from keras_bert.core.files import StrPath, is_file, join, open_file, parent
 from keras_bert.core.program import PROGRAM
 from keras_bert.core.whole_files import write_json
-from keras_bert.text.sentencepiece_vocabulary import SentencePieceVocabulary, charsmap_in, read_pieces, unigram_model
+from keras_bert.text.model_vocabulary import ModelVocabulary
+from keras_bert.text.sentencepiece_vocabulary import charsmap_in, read_pieces, unigram_model
 from keras_bert.text.standalone_tokenizer import SPACES
-from keras_bert.text.tokenizer_files import GENERIC, TOKENIZER, TOKENIZER_CONFIG, TokenizerSettings, read_if_there
+from keras_bert.text.tokenizer_files import TOKENIZER, TOKENIZER_CONFIG, TokenizerSettings, read_if_there, unigrams
 from keras_bert.text.vocabulary import RowPattern
 
 CLS, PAD, SEP, UNK, MASK = "<s>", "<pad>", "</s>", "<unk>", "<mask>"
@@ -53,7 +54,7 @@ CAMEMBERT = Dictionary("CamembertTokenizer", "camembert", ("<s>NOTUSED", PAD, "<
 _DICTIONARIES = (XLM_ROBERTA, CAMEMBERT)
 
 
-class FairseqVocabulary(SentencePieceVocabulary):
+class FairseqVocabulary(ModelVocabulary):
     """The pieces of XLM-RoBERTa (Conneau et al. 2020) or CamemBERT (Martin et al. 2020) in the order of their ids.
 
     Attributes:
@@ -63,7 +64,7 @@ class FairseqVocabulary(SentencePieceVocabulary):
     title = "a SentencePiece model like XLM-RoBERTa's"
     file_name = "sentencepiece.bpe.model"
     tokenizer = "keras_bert.text.fairseq_pieces:FairseqTokenizer"
-    tokenizer_settings = ()
+    class_names = tuple(dictionary.tokenizer for dictionary in _DICTIONARIES)
     masks = rf"[{SPACES}]*(?:\[MASK\]|<mask>)"  # The space before it belongs to the piece that it stands for.
     example_recipe = "roberta_mini"
 
@@ -130,31 +131,11 @@ class FairseqVocabulary(SentencePieceVocabulary):
             write_json(config, {**read_if_there(config), "tokenizer_class": self.dictionary.tokenizer})
         super().to_file(path)
 
-    @classmethod
-    def read_settings(
-        cls, folder: str, config: Mapping[str, Any], lower_case: bool | None
-    ) -> tuple[TokenizerSettings, list[str]]:
-        named = config.get("tokenizer_class") or XLM_ROBERTA.tokenizer
-        known = [dictionary.tokenizer for dictionary in _DICTIONARIES]
-        if named.removesuffix("Fast") not in known and named not in GENERIC:
-            raise UserError(
-                f"{join(folder, TOKENIZER_CONFIG)}: needs {' or '.join(known)} for {cls.file_name}. "
-                f"Received: {named}, which is not supported."
-            )
-        if lower_case or config.get("do_lower_case"):
-            raise UserError(f"{folder}: needs text as it is for {cls.title}. Received: lower case. Leave it out.")
-        return TokenizerSettings(lower_case=False), []
-
     def tokenizer_config(self, settings: TokenizerSettings, max_positions: int) -> dict[str, Any]:
         return {
+            **super().tokenizer_config(settings, max_positions),
             "tokenizer_class": self.dictionary.tokenizer,
-            "model_max_length": max_positions,
-            **self._special_token_fields(),
         }
-
-    @classmethod
-    def describe(cls, settings: TokenizerSettings) -> str:
-        return f"{cls.title}; texts are normalized as the model's file says."
 
 
 def _dictionary_of(folder: str) -> Dictionary:
@@ -169,9 +150,8 @@ def _dictionary_of(folder: str) -> Dictionary:
 
 def _dictionary_in(content: Mapping[str, Any]) -> Dictionary | None:
     """The dictionary of the pieces in a tokenizer.json; None if they are of another tokenizer."""
-    model = content.get("model")
-    pieces = model.get("vocab") if isinstance(model, dict) and model.get("type") == "Unigram" else None
-    if not isinstance(pieces, list) or not all(isinstance(piece, list) and len(piece) == 2 for piece in pieces):
+    pieces = unigrams(content)
+    if not pieces:
         return None
     for dictionary in _DICTIONARIES:
         if tuple(text for text, _ in pieces[: len(dictionary.first)]) == dictionary.first and pieces[-1][0] == MASK:
@@ -181,8 +161,6 @@ def _dictionary_in(content: Mapping[str, Any]) -> Dictionary | None:
 
 def _model_in(content: Mapping[str, Any], dictionary: Dictionary, path: StrPath) -> bytes:
     """The SentencePiece model that a tokenizer.json was made from, as far as texts show."""
-    own = content["model"]["vocab"][len(dictionary.first) : -1]
+    own = (unigrams(content) or [])[len(dictionary.first) : -1]
     left_out = [(text, 0.0) for text in _MODELS_FIRST[: dictionary.left_out]]
-    return unigram_model(
-        [*left_out, *((text, score) for text, score in own)], charsmap_in(content, path, FairseqVocabulary.file_name)
-    )
+    return unigram_model([*left_out, *own], charsmap_in(content, path, FairseqVocabulary.file_name))

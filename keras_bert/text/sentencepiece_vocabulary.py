@@ -213,15 +213,16 @@ def bpe_model(pieces: Sequence[str], ranks: Sequence[int]) -> bytes:
     return b"".join([*messages, _field(3, normalizer)])
 
 
-def unigram_model(pieces: Sequence[tuple[str, float]], charsmap: bytes, special: int = 3) -> bytes:
+def unigram_model(pieces: Sequence[tuple[str, float]], charsmap: bytes, special: int = 3, unknown: int = 0) -> bytes:
     """The file of a model of the unigram kind.
 
     Args:
-        pieces: the text and the score of each, in the order of their ids: first <unk>, <s> and </s>.
+        pieces: the text and the score of each, in the order of their ids: first the special ones.
         charsmap: the table by which texts are normalized, as the trainer compiles it.
         special: how many pieces, the first ones, are in no text.
+        unknown: the id of <unk>, which is among them.
     """
-    types = (_UNKNOWN, *(_CONTROL for _ in range(special - 1)))
+    types = [_UNKNOWN if index == unknown else _CONTROL for index in range(special)]
     messages = [
         _piece(text, score, types[index] if index < len(types) else _NORMAL)
         for index, (text, score) in enumerate(pieces)

@@ -95,6 +95,15 @@ def read_if_there(path: str) -> Mapping[str, Any]:
     return settings.read_json(path) if files.is_file(path) else {}
 
 
+def unigrams(content: Mapping[str, Any]) -> list[tuple[str, float]] | None:
+    """The pieces of the unigram model in a tokenizer.json, with their scores; None for another model."""
+    model = content.get("model")
+    pieces = model.get("vocab") if isinstance(model, dict) and model.get("type") == "Unigram" else None
+    if not isinstance(pieces, list) or not all(isinstance(piece, list) and len(piece) == 2 for piece in pieces):
+        return None
+    return [(text, score) for text, score in pieces]
+
+
 def _special_names(values: Mapping[str, Any]) -> set[str]:
     """The special tokens besides BERT's own that tokenizer_config.json or special_tokens_map.json lists."""
     listed = values.get("extra_special_tokens") or values.get("additional_special_tokens") or []

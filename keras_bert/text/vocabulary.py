@@ -344,6 +344,7 @@ _KINDS = (
     "keras_bert.text.vocabulary:Vocabulary",
     "keras_bert.text.sentencepiece_vocabulary:SentencePieceVocabulary",
     "keras_bert.text.xlnet_vocabulary:XlnetVocabulary",
+    "keras_bert.text.t5_vocabulary:T5Vocabulary",
     "keras_bert.text.fairseq_vocabulary:FairseqVocabulary",
     "keras_bert.text.byte_vocabulary:ByteVocabulary",
 )

@@ -8,7 +8,7 @@ from keras_bert.core import settings
 from keras_bert.core.errors import UserError
 from keras_bert.core.files import StrPath, is_file, open_file
 from keras_bert.text.sentencepiece_vocabulary import SentencePieceVocabulary, charsmap_in, unigram_model
-from keras_bert.text.tokenizer_files import TOKENIZER
+from keras_bert.text.tokenizer_files import TOKENIZER, unigrams
 from keras_bert.text.vocabulary import RowPattern
 
 # In the order of their ids, from 0.
@@ -53,9 +53,9 @@ class XlnetVocabulary(SentencePieceVocabulary):
         if os.path.basename(os.fspath(path)) != TOKENIZER:
             return super().read(path)
         content = settings.read_json(path)
-        if not _has_first(content):
+        pieces = unigrams(content)
+        if not pieces or not _has_first(content):
             raise UserError(f"{path}: needs XLNet's pieces. Give {cls.file_name}.")
-        pieces = [(text, score) for text, score in content["model"]["vocab"]]
         charsmap = charsmap_in(content, path, cls.file_name, _NORMALIZERS)
         return cls(unigram_model(pieces, charsmap, len(_FIRST)), path)
 
@@ -65,8 +65,4 @@ class XlnetVocabulary(SentencePieceVocabulary):
 
 def _has_first(content: Mapping[str, Any]) -> bool:
     """Whether a tokenizer.json has a unigram model that begins with XLNet's special tokens."""
-    model = content.get("model")
-    pieces = model.get("vocab") if isinstance(model, dict) and model.get("type") == "Unigram" else None
-    if not isinstance(pieces, list) or not all(isinstance(piece, list) and len(piece) == 2 for piece in pieces):
-        return False
-    return tuple(text for text, _ in pieces[: len(_FIRST)]) == _FIRST
+    return tuple(text for text, _ in (unigrams(content) or [])[: len(_FIRST)]) == _FIRST

@@ -104,11 +104,19 @@ def make(folder: str, texts_file: str) -> None:
 
 
 def ids(folder: str, texts_file: str, to: str) -> None:
-    """Writes the rows of texts, `single`; that of the first two as a `pair`; and the id of the `mask`."""
+    """Writes the rows of texts, `single`, and what they are decoded to, `texts`; the row of the first two as a `pair`;
+    and the id of the `mask`.
+    """
     with open(texts_file, encoding="utf-8") as stream:
         texts = json.load(stream)
     found = transformers.AutoTokenizer.from_pretrained(folder)
-    rows = {"single": found(texts)["input_ids"], "pair": found(*texts[:2])["input_ids"], "mask": found.mask_token_id}
+    single = found(texts)["input_ids"]
+    rows = {
+        "single": single,
+        "texts": [found.decode(row, skip_special_tokens=True, clean_up_tokenization_spaces=False) for row in single],
+        "pair": found(*texts[:2])["input_ids"],
+        "mask": found.mask_token_id,
+    }
     with open(to, "w", encoding="utf-8") as stream:
         json.dump(rows, stream)
 

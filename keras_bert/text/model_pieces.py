@@ -1,0 +1,83 @@
+"""SentencePiece in the TensorFlow graph, as its model alone normalizes; and back, from ids to texts."""
+
+import itertools
+
+import tensorflow as tf
+
+from keras_bert.core.files import StrPath
+from keras_bert.text.characters import row_ids
+from keras_bert.text.model_vocabulary import ModelVocabulary
+from keras_bert.text.sentencepiece import SentencePieceModel, in_characters
+from keras_bert.text.sentencepiece_vocabulary import WORD_START
+from keras_bert.text.standalone_tokenizer import SPACES
+from keras_bert.text.tokenizers import Texts, Tokenizer, string_batch
+from keras_bert.text.vocabulary import Vocabulary
+
+
+class ModelTokenizer(Tokenizer):
+    """Splits texts into the pieces of a SentencePiece model, which normalizes them.
+
+    The original takes no bytes that are not UTF-8; here they are skipped, as by the other tokenizers. Special tokens in
+    a text, such as "</s>", are text.
+    """
+
+    vocabulary: ModelVocabulary
+    lower_case = False
+
+    def __init__(self, vocab_file: StrPath | ModelVocabulary) -> None:
+        """`vocab_file`: the path of a model's file or a tokenizer.json, or a vocabulary."""
+        super().__init__()
+        is_open = isinstance(vocab_file, ModelVocabulary)
+        self.vocabulary = vocab_file if is_open else Vocabulary.from_file(vocab_file)  # type: ignore
+        self._model = SentencePieceModel(self.vocabulary.model)
+        self._spaces = tf.constant(list(map(ord, SPACES)), tf.int32)
+        # Rows without a piece come after those that have one.
+        both = itertools.zip_longest(self.vocabulary.tokens, self.vocabulary.is_piece, fillvalue=False)
+        self._written = tf.constant([token if is_piece else "" for token, is_piece in both])
+
+    @property
+    def resources(self) -> list:  # type: ignore[override]
+        """The loaded model, which a SavedModel has to hold."""
+        return [self._model]
+
+    def tokenize(self, texts: Texts) -> tf.RaggedTensor:
+        """Ids `[batch, (pieces)]` int32 of texts `[batch]`."""
+        texts = tf.strings.unicode_transcode(string_batch(texts), "UTF-8", "UTF-8", errors="ignore")
+        return self.pieces(texts)
+
+    def tokenize_with_offsets(self, texts: Texts) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
+        """`(ids, starts, ends)`, each `[batch, (pieces)]` int32, of texts `[batch]`; see `Tokenizer`.
+
+        Offsets leave out the space that a piece starts with.
+        """
+        decoded = tf.strings.unicode_decode(string_batch(texts), "UTF-8", errors="ignore")
+        texts = tf.ensure_shape(tf.strings.unicode_encode(decoded, "UTF-8"), [None])
+        ids, starts, ends = self.pieces_with_offsets(texts)
+        is_space = tf.reduce_any(decoded.values[:, tf.newaxis] == self._spaces, axis=1)
+        first, last = in_characters(texts, decoded.values, is_space, ids, starts.values, ends.values)
+        row_starts = tf.gather(tf.cast(decoded.row_splits, tf.int32), row_ids(ids.row_splits, tf.size(first)))
+        return ids, ids.with_values(first - row_starts), ids.with_values(last - row_starts)
+
+    def detokenize(self, ids: tf.RaggedTensor) -> tf.Tensor:
+        """Ids `[batch, (pieces)]` int32 to texts `[batch]`, without special tokens.
+
+        As transformers decodes with `skip_special_tokens` and without `clean_up_tokenization_spaces`: spaces are where
+        pieces begin words, but none at the beginning.
+        """
+        is_written = tf.not_equal(written := tf.gather(self._written, ids.values), "")
+        pieces = tf.ragged.boolean_mask(ids.with_values(written), ids.with_values(is_written))
+        joined = tf.strings.reduce_join(pieces, axis=1)
+        return tf.strings.regex_replace(tf.strings.regex_replace(joined, WORD_START, " "), "^ ", "")
+
+    def pieces(self, texts: tf.Tensor) -> tf.RaggedTensor:
+        """`tokenize` for texts in valid UTF-8."""
+        return self.numbered(self._model.tokenize(texts))
+
+    def pieces_with_offsets(self, texts: tf.Tensor) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
+        """As `pieces`, with `(starts, ends)` in bytes."""
+        ids, starts, ends = self._model.tokenize_with_offsets(texts)
+        return self.numbered(ids), starts, ends
+
+    def numbered(self, ids: tf.RaggedTensor) -> tf.RaggedTensor:
+        """The vocabulary's ids of the model's."""
+        return ids

@@ -1,0 +1,45 @@
+"""Vocabularies of SentencePiece models that alone say how texts are normalized: no tokenizer changes them before."""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from keras_bert.core.errors import UserError
+from keras_bert.core.files import join
+from keras_bert.text.sentencepiece_vocabulary import SentencePieceVocabulary
+from keras_bert.text.tokenizer_files import GENERIC, TOKENIZER_CONFIG, TokenizerSettings
+
+
+class ModelVocabulary(SentencePieceVocabulary):
+    """The pieces of a model that takes texts as they are.
+
+    Class attributes:
+        class_names: what transformers calls the classes of its tokenizers.
+    """
+
+    tokenizer_settings = ()
+    class_names: ClassVar[tuple[str, ...]]
+
+    @classmethod
+    def read_settings(
+        cls, folder: str, config: Mapping[str, Any], lower_case: bool | None
+    ) -> tuple[TokenizerSettings, list[str]]:
+        named = config.get("tokenizer_class") or cls.class_names[0]
+        if named.removesuffix("Fast") not in cls.class_names and named not in GENERIC:
+            raise UserError(
+                f"{join(folder, TOKENIZER_CONFIG)}: needs {' or '.join(cls.class_names)} for {cls.file_name}. "
+                f"Received: {named}, which is not supported."
+            )
+        if lower_case or config.get("do_lower_case"):
+            raise UserError(f"{folder}: needs text as it is for {cls.title}. Received: lower case. Leave it out.")
+        return TokenizerSettings(lower_case=False), []
+
+    def tokenizer_config(self, settings: TokenizerSettings, max_positions: int) -> dict[str, Any]:
+        return {
+            "tokenizer_class": self.class_names[0],
+            "model_max_length": max_positions,
+            **self._special_token_fields(),
+        }
+
+    @classmethod
+    def describe(cls, settings: TokenizerSettings) -> str:
+        return f"{cls.title}; texts are normalized as the model's file says."

@@ -1,0 +1,124 @@
+"""T5's vocabulary: a SentencePiece model, and after its pieces the sentinels that stand for spans of a text."""
+
+import hashlib
+import os
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from keras_bert.core import settings
+from keras_bert.core.errors import UserError
+from keras_bert.core.files import StrPath, is_file, join, open_file, parent
+from keras_bert.core.whole_files import write_json
+from keras_bert.text.model_vocabulary import ModelVocabulary
+from keras_bert.text.sentencepiece_vocabulary import charsmap_in, read_pieces, unigram_model
+from keras_bert.text.tokenizer_files import TOKENIZER, TOKENIZER_CONFIG, TokenizerSettings, read_if_there, unigrams
+from keras_bert.text.vocabulary import RowPattern
+
+PAD, END, UNK = _FIRST = ("<pad>", "</s>", "<unk>")  # In the order of their ids, from 0.
+SENTINEL = "extra_id_"
+_SENTINELS, _SENTINELS_FIELD = 100, "extra_ids"
+_NAMED = re.compile(rf"<{SENTINEL}\d+>")
+_IN_FIRST_BYTES, _FIRST_BYTES = re.compile(rb"<pad>.{1,24}</s>.{1,24}<unk>", re.DOTALL), 256
+
+
+class T5Vocabulary(ModelVocabulary):
+    """The pieces of a T5 (Raffel et al. 2020, section 3.1.4), and its sentinels. Its file has the name of ALBERT's.
+
+    There is no [CLS]; `cls_id` is the padding's, with which T5's decoder begins. The end of a text is `sep_id`, and
+    `mask_id` is the first sentinel's.
+
+    Attributes:
+        sentinel_ids: the id of each sentinel: those of "<extra_id_0>", which is the last token, "<extra_id_1>" and on.
+    """
+
+    title = "a SentencePiece model like T5's"
+    tokenizer = "keras_bert.text.t5_pieces:T5Tokenizer"
+    class_names = ("T5Tokenizer",)
+    example_recipe = "albert_mini"
+
+    def __init__(self, model: bytes, source: StrPath = "vocabulary", sentinels: int = _SENTINELS) -> None:
+        """`source` names the origin of the model in messages; `sentinels` follow its pieces, if it has none itself.
+
+        Raises:
+            UserError: it is not a SentencePiece model, or does not begin with <pad> </s> <unk>.
+        """
+        self.model = model
+        pieces = read_pieces(model, source)
+        begins = tuple(text for text, _ in pieces[: len(_FIRST)])
+        if begins != _FIRST:
+            raise UserError(
+                f"{source}: needs a model that begins with {' '.join(_FIRST)}. Received: {' '.join(begins)}. "
+                "Give the spiece.model of a T5."
+            )
+        names = [f"<{SENTINEL}{number}>" for number in range(sentinels)]
+        own = {text for text, _ in pieces}
+        self.tokens = [*(text for text, _ in pieces), *(name for name in reversed(names) if name not in own)]
+        self.num_pieces = len(self.tokens)
+        self.ids = {token: index for index, token in enumerate(self.tokens)}
+        self.pad_id, self.sep_id, self.unk_id = (self.ids[name] for name in _FIRST)
+        self.cls_id = self.pad_id
+        self.sentinel_ids = [self.ids[name] for name in names]
+        self.mask_id = self.sentinel_ids[0] if names else self.unk_id
+        no_piece = 0
+        types = [no_piece if _NAMED.fullmatch(text) else kind for text, kind in pieces]
+        self._set_marks(np.array([*types, *(no_piece for _ in self.tokens[len(pieces) :])]))
+        others = b"" if sentinels == _SENTINELS else str(sentinels).encode()
+        self.fingerprint = hashlib.sha256(self._file_bytes() + others).hexdigest()
+
+    @property
+    def row_pattern(self) -> RowPattern:
+        """The special tokens of rows: first </s>, or first </s> second </s>."""
+        return RowPattern((), (self.sep_id,), (self.sep_id,))
+
+    @classmethod
+    def from_file(cls, path: StrPath) -> "T5Vocabulary":
+        """Reads a model's file or a tokenizer.json. Raises `UserError`."""
+        return cls.read(path)
+
+    @classmethod
+    def is_file(cls, path: str) -> bool:
+        if os.path.basename(path) == TOKENIZER and is_file(path):
+            return _pieces_in(settings.read_json(path)) is not None
+        if not super().is_file(path) or not is_file(path):
+            return False
+        with open_file(path) as stream:
+            return _IN_FIRST_BYTES.search(stream.read(_FIRST_BYTES)) is not None
+
+    @classmethod
+    def read(cls, path: StrPath) -> "T5Vocabulary":
+        config = read_if_there(join(parent(path), TOKENIZER_CONFIG))
+        if os.path.basename(os.fspath(path)) == TOKENIZER:
+            content = settings.read_json(path)
+            pieces = _pieces_in(content)
+            if pieces is None:
+                raise UserError(f"{path}: needs T5's pieces. Give {cls.file_name}.")
+            own = [piece for piece in pieces if not _NAMED.fullmatch(piece[0])]
+            model = unigram_model(own, charsmap_in(content, path, cls.file_name), len(_FIRST), _FIRST.index(UNK))
+            return cls(model, path, config.get(_SENTINELS_FIELD, len(pieces) - len(own)))
+        try:
+            with open_file(path) as stream:
+                return cls(stream.read(), path, config.get(_SENTINELS_FIELD, _SENTINELS))
+        except OSError as error:
+            raise UserError(f"{path}: cannot be read ({error.strerror or error}). Give {cls.file_name}.") from None
+
+    def to_file(self, path: StrPath) -> None:
+        """Writes the model's file and, unless there are T5's 100, how many sentinels into tokenizer_config.json."""
+        if len(self.sentinel_ids) != _SENTINELS:
+            config = join(parent(path), TOKENIZER_CONFIG)
+            write_json(config, {**read_if_there(config), _SENTINELS_FIELD: len(self.sentinel_ids)})
+        super().to_file(path)
+
+    def tokenizer_config(self, settings: TokenizerSettings, max_positions: int) -> dict[str, Any]:
+        return {**super().tokenizer_config(settings, max_positions), _SENTINELS_FIELD: len(self.sentinel_ids)}
+
+    def _special_token_fields(self) -> dict[str, str]:
+        return {"eos_token": END, "unk_token": UNK, "pad_token": PAD}
+
+
+def _pieces_in(content: Mapping[str, Any]) -> list[tuple[str, float]] | None:
+    """The pieces in a tokenizer.json that has a unigram model which begins as T5's; else None."""
+    pieces = unigrams(content)
+    return pieces if pieces and tuple(text for text, _ in pieces[: len(_FIRST)]) == _FIRST else None
