@@ -64,6 +64,8 @@ if TYPE_CHECKING:  # The names of `public_names.py`, for type checkers.
     from keras_bert.models.kind import unregister_model_kind as unregister_model_kind
     from keras_bert.models.pretraining import BertForPreTraining as BertForPreTraining
     from keras_bert.models.roberta.kind import RobertaConfig as RobertaConfig
+    from keras_bert.models.t5.encoder import T5Encoder as T5Encoder
+    from keras_bert.models.t5.kind import T5Config as T5Config
     from keras_bert.models.tensor_names import StoredName as StoredName
     from keras_bert.models.tensor_names import TensorName as TensorName
     from keras_bert.models.xlm_roberta.kind import XlmRobertaConfig as XlmRobertaConfig
@@ -108,6 +110,8 @@ if TYPE_CHECKING:  # The names of `public_names.py`, for type checkers.
     from keras_bert.text.sentences import split_sentences as split_sentences
     from keras_bert.text.standalone_byte_tokenizer import StandaloneByteTokenizer as StandaloneByteTokenizer
     from keras_bert.text.standalone_tokenizer import StandaloneTokenizer as StandaloneTokenizer
+    from keras_bert.text.t5_pieces import T5Tokenizer as T5Tokenizer
+    from keras_bert.text.t5_vocabulary import T5Vocabulary as T5Vocabulary
     from keras_bert.text.vocabulary import Vocabulary as Vocabulary
     from keras_bert.text.vocabulary_learning import learn_vocabulary as learn_vocabulary
     from keras_bert.text.wordpiece import WordPieceTokenizer as WordPieceTokenizer

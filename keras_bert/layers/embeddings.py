@@ -167,9 +167,13 @@ class WordEmbeddings(PlainLayer):
         self.word_embeddings = self.add_weight(
             name="word_embeddings",
             shape=(self.vocab_size, self.width),
-            initializer=truncated_normal(self.initializer_range),
+            initializer=self.make_initializer(),
             autocast=False,
         )
+
+    def make_initializer(self) -> Callable:
+        """Of the table."""
+        return truncated_normal(self.initializer_range)
 
     def call(self, input_word_ids: Tensor, training: bool = False) -> Tensor:
         return self.dropout(ops.cast(self.words(input_word_ids), self.compute_dtype), training=training)

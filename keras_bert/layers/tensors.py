@@ -1,4 +1,4 @@
-"""What all layers share: the type of what they take and return, their base class, and BERT's initializer."""
+"""What all layers share: the type of what they take and return, their base class, and the initializers."""
 
 import contextlib
 import contextvars
@@ -27,6 +27,11 @@ def truncated_normal(stddev: float) -> Callable:
     return _replacement.get() or keras.initializers.TruncatedNormal(stddev=stddev)
 
 
+def normal(stddev: float) -> Callable:
+    """A normal distribution that is not truncated, as T5's."""
+    return _replacement.get() or keras.initializers.RandomNormal(stddev=stddev)
+
+
 class PlainLayer(keras.layers.Layer):
     """A layer whose constructor takes plain values and keeps each as an attribute of that name: they are its config."""
 
@@ -41,7 +46,7 @@ class PlainLayer(keras.layers.Layer):
 
 @contextlib.contextmanager
 def normal_replaced_by(initializer: Callable) -> Iterator[None]:
-    """In the block, and in this thread, models are built with `initializer` in place of `truncated_normal`."""
+    """In the block, and in this thread, models are built with `initializer` in place of the normal ones."""
     token = _replacement.set(initializer)
     try:
         yield

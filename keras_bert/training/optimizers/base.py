@@ -30,7 +30,7 @@ class BertOptimizer(keras.optimizers.Optimizer):
             variable's value at `build` and then moves by `1 - weight_average` of the difference after every step.
     """
 
-    not_decayed: frozenset[str] = frozenset({"bias", "gamma", "beta"})
+    not_decayed: frozenset[str] = frozenset({"bias", "gamma", "beta", "scale"})
     averages: Sequence[keras.Variable] = ()
 
     def __init__(

@@ -1,0 +1,80 @@
+"""T5's relative positions: a learned bias on the scores of attention for each bucket of distances."""
+
+from typing import Any
+
+import keras
+import numpy as np
+import numpy.typing as npt
+from keras import ops
+
+from keras_bert.layers.relative_attention import shifted
+from keras_bert.layers.tensors import PlainLayer, Tensor, normal
+
+
+def distance_buckets(buckets: int, longest: int) -> npt.NDArray[np.int32]:
+    """The bucket of each distance from 0 to `longest`, from which on all share the last one: int32 [longest + 1].
+
+    The first half of the buckets are one distance each, the others grow by a constant factor (Raffel et al. 2020,
+    section 2.1). A table, because the logarithm of another device may round across the edge of a bucket.
+    """
+    exact = buckets // 2
+    distances = np.arange(longest + 1, dtype=np.int32)
+    ratios = np.log(np.maximum(distances, 1).astype(np.float32) / np.float32(exact))
+    growing = exact + (ratios / np.float32(np.log(longest / exact)) * np.float32(buckets - exact)).astype(np.int32)
+    return np.where(distances < exact, distances, np.minimum(growing, buckets - 1)).astype(np.int32)
+
+
+@keras.saving.register_keras_serializable(package="keras_bert")
+class BucketedBias(PlainLayer):
+    """What is added to the scores of attention for the distance between two tokens, by heads.
+
+    Args:
+        num_attention_heads: the heads, each with biases of its own.
+        buckets: the number of buckets; with `both_sides`, an even number.
+        longest: the distance from which on all share a bucket.
+        both_sides: whether half of the buckets are for keys after the query; if not, these share the bucket of the
+            distance 0.
+        stddev: the standard deviation of new weights.
+    """
+
+    def __init__(
+        self,
+        num_attention_heads: int,
+        buckets: int = 32,
+        longest: int = 128,
+        both_sides: bool = True,
+        stddev: float = 0.02,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.num_attention_heads = num_attention_heads
+        self.buckets = buckets
+        self.longest = longest
+        self.both_sides = both_sides
+        self.stddev = stddev
+        self._of_distances = distance_buckets(buckets // 2 if both_sides else buckets, longest)
+
+    def build(self, *input_shapes: tuple[int | None, ...]) -> None:
+        # autocast=False: under bfloat16, biases and scores are added in float32.
+        self.bias = self.add_weight(
+            name="bias",
+            shape=(self.buckets, self.num_attention_heads),
+            initializer=normal(self.stddev),
+            autocast=False,
+        )
+
+    def of_distances(self, distances: Tensor) -> Tensor:
+        """The biases of distances [n] int32 from a query back to a key, below 0 for a key after it: [heads, n]."""
+        back = ops.abs(distances) if self.both_sides else ops.maximum(distances, 0)
+        found = ops.take(self._of_distances, ops.minimum(back, self.longest))
+        if self.both_sides:
+            found = found + ops.cast(distances < 0, "int32") * (self.buckets // 2)
+        # With so few rows, a product with one-hot vectors is faster than a gather, above all backwards.
+        return ops.transpose(ops.matmul(ops.one_hot(found, self.buckets, dtype="float32"), self.bias))
+
+    def between(self, queries: int | Tensor, keys: int | Tensor) -> Tensor:
+        """The biases of all queries of a row for all keys, [1, heads, queries, keys]; both begin at the same token."""
+        # The last key of `shifted` is the last query's own token.
+        by_distance = self.of_distances(ops.arange(queries, -keys, -1, dtype="int32"))
+        rows = ops.broadcast_to(by_distance[None, :, None], (1, self.num_attention_heads, queries, queries + keys))
+        return shifted(rows, keys)

@@ -1,0 +1,143 @@
+"""T5's decoder (Raffel et al. 2020, section 2.1)."""
+
+from typing import Any
+
+from keras import ops
+
+from keras_bert.layers.decoder_block import KeysAndValues, written
+from keras_bert.layers.dropout import Dropout
+from keras_bert.layers.tensors import Tensor
+from keras_bert.layers.visibility import as_bias, hidden_positions, later_places
+from keras_bert.models.encoder_decoder import Cache, Decoder
+from keras_bert.models.t5.blocks import T5Block, t5_norm
+from keras_bert.models.t5.encoder import make_bias
+from keras_bert.models.t5.kind import T5Config
+
+
+class T5DecoderBlock(T5Block):
+    """A `T5Block` with attention to the encoder's states between its two parts.
+
+    Call arguments:
+        hidden: [batch, targets, hidden].
+        attention_bias: that of `T5Attention`.
+        remembered: keys and values of the encoder's states, which `remember` makes.
+        memory_bias: [batch, 1, 1, seq], for the encoder's positions that are padding.
+    Returns: the output [batch, targets, hidden].
+    """
+
+    def __init__(self, config: T5Config, **kwargs: Any) -> None:
+        super().__init__(config, **kwargs)
+        self.cross_attention_norm = t5_norm(config, self.dtype_policy, "cross_attention_norm")
+        self.cross_attention = self.make_attention("cross_attention")
+
+    def remember(self, memory: Tensor) -> KeysAndValues:
+        """Keys and values of the encoder's states [batch, seq, hidden], the same for every target."""
+        return self.cross_attention.keys_and_values(memory)
+
+    def call(
+        self,
+        hidden: Tensor,
+        attention_bias: Tensor,
+        remembered: KeysAndValues,
+        memory_bias: Tensor,
+        training: bool = False,
+    ) -> Tensor:
+        normed = self.attention_norm(hidden)
+        targets = self.attention.keys_and_values(normed)
+        attended, _ = self.attention(normed, targets, attention_bias, training=training)
+        return self.after_self_attention(hidden, attended, remembered, memory_bias, training)
+
+    def step(
+        self,
+        hidden: Tensor,
+        attention_bias: Tensor,
+        is_new: Tensor,
+        before: KeysAndValues,
+        remembered: KeysAndValues,
+        memory_bias: Tensor,
+    ) -> tuple[Tensor, KeysAndValues]:
+        """What `call` returns for one target of each row, with the keys and values of those before it.
+
+        Args:
+            hidden: [batch, 1, hidden].
+            attention_bias: [1, heads, 1, width], of relative positions and for the places after the target's.
+            is_new: [width] bool, true at the target's place.
+            before: keys and values of the targets, valid before the target's place.
+
+        Returns: (output [batch, 1, hidden], keys and values with the target's).
+        """
+        normed = self.attention_norm(hidden)
+        read = written(before, self.attention.keys_and_values(normed), is_new)
+        attended, _ = self.attention(normed, read, attention_bias)
+        return self.after_self_attention(hidden, attended, remembered, memory_bias), read
+
+    def after_self_attention(
+        self,
+        hidden: Tensor,
+        attended: Tensor,
+        remembered: KeysAndValues,
+        memory_bias: Tensor,
+        training: bool = False,
+    ) -> Tensor:
+        """The block's output for its input and what self-attention made of it."""
+        hidden = self.added(hidden, attended, training)
+        crossed, _ = self.cross_attention(self.cross_attention_norm(hidden), remembered, memory_bias, training=training)
+        return self.fed_forward(self.added(hidden, crossed, training), training)
+
+
+class T5Decoder(Decoder):
+    """From words to states, each of which has seen the words up to its own and the encoder's states."""
+
+    def __init__(self, config: T5Config, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.config = config
+        policy = self.dtype_policy
+        self.embedding_dropout = Dropout(config.hidden_dropout_prob, dtype=policy, name="embedding_dropout")
+        self.relative_bias = make_bias(config, both_sides=False, policy=policy)
+        self.blocks = [
+            T5DecoderBlock(config, dtype=policy, name=f"block_{index}") for index in range(config.decoder_layers)
+        ]
+        self.norm = t5_norm(config, policy, "norm")
+        self.dropout = Dropout(config.hidden_dropout_prob, dtype=policy, name="dropout")
+
+    def build(self, *input_shapes: tuple[int | None, ...]) -> None:
+        for layer in (self.relative_bias, *self.blocks, self.norm):
+            layer.build((None, None, self.config.hidden_size))
+
+    def call(
+        self,
+        words: Tensor,
+        memory: Tensor,
+        memory_mask: Tensor,
+        decoder_mask: Tensor | None = None,
+        training: bool = False,
+    ) -> Tensor:
+        hidden = self.embedding_dropout(ops.cast(words, self.compute_dtype), training=training)
+        targets = ops.shape(words)[1]
+        mask = ops.ones(ops.shape(words)[:2], "int32") if decoder_mask is None else decoder_mask
+        attention_bias = as_bias(hidden_positions(mask, causal=True), self.compute_dtype)
+        attention_bias = attention_bias + self.relative_bias.between(targets, targets)
+        memory_bias = as_bias(hidden_positions(memory_mask, causal=False), self.compute_dtype)
+        for block in self.blocks:
+            hidden = block(hidden, attention_bias, block.remember(memory), memory_bias, training=training)
+        return self.dropout(self.norm(hidden), training=training)
+
+    def begin(self, memory: Tensor, memory_mask: Tensor, width: int) -> Cache:
+        shape = (ops.shape(memory)[0], self.config.num_attention_heads, width, self.config.head_size)
+        empty = ops.zeros(shape, self.compute_dtype)
+        return Cache(
+            targets=tuple((empty, empty) for _ in self.blocks),
+            memory=tuple(block.remember(memory) for block in self.blocks),
+            memory_bias=as_bias(hidden_positions(memory_mask, causal=False), self.compute_dtype),
+        )
+
+    def step(self, words: Tensor, place: Tensor, cache: Cache) -> tuple[Tensor, Cache]:
+        hidden = ops.cast(words, self.compute_dtype)
+        columns = ops.arange(ops.shape(cache.targets[0][0])[2], dtype="int32")
+        attention_bias = as_bias(later_places(ops.reshape(place, (1,)), columns), self.compute_dtype)
+        attention_bias = attention_bias + self.relative_bias.of_distances(place - columns)[None, :, None]
+        is_new, targets = ops.equal(columns, place), []
+        for block, before, remembered in zip(self.blocks, cache.targets, cache.memory, strict=True):
+            hidden, read = block.step(hidden, attention_bias, is_new, before, remembered, cache.memory_bias)
+            targets.append(read)
+        return self.norm(hidden), cache._replace(targets=tuple(targets))

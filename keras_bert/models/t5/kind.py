@@ -1,0 +1,248 @@
+"""T5 (Raffel et al. 2020): an encoder and a decoder that see distances in buckets, and a text for every task."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+from keras_bert.core import settings
+from keras_bert.core.errors import UserError
+from keras_bert.core.settings import Dropout, Positive, require
+from keras_bert.models.bert.config import BIDIRECTIONAL, LEARNED, Activation, BertConfig
+from keras_bert.models.kind import ModelKind
+from keras_bert.models.sizes import Part
+from keras_bert.models.t5.names import t5_parts
+from keras_bert.models.tensor_names import DECODER, TensorName
+
+if TYPE_CHECKING:
+    import keras
+
+    from keras_bert.models.t5.decoder import T5Decoder
+    from keras_bert.models.t5.encoder import T5Encoder
+
+# Our fields by those of config.json.
+_NAMES = {
+    "vocab_size": "vocab_size",
+    "d_model": "hidden_size",
+    "d_kv": "head_size",
+    "d_ff": "intermediate_size",
+    "num_layers": "num_hidden_layers",
+    "num_decoder_layers": "num_decoder_layers",
+    "num_heads": "num_attention_heads",
+    "relative_attention_num_buckets": "relative_attention_num_buckets",
+    "relative_attention_max_distance": "relative_attention_max_distance",
+    "dropout_rate": "hidden_dropout_prob",
+    "attention_dropout_rate": "attention_probs_dropout_prob",
+    "classifier_dropout": "classifier_dropout",
+    "layer_norm_epsilon": "layer_norm_eps",
+    "initializer_factor": "initializer_factor",
+    "initializer_range": "initializer_range",
+    "tie_word_embeddings": "tie_word_embeddings",
+    "decoder_start_token_id": "decoder_start_token_id",
+    "n_positions": "max_position_embeddings",
+}
+# What transformers has no field for is only written where it is not as there.
+_OWN = {"attention_dropout_rate": "dropout_rate"}
+_OWN_DEFAULTS = {"initializer_range": BertConfig.initializer_range}
+_FEED_FORWARD, _GATED = "feed_forward_proj", "gated-"
+# transformers 5 ties the embeddings in every config, and says by this field whether they are.
+_SCALES = "scale_decoder_outputs"
+# The name that transformers has for gelu by tanh in a gated network.
+_GATED_GELU = ("gelu", "gelu_new")
+# transformers' classes for tasks that read what the decoder makes of the text, given to it once more.
+_READ_BY_DECODER = ("T5ForSequenceClassification", "T5ForQuestionAnswering")
+
+
+@dataclass
+class T5Config(BertConfig):
+    """The architecture of a T5 (Raffel et al. 2020, section 2.1). The defaults are t5-small.
+
+    `num_hidden_layers` are the encoder's. No token has a position of its own or a segment: `max_position_embeddings` is
+    only the most tokens that a row has here. `initializer_range` is only for the heads of tasks.
+
+    Attributes:
+        model_type: the kind of model.
+        head_size: the width of an attention head, which may be other than `hidden_size` / `num_attention_heads`.
+        num_decoder_layers: layers of the decoder; null for as many as the encoder has.
+        relative_attention_num_buckets: buckets of distances, each with a bias for every head; an even number.
+        relative_attention_max_distance: the distance from which on all share a bucket.
+        is_gated: whether the feed-forward network is gated (Shazeer 2020), as in T5 1.1 with `gelu_new`.
+        initializer_factor: what the standard deviations of all new weights are multiplied by.
+        classifier_dropout: dropout before the output layer of a task.
+        decoder_start_token_id: the token from which the decoder predicts a text's first; T5's is the padding.
+        tie_word_embeddings: whether the output layer has the word embeddings as its weights, and then divides the
+            states by the root of `hidden_size`; T5 1.1 has an output layer of its own.
+    """
+
+    vocab_size: Positive[int] = 32128
+    hidden_size: Positive[int] = 512
+    num_hidden_layers: Positive[int] = 6
+    num_attention_heads: Positive[int] = 8
+    intermediate_size: Positive[int] = 2048
+    hidden_act: Activation = "relu"
+    type_vocab_size: Positive[int] = 1
+    layer_norm_eps: Positive[float] = 1e-6
+    model_type: Literal["t5"] = "t5"
+    head_size: Positive[int] = 64
+    num_decoder_layers: Positive[int] | None = None
+    relative_attention_num_buckets: Positive[int] = 32
+    relative_attention_max_distance: Positive[int] = 128
+    is_gated: bool = False
+    initializer_factor: Positive[float] = 1.0
+    classifier_dropout: Dropout = 0.0
+    decoder_start_token_id: int = 0
+
+    def __post_init__(self) -> None:
+        super(BertConfig, self).__post_init__()  # In a BERT, heads divide the hidden size.
+        buckets, longest = self.relative_attention_num_buckets, self.relative_attention_max_distance
+        require(
+            buckets % 4 == 0, "relative_attention_num_buckets", "a multiple of 4: half of them for either side", buckets
+        )
+        require(
+            longest > buckets // 2,
+            "relative_attention_max_distance",
+            f"more than half of relative_attention_num_buckets ({buckets})",
+            longest,
+        )
+        require(self.type_vocab_size == 1, "type_vocab_size", "1 for a T5, without segments", self.type_vocab_size)
+        require(self.attention == BIDIRECTIONAL, "attention", "no value for a T5", self.attention)
+        require(self.positions == LEARNED, "positions", "no value for a T5, which has none", self.positions)
+        require(
+            not (self.is_gated and self.hidden_act == "gelu"),
+            "hidden_act",
+            "gelu_new with is_gated, which transformers computes for gated-gelu",
+            self.hidden_act,
+        )
+
+    @property
+    def decoder_layers(self) -> int:
+        """Layers of the decoder."""
+        return self.num_decoder_layers or self.num_hidden_layers
+
+    @property
+    def head_dropout_prob(self) -> float:
+        return self.classifier_dropout
+
+    def to_fields(self) -> dict[str, Any]:
+        fields = {theirs: getattr(self, ours) for theirs, ours in _NAMES.items()}
+        for name, other in _OWN.items():
+            if fields[name] == fields[other]:
+                del fields[name]
+        for name, default in _OWN_DEFAULTS.items():
+            if fields[name] == default:
+                del fields[name]
+        old, new = _GATED_GELU
+        function = f"{_GATED}{old if self.hidden_act == new else self.hidden_act}" if self.is_gated else self.hidden_act
+        fields["num_decoder_layers"] = self.decoder_layers
+        return {"model_type": self.model_type, **fields, _FEED_FORWARD: function, "is_encoder_decoder": True}
+
+    @classmethod
+    def from_fields(cls, values: Mapping[str, Any], where: str) -> BertConfig:
+        known = {ours: values[theirs] for theirs, ours in _NAMES.items() if values.get(theirs) is not None}
+        if "dropout_rate" in values and "attention_dropout_rate" not in values:
+            known["attention_probs_dropout_prob"] = values["dropout_rate"]
+        function = str(values.get(_FEED_FORWARD) or cls.hidden_act)
+        known["is_gated"] = function.startswith(_GATED)
+        old, new = _GATED_GELU
+        function = function.removeprefix(_GATED)
+        known["hidden_act"] = new if known["is_gated"] and function == old else function
+        if values.get(_SCALES) is False:
+            known["tie_word_embeddings"] = False
+        if known.get("num_decoder_layers") == known.get("num_hidden_layers", cls.num_hidden_layers):
+            del known["num_decoder_layers"]
+        return settings.from_mapping(cls, {**known, "model_type": cls.model_type}, where)
+
+    @classmethod
+    def json_fields(cls) -> frozenset[str]:
+        return frozenset({"model_type", "is_encoder_decoder", _FEED_FORWARD, _SCALES, *_NAMES})
+
+
+class T5(ModelKind):
+    """T5, as transformers has it. Its encoder alone is a T5EncoderModel, whose pooled vector is the tokens' mean."""
+
+    model_type, title, config = "t5", "T5", T5Config
+    class_prefix, stored_prefix = "T5", ""
+    word_embeddings: ClassVar[str] = "shared.weight"
+    encoder_class: ClassVar[str] = "BertEncoderModel"
+    pretrains_pooler = encoder_pools = attends = has_positions = False
+    decodes = True
+    values_here: ClassVar = {"is_encoder_decoder": (True, False), "quantization_config": (), "auto_map": ()}
+
+    def make_encoder(self, config: T5Config, with_pooler: bool = True, **keras_options: Any) -> "T5Encoder":
+        from keras_bert.models.t5.encoder import T5Encoder
+
+        return T5Encoder(config, with_pooler=with_pooler, **keras_options)
+
+    def make_decoder(self, config: T5Config, **keras_options: Any) -> "T5Decoder":
+        from keras_bert.models.t5.decoder import T5Decoder
+
+        return T5Decoder(config, **keras_options)
+
+    def make_token_head(self, config: T5Config, **keras_options: Any) -> "keras.layers.Layer":
+        from keras_bert.models.t5.head import T5TokenHead
+
+        return T5TokenHead(
+            config.vocab_size,
+            config.hidden_size,
+            config.tie_word_embeddings,
+            config.initializer_factor,
+            **keras_options,
+        )
+
+    def parts(self, config: T5Config) -> dict[str, list[TensorName]]:
+        return t5_parts(config.num_hidden_layers, config.decoder_layers, config.is_gated, config.tie_word_embeddings)
+
+    def encoder_table(self, config: T5Config) -> list[Part]:
+        V, H = config.vocab_size, config.hidden_size
+        return [Part("word embeddings", f"V·H = {V:,}·{H}", V * H), *_stack(config, config.num_hidden_layers, 1, "")]
+
+    def heads_table(self, config: T5Config) -> list[Part]:
+        V, H = config.vocab_size, config.hidden_size
+        own = [] if config.tie_word_embeddings else [Part("output layer", f"V·H = {V:,}·{H}", V * H)]
+        return [*_stack(config, config.decoder_layers, 2, "decoder "), *own]
+
+    def training_flops(self, config: T5Config, sequence_length: int, predictions_per_sequence: int) -> int:
+        """The FLOPs of the forward and backward pass of one example; see `models.sizes.training_flops`.
+
+        With S tokens that are read and P that are written, W the width of all heads and M the matrices of a
+        feed-forward network, 2 or gated 3, the forward pass is
+
+            L · (8·S·H·W + 4·S²·W + 2·M·S·H·F)                 the encoder
+            + D · (8·P·H·W + 4·P²·W)                           the decoder's self-attention
+            + D · (4·P·H·W + 4·S·H·W + 4·P·S·W + 2·M·P·H·F)    attention to S states, feed-forward
+            + P · 2·H·V                                        the output layer
+        """
+        S, P, H, V = sequence_length, predictions_per_sequence, config.hidden_size, config.vocab_size
+        L, D, F, M = config.num_hidden_layers, config.decoder_layers, config.intermediate_size, 2 + config.is_gated
+        W = config.num_attention_heads * config.head_size
+        encoder = L * (8 * S * H * W + 4 * S**2 * W + 2 * M * S * H * F)
+        decoder = D * (12 * P * H * W + 4 * P**2 * W + 4 * S * H * W + 4 * P * S * W + 2 * M * P * H * F)
+        return 3 * (encoder + decoder + P * 2 * H * V)
+
+    def class_in_transformers(self, parts: Collection[str], config: T5Config) -> str:
+        return "BertForConditionalGeneration" if DECODER in parts else self.encoder_class
+
+    def from_fields(self, fields: Mapping[str, Any], path: str) -> BertConfig:
+        for named in fields.get("architectures") or ():
+            if named in _READ_BY_DECODER:
+                raise UserError(
+                    f"{path}: needs T5ForConditionalGeneration or T5EncoderModel. Received: {named}, whose head reads "
+                    "the decoder's states; here a task's head is on the encoder. Fine-tune one on it."
+                )
+        return super().from_fields(fields, path)
+
+
+def _stack(config: T5Config, layers: int, attentions: int, name: str) -> list[Part]:
+    """The parts of an encoder or a decoder, whose layers have one or two attentions, but for the word embeddings."""
+    H, F, heads = config.hidden_size, config.intermediate_size, config.num_attention_heads
+    W, M, buckets = heads * config.head_size, 2 + config.is_gated, config.relative_attention_num_buckets
+    twice = f"{attentions}·" if attentions > 1 else ""
+    norms = layers * (attentions + 1) + 1
+    return [
+        Part(f"{name}relative positions", f"{buckets}·{heads} heads", buckets * heads),
+        Part(f"{name}attention kernels", f"{layers} layers · {twice}4·H·{W:,}", layers * attentions * 4 * H * W),
+        Part(f"{name}feed-forward kernels", f"{layers} layers · {M}·H·{F:,}", layers * M * H * F),
+        Part(f"{name}norms", f"{norms} · H", norms * H),
+    ]
+
+
+KIND = T5()
