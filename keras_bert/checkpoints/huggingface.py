@@ -167,7 +167,8 @@ def _places(
         if rest in _BUFFERS:
             continue
         in_encoder = f"{kind.stored_prefix}{rest}"
-        if head in known and not head.startswith(kind.stored_prefix):
+        is_encoders = bool(kind.stored_prefix) and head.startswith(kind.stored_prefix)
+        if head in known and not is_encoders:
             places[head] = name
         elif name.startswith(prefix) and in_encoder in known and in_encoder not in places:
             places[in_encoder] = name

@@ -12,7 +12,7 @@ import arrays
 import numpy as np
 import torch
 import transformers
-from of_transformers import PACKAGES, byte_tokenizer, randomize, tokenizer_arrays
+from of_transformers import PACKAGES, byte_tokenizer, randomize, scored_pieces, tokenizer_arrays
 
 # Sides of different sizes, and the pieces of the small byte-level BPE.
 BART = {
@@ -26,11 +26,29 @@ BART = {
     "decoder_ffn_dim": 12,
     "max_position_embeddings": 24,
 }
+# More distances than buckets, heads whose widths do not add up to the states', and rows that no piece has.
+T5 = {
+    "vocab_size": 72,
+    "d_model": 8,
+    "d_kv": 3,
+    "d_ff": 16,
+    "num_layers": 2,
+    "num_decoder_layers": 2,
+    "num_heads": 2,
+    "relative_attention_num_buckets": 8,
+    "relative_attention_max_distance": 6,
+    "dropout_rate": 0.0,
+    "decoder_start_token_id": 0,
+}
+GATED_T5 = {**T5, "num_decoder_layers": 1, "feed_forward_proj": "gated-gelu", "tie_word_embeddings": False}
+SENTINELS = 4
 CASES = {
     "bart": ("BartForConditionalGeneration", {**BART, "scale_embedding": True}),
     "bart_model": ("BartModel", BART),
+    "t5": ("T5ForConditionalGeneration", T5),
+    "t5_gated": ("T5ForConditionalGeneration", GATED_T5),
 }
-# Those of BART's two LayerNorms outside its layers, beside which `randomize` knows the others'.
+# Those of T5, and of BART's two LayerNorms outside its layers, beside which `randomize` knows the others'.
 _NORMS = ("layer_norm.weight", "layernorm_embedding.weight")
 
 
@@ -39,6 +57,8 @@ def make(folder: str) -> None:
     for seed, (name, (kind, fields)) in enumerate(CASES.items()):
         config_class = getattr(transformers, kind).config_class
         model = getattr(transformers, kind)(config_class(**fields, attn_implementation="eager")).eval()
+        if not getattr(model.config, "scale_decoder_outputs", True):  # transformers ties them in every T5.
+            model.lm_head.weight = torch.nn.Parameter(torch.empty_like(model.lm_head.weight))
         randomize(model, seed)
         with torch.no_grad():
             for parameter, value in model.named_parameters():
@@ -48,8 +68,9 @@ def make(folder: str) -> None:
         case = os.path.join(folder, "encoder_decoders", name)
         model.save_pretrained(case)
         os.chmod(os.path.join(case, "model.safetensors"), 0o644)
-        byte_tokenizer().save_pretrained(case)
-        inputs = random_inputs()
+        tokenizer = t5_tokenizer() if kind.startswith("T5") else byte_tokenizer()
+        tokenizer.save_pretrained(case)
+        inputs = random_inputs(fields["vocab_size"], tokenizer.pad_token_id)
         stored = {f"inputs/{key}": value for key, value in inputs.items()}
         stored.update({f"outputs/{key}": value for key, value in outputs_of(model, inputs).items()})
         arrays.save(os.path.join(case, "golden.npz"), PACKAGES, {**stored, **tokenizer_arrays(case)})
@@ -57,13 +78,23 @@ def make(folder: str) -> None:
         json.dump(transformers.BartConfig().to_dict(), stream, indent=2, sort_keys=True)
 
 
-def random_inputs(batch: int = 3, length: int = 9, targets: int = 7) -> dict[str, np.ndarray]:
+def t5_tokenizer() -> transformers.T5Tokenizer:
+    """A unigram tokenizer of letters and a few words with T5's special tokens."""
+    sentinels = [(f"<extra_id_{number}>", 0.0) for number in reversed(range(SENTINELS))]
+    special = [(token, 0.0) for token in ("<pad>", "</s>", "<unk>")]
+    vocabulary = [*special, *scored_pieces("he", "▁a"), *sentinels]
+    return transformers.T5Tokenizer(vocab=vocabulary, extra_ids=SENTINELS, model_max_length=512)
+
+
+def random_inputs(
+    vocab_size: int, pad_id: int, batch: int = 3, length: int = 9, targets: int = 7
+) -> dict[str, np.ndarray]:
     """Rows of several lengths on both sides, padded on the right."""
     rng = np.random.default_rng(0)
 
     def rows(most: int) -> tuple[np.ndarray, np.ndarray]:
         mask = (np.arange(most) < rng.integers(most // 2, most + 1, (batch, 1))).astype("int32")
-        return np.where(mask, rng.integers(4, BART["vocab_size"], mask.shape), 1).astype("int32"), mask
+        return np.where(mask, rng.integers(4, vocab_size, mask.shape), pad_id).astype("int32"), mask
 
     names = ("input_ids", "attention_mask", "decoder_input_ids", "decoder_attention_mask")
     return dict(zip(names, (*rows(length), *rows(targets))))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from keras_bert.core import settings
 from keras_bert.core.errors import UserError
 from keras_bert.core.settings import Dropout, Positive, require
-from keras_bert.models.bert.config import BIDIRECTIONAL, LEARNED, Activation, BertConfig
+from keras_bert.models.bert.config import BIDIRECTIONAL, LEARNED, NEXT, Activation, BertConfig
 from keras_bert.models.kind import ModelKind
 from keras_bert.models.sizes import Part
 from keras_bert.models.t5.names import t5_parts
@@ -48,7 +48,15 @@ _FEED_FORWARD, _GATED = "feed_forward_proj", "gated-"
 _SCALES = "scale_decoder_outputs"
 # The name that transformers has for gelu by tanh in a gated network.
 _GATED_GELU = ("gelu", "gelu_new")
-# transformers' classes for tasks that read what the decoder makes of the text, given to it once more.
+# Those of transformers, the one with a name of the past included.
+_CLASSES = (
+    "T5ForConditionalGeneration",
+    "T5EncoderModel",
+    "T5Model",
+    "T5WithLMHeadModel",
+    "T5ForTokenClassification",
+)
+# Its classes for tasks that read what the decoder makes of the text, given to it once more.
 _READ_BY_DECODER = ("T5ForSequenceClassification", "T5ForQuestionAnswering")
 
 
@@ -119,6 +127,10 @@ class T5Config(BertConfig):
         return self.num_decoder_layers or self.num_hidden_layers
 
     @property
+    def predicts(self) -> str:
+        return NEXT
+
+    @property
     def head_dropout_prob(self) -> float:
         return self.classifier_dropout
 
@@ -162,6 +174,7 @@ class T5(ModelKind):
     model_type, title, config = "t5", "T5", T5Config
     class_prefix, stored_prefix = "T5", ""
     word_embeddings: ClassVar[str] = "shared.weight"
+    also_word_embeddings: ClassVar = ("encoder.embed_tokens.weight", "decoder.embed_tokens.weight")
     encoder_class: ClassVar[str] = "BertEncoderModel"
     pretrains_pooler = encoder_pools = attends = has_positions = False
     decodes = True
@@ -222,12 +235,13 @@ class T5(ModelKind):
         return "BertForConditionalGeneration" if DECODER in parts else self.encoder_class
 
     def from_fields(self, fields: Mapping[str, Any], path: str) -> BertConfig:
-        for named in fields.get("architectures") or ():
-            if named in _READ_BY_DECODER:
-                raise UserError(
-                    f"{path}: needs T5ForConditionalGeneration or T5EncoderModel. Received: {named}, whose head reads "
-                    "the decoder's states; here a task's head is on the encoder. Fine-tune one on it."
-                )
+        named = fields.get("architectures") or _CLASSES
+        if not {*_CLASSES} & {*named}:
+            why = ", whose head reads the decoder's states; here a task's head is on the encoder"
+            raise UserError(
+                f"{path}: needs {' or '.join(_CLASSES[:2])}. Received: {named[0]}"
+                f"{why if named[0] in _READ_BY_DECODER else ', which is not supported'}."
+            )
         return super().from_fields(fields, path)
 
 
