@@ -164,8 +164,8 @@ def test_a_task_is_learned_on_the_encoder_and_served(opened, tmp_path):
     }
     again = keras_bert.load(folder)
     assert not again.report.made_new and not again.report.unused
-    answers = [answer.probabilities for answer in again.predict(TEXTS)]
-    assert answers == [answer.probabilities for answer in task.predict(TEXTS)]
+    answers = [answer.probabilities for answer in again.predict(TEXTS[:1])]
+    assert answers == [answer.probabilities for answer in task.predict(TEXTS[:1])]
     served = serving_function(again, jit=True)(TEXTS[:1])["probabilities"]
     np.testing.assert_allclose(served, [[*answers[0].values()]], rtol=1e-4, atol=1e-5)
 
