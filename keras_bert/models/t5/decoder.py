@@ -34,7 +34,7 @@ class T5DecoderBlock(T5Block):
         """Keys and values of the encoder's states [batch, seq, hidden], the same for every target."""
         return self.cross_attention.keys_and_values(memory)
 
-    def call(
+    def call(  # type: ignore[override]
         self,
         hidden: Tensor,
         attention_bias: Tensor,

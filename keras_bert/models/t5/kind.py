@@ -38,11 +38,17 @@ _NAMES = {
     "initializer_range": "initializer_range",
     "tie_word_embeddings": "tie_word_embeddings",
     "decoder_start_token_id": "decoder_start_token_id",
+    "forced_bos_token_id": "forced_bos_token_id",
+    "forced_eos_token_id": "forced_eos_token_id",
     "n_positions": "max_position_embeddings",
 }
-# What transformers has no field for is only written where it is not as there.
+# What transformers has no field for, or leaves out, is only written where it is not as there.
 _OWN = {"attention_dropout_rate": "dropout_rate"}
-_OWN_DEFAULTS = {"initializer_range": BertConfig.initializer_range}
+_OWN_DEFAULTS = {
+    "initializer_range": BertConfig.initializer_range,
+    "forced_bos_token_id": None,
+    "forced_eos_token_id": None,
+}
 _FEED_FORWARD, _GATED = "feed_forward_proj", "gated-"
 # transformers 5 ties the embeddings in every config, and says by this field whether they are.
 _SCALES = "scale_decoder_outputs"
@@ -77,6 +83,8 @@ class T5Config(BertConfig):
         initializer_factor: what the standard deviations of all new weights are multiplied by.
         classifier_dropout: dropout before the output layer of a task.
         decoder_start_token_id: the token from which the decoder predicts a text's first; T5's is the padding.
+        forced_bos_token_id: the first token of every text that is generated; null for none.
+        forced_eos_token_id: the last token of a text that reaches the greatest length; null for none.
         tie_word_embeddings: whether the output layer has the word embeddings as its weights, and then divides the
             states by the root of `hidden_size`; T5 1.1 has an output layer of its own.
     """
@@ -98,6 +106,8 @@ class T5Config(BertConfig):
     initializer_factor: Positive[float] = 1.0
     classifier_dropout: Dropout = 0.0
     decoder_start_token_id: int = 0
+    forced_bos_token_id: int | None = None
+    forced_eos_token_id: int | None = None
 
     def __post_init__(self) -> None:
         super(BertConfig, self).__post_init__()  # In a BERT, heads divide the hidden size.
