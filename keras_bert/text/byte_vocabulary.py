@@ -173,6 +173,9 @@ class ByteVocabulary(Vocabulary):
     def continued(self, text: str, pieces: Sequence[str]) -> str:
         return text + b"".join(self.bytes_of[self.ids[piece]] for piece in pieces).decode("utf-8", "replace")
 
+    def spellings(self) -> list[bytes]:
+        return self.bytes_of
+
     def _file_bytes(self) -> bytes:
         return json.dumps(self.tokens[: self.num_pieces]).encode()
 

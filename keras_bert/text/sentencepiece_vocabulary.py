@@ -173,6 +173,9 @@ class SentencePieceVocabulary(Vocabulary):
         added = "".join(pieces).replace(WORD_START, " ")
         return text + (added.removeprefix(" ") if not text or text[-1].isspace() else added)
 
+    def _spelling(self, token: str) -> str:
+        return token.replace(WORD_START, " ")
+
     def _file_bytes(self) -> bytes:
         return self.model
 

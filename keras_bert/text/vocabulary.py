@@ -332,6 +332,17 @@ class Vocabulary:
         # Joined to no word, pieces begin with a space, which the text has already or does not need.
         return before + joined_pieces([last, *pieces]).removeprefix("" if last else " ")
 
+    def spellings(self) -> list[bytes]:
+        """What each token adds to a text, in UTF-8 or a part of it: nothing if it is special.
+
+        A text may then begin with a blank that is not its own.
+        """
+        special = {self.tokens[index] for index in (self.pad_id, self.unk_id, self.cls_id, self.sep_id, self.mask_id)}
+        return [b"" if token in special else self._spelling(token).encode("utf-8") for token in self.tokens]
+
+    def _spelling(self, token: str) -> str:
+        return token.removeprefix(CONTINUATION) if token.startswith(CONTINUATION) else f" {token}"
+
     def _file_bytes(self) -> bytes:
         return "".join(f"{token}\n" for token in self.tokens[: self.num_pieces]).encode("utf-8")
 
