@@ -1,6 +1,4 @@
-"""SentencePiece in the TensorFlow graph, as its model alone normalizes; and back, from ids to texts."""
-
-import itertools
+"""SentencePiece in the TensorFlow graph, as its model alone normalizes."""
 
 import tensorflow as tf
 
@@ -8,7 +6,6 @@ from keras_bert.core.files import StrPath
 from keras_bert.text.characters import row_ids
 from keras_bert.text.model_vocabulary import ModelVocabulary
 from keras_bert.text.sentencepiece import SentencePieceModel, in_characters
-from keras_bert.text.sentencepiece_vocabulary import WORD_START
 from keras_bert.text.standalone_tokenizer import SPACES
 from keras_bert.text.tokenizers import Texts, Tokenizer, string_batch
 from keras_bert.text.vocabulary import Vocabulary
@@ -31,9 +28,6 @@ class ModelTokenizer(Tokenizer):
         self.vocabulary = vocab_file if is_open else Vocabulary.from_file(vocab_file)  # type: ignore
         self._model = SentencePieceModel(self.vocabulary.model)
         self._spaces = tf.constant(list(map(ord, SPACES)), tf.int32)
-        # Rows without a piece come after those that have one.
-        both = itertools.zip_longest(self.vocabulary.tokens, self.vocabulary.is_piece, fillvalue=False)
-        self._written = tf.constant([token if is_piece else "" for token, is_piece in both])
 
     @property
     def resources(self) -> list:  # type: ignore[override]
@@ -57,17 +51,6 @@ class ModelTokenizer(Tokenizer):
         first, last = in_characters(texts, decoded.values, is_space, ids, starts.values, ends.values)
         row_starts = tf.gather(tf.cast(decoded.row_splits, tf.int32), row_ids(ids.row_splits, tf.size(first)))
         return ids, ids.with_values(first - row_starts), ids.with_values(last - row_starts)
-
-    def detokenize(self, ids: tf.RaggedTensor) -> tf.Tensor:
-        """Ids `[batch, (pieces)]` int32 to texts `[batch]`, without special tokens.
-
-        As transformers decodes with `skip_special_tokens` and without `clean_up_tokenization_spaces`: spaces are where
-        pieces begin words, but none at the beginning.
-        """
-        is_written = tf.not_equal(written := tf.gather(self._written, ids.values), "")
-        pieces = tf.ragged.boolean_mask(ids.with_values(written), ids.with_values(is_written))
-        joined = tf.strings.reduce_join(pieces, axis=1)
-        return tf.strings.regex_replace(tf.strings.regex_replace(joined, WORD_START, " "), "^ ", "")
 
     def pieces(self, texts: tf.Tensor) -> tf.RaggedTensor:
         """`tokenize` for texts in valid UTF-8."""

@@ -1,5 +1,6 @@
 """Vocabularies of SentencePiece models that alone say how texts are normalized: no tokenizer changes them before."""
 
+import itertools
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
@@ -43,3 +44,8 @@ class ModelVocabulary(SentencePieceVocabulary):
     @classmethod
     def describe(cls, settings: TokenizerSettings) -> str:
         return f"{cls.title}; texts are normalized as the model's file says."
+
+    def spellings(self) -> list[bytes]:
+        # Sentinels and rows that no piece has, which come last, add nothing either.
+        rows = itertools.zip_longest(self.tokens, self.is_piece, fillvalue=False)
+        return [self._spelling(token).encode("utf-8") if is_piece else b"" for token, is_piece in rows]
