@@ -47,5 +47,6 @@ class ModelVocabulary(SentencePieceVocabulary):
 
     def spellings(self) -> list[bytes]:
         # Sentinels and rows that no piece has, which come last, add nothing either.
-        rows = itertools.zip_longest(self.tokens, self.is_piece, fillvalue=False)
-        return [self._spelling(token).encode("utf-8") if is_piece else b"" for token, is_piece in rows]
+        is_written = itertools.chain(self.is_piece, itertools.repeat(False))
+        rows = zip(self.tokens, is_written)
+        return [self._spelling(token).encode("utf-8") if written else b"" for token, written in rows]
