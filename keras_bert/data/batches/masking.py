@@ -104,7 +104,7 @@ class DynamicMasking:
         if masking.random_from == "unigram":
             if token_counts is None:
                 raise ValueError("token_counts: needed for random_from: unigram. Received: None.")
-            self._unigram = _steps(token_counts)
+            self._unigram = class_steps(token_counts)
 
     def __call__(
         self,
@@ -204,11 +204,17 @@ class DynamicMasking:
         if self._unigram is None:
             random_ids = tf.bitwise.right_shift(low_bits(bits) * self._vocab_size, tf.constant(32, tf.int64))
         else:
-            random_ids = _class_of(low_bits(bits), self._unigram)
-        below_mask = round(self._masking.mask_token_share * 2**32)
-        below_random = round((self._masking.mask_token_share + self._masking.random_token_share) * 2**32)
-        random_ids = tf.cast(random_ids, tf.int32)
-        return tf.where(draw < below_mask, self._mask_id, tf.where(draw < below_random, random_ids, original_ids))
+            random_ids = drawn_classes(low_bits(bits), self._unigram)
+        return replaced(original_ids, draw, tf.cast(random_ids, tf.int32), self._masking, self._mask_id)
+
+
+def replaced(
+    original_ids: tf.Tensor, draws: tf.Tensor, random_ids: tf.Tensor, masking: MaskingConfig, mask_id: int
+) -> tf.Tensor:
+    """[MASK], the random id or the original one, by draws int64 below 2**32; all are [batch, n]."""
+    below_mask = round(masking.mask_token_share * 2**32)
+    below_random = round((masking.mask_token_share + masking.random_token_share) * 2**32)
+    return tf.where(draws < below_mask, mask_id, tf.where(draws < below_random, random_ids, original_ids))
 
 
 def _drawn_lengths(keys: tf.Tensor, weights: Sequence[float]) -> Callable[[tf.Tensor], tf.Tensor]:
@@ -216,17 +222,17 @@ def _drawn_lengths(keys: tf.Tensor, weights: Sequence[float]) -> Callable[[tf.Te
 
     The same number in the same example gets the same length.
     """
-    steps = _steps(weights)
-    return lambda numbers: 1 + _class_of(high_bits(random_bits(keys, numbers + _LENGTHS)), steps)
+    steps = class_steps(weights)
+    return lambda numbers: 1 + drawn_classes(high_bits(random_bits(keys, numbers + _LENGTHS)), steps)
 
 
-def _steps(weights: npt.ArrayLike) -> npt.NDArray[np.int64]:
+def class_steps(weights: npt.ArrayLike) -> npt.NDArray[np.int64]:
     """Where each class ends when 0 to 2**32 is divided in proportion to the weights: int64 [classes]."""
     sums = np.cumsum(np.asarray(weights, np.float64))
     return np.floor(sums / sums[-1] * 2**32).astype(np.int64)
 
 
-def _class_of(draws: tf.Tensor, steps: npt.NDArray[np.int64]) -> tf.Tensor:
+def drawn_classes(draws: tf.Tensor, steps: npt.NDArray[np.int64]) -> tf.Tensor:
     """The class of each draw, int64 [batch, n] below 2**32: int32 [batch, n]."""
     classes = tf.searchsorted(tf.constant(steps), tf.reshape(draws, [-1]), side="right")
     return tf.reshape(classes, tf.shape(draws))

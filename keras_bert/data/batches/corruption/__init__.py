@@ -1,0 +1,1 @@
+"""Corruptions of text that an encoder reads and a decoder undoes: those of MASS, BART and T5."""
