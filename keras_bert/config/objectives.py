@@ -3,8 +3,9 @@
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
+from keras_bert.config.corruption import CorruptionConfig
 from keras_bert.core.settings import Bounds, Checked, OneOf, Positive, PositiveShare, Share, require
-from keras_bert.models.bert.config import Tokens
+from keras_bert.models.bert.config import DECODED, Tokens
 from keras_bert.models.term import Term, all_terms
 
 NO_PAIR = "none"
@@ -22,7 +23,8 @@ class ObjectiveConfig(Checked):
     Attributes:
         tokens: `masked` predicts masked tokens from both sides (masked LM); `next` every token from those before it,
             for a causal model (the left-to-right model of the paper's section 5.1); `both` every token from those
-            before it and, apart from that, from those after it, for an ELMo.
+            before it and, apart from that, from those after it, for an ELMo; `decoded` what `corruption` says, from
+            corrupted text, for a model with a decoder.
         pair: `nsp` makes segment pairs for next sentence prediction (paper, section 3.1, task 2, and appendix A.2);
             `sop` pairs of consecutive segments, half of them swapped, for sentence order prediction (ALBERT, Lan et al.
             2020, section 3.1); `none` packs whole sentences up to the sequence length.
@@ -35,6 +37,7 @@ class ObjectiveConfig(Checked):
         span_boundary: predict each token of a span also from the two tokens next to the span (SpanBERT, Joshi et al.
             2020, section 3.2).
         auxiliary: names of terms of the loss that have no setting of their own (`models/objectives.py`).
+        corruption: how the text is corrupted from which a decoder predicts tokens.
     """
 
     tokens: Tokens = "masked"
@@ -44,9 +47,17 @@ class ObjectiveConfig(Checked):
     short_sequence_share: Share = 0.1
     span_boundary: bool = False
     auxiliary: list[str] = field(default_factory=list)
+    corruption: CorruptionConfig = field(default_factory=CorruptionConfig)
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        decodes = self.tokens == DECODED
+        require(not decodes or self.pairing is None, "pair", f"none for tokens {DECODED}", self.pair)
+        # What follows the end of a text is never generated.
+        needed = f"document for tokens {DECODED}, whose rows are a text each"
+        require(not decodes or self.packing == "document", "packing", needed, self.packing)
+        fits = decodes or self.corruption == CorruptionConfig()
+        require(fits, "corruption", f"no value for tokens {self.tokens}, whose text is not corrupted", "settings")
         without_setting = [term.name for term in all_terms() if term.setting == Term.setting]
         needed = f"registered terms ({', '.join(without_setting) or 'there are none'})"
         require(set(self.auxiliary) <= set(without_setting), "auxiliary", needed, self.auxiliary)

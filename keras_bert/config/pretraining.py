@@ -16,7 +16,7 @@ from keras_bert.core.errors import UserError
 from keras_bert.core.files import expand, parent
 from keras_bert.core.program import PROGRAM
 from keras_bert.core.settings import Checked, OpenShare, Positive, require
-from keras_bert.models.bert.config import MASKED, NEXT, PERMUTED, BertConfig
+from keras_bert.models.bert.config import DECODED, MASKED, NEXT, PERMUTED, BertConfig
 from keras_bert.models.kind import kind_of_config, with_article
 
 # Mark data of TensorFlow Datasets, and of the Hugging Face hub.
@@ -198,14 +198,16 @@ class PretrainConfig(Checked):
             f"{needed} for {'model.attention causal' if needed == NEXT else 'this model.model_type'}",
             self.objective.tokens,
         )
-        without = f"no value for {with_article(kind.title)}, which has no attention to make causal"
+        lacks = "predicts tokens with its decoder" if needed == DECODED else "has no attention to make causal"
+        without = f"no value for {with_article(kind.title)}, which {lacks}"
         for index, phase in enumerate(self.phases):
-            fits = phase.tokens is None or kind.attends
+            fits = phase.tokens is None or (kind.attends and needed != DECODED)
             require(fits, f"phases.{index}.tokens", without, phase.tokens)
         if all(self.phase_objective(phase).tokens == MASKED for phase in self.phases):
             return
+        predicted = "decoded tokens" if needed == DECODED else "next tokens"
         for term in self.objective.trained:
-            needed = f"{term.off} if next tokens are predicted: {term.title} is of rows that are seen from both sides"
+            needed = f"{term.off} if {predicted} are predicted: {term.title} is of rows that are seen from both sides"
             require(not term.needs_both_sides, term.setting, needed, term.name)
 
     def _require_steps_in_every_phase(self) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar
 
 from keras_bert.core.settings import require
-from keras_bert.models.bert.config import BOTH, MASKED, NEXT, BertConfig
+from keras_bert.models.bert.config import BOTH, DECODED, MASKED, NEXT, BertConfig
 from keras_bert.models.tensor_names import StoredName, TensorName, dense, layer_norm
 from keras_bert.models.term import RANDOM_NEXT, SWAPPED, Rows, Term
 
@@ -64,6 +64,25 @@ class NextTokens(MaskedTokens):
 
     def is_on(self, objective: ObjectiveConfig) -> bool:
         return objective.tokens in (NEXT, BOTH)
+
+
+class DecodedTokens(MaskedTokens):
+    """What a decoder predicts of a text from a corrupted one: the next token of all of it, or of what is missing."""
+
+    name, title, heading, sentence = "decoded", "decoded tokens", "decoded", "restoring corrupted text"
+
+    @property
+    def output(self) -> str:
+        return "logits"
+
+    def is_on(self, objective: ObjectiveConfig) -> bool:
+        return objective.tokens == DECODED
+
+    def labels(self, batch: Batch) -> Tensor:
+        return batch["target_ids"]
+
+    def weights(self, batch: Batch) -> Tensor:
+        return batch["target_weights"]
 
 
 class PreviousTokens(ClassTerm):
@@ -207,5 +226,13 @@ class SpanBoundary(ClassTerm):
         return predictions * (2 * (2 * H + PLACE_SIZE) * H + 2 * H * E + 2 * E * V)
 
 
-TERMS = (MaskedTokens(), NextTokens(), PreviousTokens(), NextSentence(), SentenceOrder(), SpanBoundary())
+TERMS = (
+    MaskedTokens(),
+    NextTokens(),
+    DecodedTokens(),
+    PreviousTokens(),
+    NextSentence(),
+    SentenceOrder(),
+    SpanBoundary(),
+)
 PAPERS_TERMS = ("mlm", "nsp")  # BERT's own.

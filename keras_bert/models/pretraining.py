@@ -116,7 +116,7 @@ class PretrainingObjective:
             unigram's cross-entropy at [MASK] positions or, of next tokens, at those of text (for validation).
         terms: the names of the loss terms (`models/objectives.py`), first what the token head predicts. Whether masked
             or next tokens are predicted follows from the batch, so a run whose phases differ in that keeps its terms.
-        sep_id: the id of [SEP], which is predicted as a next token but not counted as text.
+        sep_id, cls_id: the ids of [SEP] and [CLS], which are predicted as next tokens but not counted as text.
     """
 
     terms: tuple[str, ...]
@@ -127,11 +127,12 @@ class PretrainingObjective:
         unigram_nats: np.ndarray | None = None,
         terms: Sequence[str] = PAPERS_TERMS,
         sep_id: int | None = None,
+        cls_id: int | None = None,
     ) -> None:
         self.terms = tuple(terms)
         self.mask_id = mask_id
         self.unigram_nats = unigram_nats
-        self.sep_id = sep_id
+        self.special_ids = [index for index in (sep_id, cls_id) if index is not None]
         self._terms = [term_named(name) for name in self.terms]
 
     def counts(self, batch: Batch) -> dict[str, Tensor]:
@@ -164,9 +165,10 @@ class PretrainingObjective:
 
     def _unseen_tokens(self, batch: Batch) -> tuple[str, Tensor]:
         """`mask_token` or `text_token`, and the weights of the predictions at [MASK] or of text without [SEP]."""
-        if "next_token_ids" in batch:
-            assert self.sep_id is not None
-            is_text = ops.cast(batch["next_token_ids"] != self.sep_id, "float32")
-            return "text_token", batch["next_token_weights"] * is_text
-        inputs = ops.take_along_axis(batch["input_word_ids"], batch["masked_lm_positions"], axis=1)
-        return "mask_token", batch["masked_lm_weights"] * ops.cast(inputs == self.mask_id, "float32")
+        if "masked_lm_positions" in batch:
+            inputs = ops.take_along_axis(batch["input_word_ids"], batch["masked_lm_positions"], axis=1)
+            return "mask_token", batch["masked_lm_weights"] * ops.cast(inputs == self.mask_id, "float32")
+        labels, weights = self._terms[0].labels(batch), self._terms[0].weights(batch)
+        for special_id in self.special_ids:
+            weights = weights * ops.cast(labels != special_id, "float32")
+        return "text_token", weights

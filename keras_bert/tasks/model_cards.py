@@ -9,7 +9,7 @@ from keras_bert.checkpoints.model_card import ModelCard, Score, Scores
 from keras_bert.config.finetuning import FinetuneConfig
 from keras_bert.config.initialization import CORPUS
 from keras_bert.config.pretraining import PretrainConfig
-from keras_bert.models.bert.config import BOTH, MASKED, NEXT
+from keras_bert.models.bert.config import BOTH, DECODED, MASKED, NEXT
 from keras_bert.tasks import superglue
 from keras_bert.tasks.classification.benchmarks import GLUE
 from keras_bert.tasks.kind import TaskKind, kind_of_task
@@ -42,6 +42,7 @@ _OWN_DATA = _KnownData("the author's own data", None, None, None)
 _USES = {
     MASKED: 'keras-bert fill --model . "… [MASK] …"',
     NEXT: 'keras-bert generate --model . "…"',
+    DECODED: "keras-bert inspect .",
     BOTH: "keras-bert finetune --task ner --features weighted_all --init . --data-dir conll2003",
 }
 

@@ -48,8 +48,10 @@ def span_lengths(count, length_bits, probabilities):
     return lengths
 
 
-def infill_spans(text, length_bits, place_bits, share, probabilities, mask):
+def infill_spans(text, length_bits, place_bits, share, probabilities, mask, width):
     lengths = span_lengths(_share(len(text), share), length_bits, probabilities)
+    while len(text) - sum(lengths) + len(lengths) > width:
+        del lengths[len(lengths) - 1 - lengths[::-1].index(0)]
     slots = len(text) - sum(lengths) + len(lengths)
     chosen, rest, new = _choose(range(slots), len(lengths), place_bits), list(text), []
     for slot in range(slots):

@@ -10,11 +10,12 @@ import tensorflow as tf
 
 from keras_bert.config.objectives import MaskingConfig, ObjectiveConfig, PhaseConfig
 from keras_bert.core.errors import UserError
-from keras_bert.data.batches.masking import DynamicMasking
-from keras_bert.data.batches.packing import PREDICTIONS, assemble_rows
+from keras_bert.data.batches.packing import assemble_rows
 from keras_bert.data.batches.plans import Plans
+from keras_bert.data.batches.predictions import make_predictions
 from keras_bert.data.corpus.held_out import TRAIN, VALIDATION
 from keras_bert.data.shards.shard_files import ShardSet
+from keras_bert.models.bert.config import MASKED
 from keras_bert.models.term import RANDOM_NEXT, Rows
 from keras_bert.text.vocabulary import Vocabulary
 
@@ -37,7 +38,8 @@ class ShardBatches:
         masked_lm_positions, masked_lm_ids: int32 [batch, max_predictions_per_seq].
         masked_lm_weights: float32 [batch, max_predictions_per_seq], 1 for a prediction, 0 for padding.
         next_token_ids, next_token_weights: [batch, seq], see `next_tokens`; in place of `masked_lm_…` for
-            `objective.tokens: next`; for `both` also previous_token_ids, previous_token_weights.
+            `objective.tokens: next`; for `both` also previous_token_ids, previous_token_weights; for `decoded` what a
+            `Corruption` returns.
         what the terms of the objective add (`Term.features`), such as next_sentence_labels int32 [batch], 0 if B
             follows A, 1 if it is from another document.
         example_weights: float32 [batch], 1 for an example, 0 for a row that only fills the batch.
@@ -50,12 +52,13 @@ class ShardBatches:
 
     Args:
         phase: its sequence length, batch size and predictions are used.
-        objective: pairs or packed rows, masked or next tokens.
+        objective: pairs or packed rows, and what is predicted of them.
         seed: at least 0.
         plans_folder: folder for the plan files (see `Plans`); missing ones of epoch 0 are created at once.
         shards_per_group: the most shards in a group, unless a group would then have fewer examples than a batch.
         token_counts: as for `DynamicMasking`.
         side: `held_out.TRAIN` or `VALIDATION`, for the messages.
+        decoder_start: as for `make_predictions`.
 
     Raises:
         UserError: the shards have another vocabulary, no examples or, to mask phrases, no marks of them; or random next
@@ -79,6 +82,7 @@ class ShardBatches:
         shards_per_group: int = 4,
         token_counts: npt.NDArray[np.integer] | None = None,
         side: str = TRAIN,
+        decoder_start: int | None = None,
     ):
         self._shards = shards
         self._vocabulary = vocabulary
@@ -87,10 +91,12 @@ class ShardBatches:
         self.widths = (phase.sequence_length,)
         self._objective = objective
         self._refreshes = masking.refresh == "epoch"
-        self._masking = DynamicMasking(masking, phase.max_predictions_per_seq, vocabulary, seed, token_counts)
-        self._predictions = PREDICTIONS.get(objective.tokens)
-        self._uses_word_marks = masking.unit != "token" and shards.has_word_marks and self._predictions is None
-        self._uses_phrase_marks = masking.unit == "phrase" and self._predictions is None
+        self._predict = make_predictions(
+            objective, masking, phase.max_predictions_per_seq, vocabulary, seed, token_counts, decoder_start
+        )
+        is_masked = objective.tokens == MASKED
+        self._uses_word_marks = masking.unit != "token" and shards.has_word_marks and is_masked
+        self._uses_phrase_marks = masking.unit == "phrase" and is_masked
         if self._uses_phrase_marks and not shards.has_phrase_marks:
             raise UserError(
                 f"{shards.folder}: needs marks of phrases to mask phrases. Received: none. Run `prepare` with "
@@ -257,14 +263,10 @@ class ShardBatches:
         example_ids = tf.gather(group.example_ids, places)
         segment_ids = rows.span_numbers if self._objective.pairing else tf.zeros_like(rows.span_numbers)
         batches = {
-            **(
-                self._predictions(rows.word_ids, rows.lengths, self._vocabulary)
-                if self._predictions
-                else self._masking(rows.word_ids, rows.lengths, example_ids, epoch, continuation, phrases)
-            ),
             "input_mask": tf.sequence_mask(rows.lengths, sequence_length, tf.int32),
             "input_type_ids": segment_ids,
             "example_weights": tf.cast(is_example, tf.float32),
+            **self._predict(rows.word_ids, rows.lengths, example_ids, epoch, continuation, phrases),
         }
         unmasked = Rows(rows.word_ids, rows.lengths, segment_ids, tf.cast(plan[:, -1], tf.int32))
         for term in self._objective.trained:

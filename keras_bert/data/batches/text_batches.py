@@ -7,9 +7,10 @@ import tensorflow as tf
 
 from keras_bert.config.objectives import MaskingConfig, ObjectiveConfig, PhaseConfig
 from keras_bert.core.errors import UserError
-from keras_bert.data.batches.masking import DynamicMasking, example_keys, non_negative, random_bits
-from keras_bert.data.batches.packing import PREDICTIONS, assemble_rows, most_documents
+from keras_bert.data.batches.masking import example_keys, non_negative, random_bits
+from keras_bert.data.batches.packing import assemble_rows, most_documents
 from keras_bert.data.batches.plans import SPECIAL_TOKENS_OF_A_PAIR
+from keras_bert.data.batches.predictions import make_predictions
 from keras_bert.data.batches.raw_lines import RawLines, split_lines
 from keras_bert.data.batches.text_plans import pack_sentences, pair_sentences
 from keras_bert.models.term import RANDOM_NEXT, Rows
@@ -50,9 +51,10 @@ class TextBatches:
 
     Args:
         phase: its sequence length, batch size and predictions are used.
-        objective: pairs or packed rows, masked or next tokens.
+        objective: pairs or packed rows, and what is predicted of them.
         seed: at least 0.
         validation: whether to read the held-out documents or the others.
+        decoder_start: as for `make_predictions`.
 
     Raises:
         UserError: there is no text to read, or for random next sentences no two documents are read together.
@@ -73,6 +75,7 @@ class TextBatches:
         masking: MaskingConfig,
         seed: int,
         validation: bool = False,
+        decoder_start: int | None = None,
     ):
         self._lines = lines
         self._tokenizer = tokenizer
@@ -81,9 +84,15 @@ class TextBatches:
         self._documents_in_row = most_documents(objective.packing, phase.sequence_length)
         self._fills = objective.packing == "filled"
         self._objective = objective
-        self._predictions = PREDICTIONS.get(objective.tokens)
         self._refreshes = masking.refresh == "epoch"
-        self._masking = DynamicMasking(masking, phase.max_predictions_per_seq, tokenizer.vocabulary, seed)
+        self._predict = make_predictions(
+            objective,
+            masking,
+            phase.max_predictions_per_seq,
+            tokenizer.vocabulary,
+            seed,
+            decoder_start=decoder_start,
+        )
         self._seed = seed
         self.widths = (phase.sequence_length,)
         self._validation = validation
@@ -248,14 +257,10 @@ class TextBatches:
             is_second = (places >= second) & (places < lengths[:, None]) & (second > 0)
             segment_ids = tf.cast(is_second, tf.int32)
         batches = {
-            **(
-                self._predictions(word_ids, lengths, self._tokenizer.vocabulary)
-                if self._predictions
-                else self._masking(word_ids, lengths, ids, epochs if self._refreshes else 0)
-            ),
             "input_mask": tf.sequence_mask(lengths, sequence_length, tf.int32),
             "input_type_ids": segment_ids,
             "example_weights": tf.cast(lengths > 1, tf.float32),
+            **self._predict(word_ids, lengths, ids, epochs if self._refreshes else 0),
         }
         unmasked = Rows(word_ids, lengths, segment_ids, labels)
         for term in self._objective.trained:

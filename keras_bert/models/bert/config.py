@@ -27,9 +27,10 @@ BIDIRECTIONAL, CAUSAL = get_args(Attention)
 Positions = Literal["learned", "sinusoidal"]
 LEARNED, SINUSOIDAL = get_args(Positions)
 IS_DECODER = "is_decoder"
-# What a model learns to predict: masked tokens, the next token, or from both sides the next and the previous one.
-Tokens = Literal["masked", "next", "both"]
-MASKED, NEXT, BOTH = TOKENS = get_args(Tokens)
+# What a model learns to predict: masked tokens, the next token, from both sides the next and the previous one, or the
+# next token of another text than the one that it reads.
+Tokens = Literal["masked", "next", "both", "decoded"]
+MASKED, NEXT, BOTH, DECODED = TOKENS = get_args(Tokens)
 PERMUTED = "permuted"  # Tokens in a random order, each from those before it in that order; not trained here.
 
 

@@ -124,11 +124,24 @@ def _shard_sources(config: PretrainConfig, folder: str, worker: int, is_settled:
     counts = shards[TRAIN].token_counts()
     require_word_marks(shards[TRAIN], counts, config.masking, vocabulary)
     plans, group = files.join(folder, "plans", f"worker-{worker}"), config.data.shards_per_group
+    decoder_start = _decoder_start(config)
 
     def source(
         side: str, phase: PhaseConfig, objective: ObjectiveConfig, seed: int, masking: MaskingConfig
     ) -> ShardBatches:
-        return ShardBatches(shards[side], vocabulary, phase, objective, masking, seed, plans, group, counts, side)
+        return ShardBatches(
+            shards[side],
+            vocabulary,
+            phase,
+            objective,
+            masking,
+            seed,
+            plans,
+            group,
+            counts,
+            side,
+            _decoder_start(config),
+        )
 
     return BatchSources(
         tokenizer,
@@ -161,7 +174,7 @@ def _text_sources(config: PretrainConfig, folder: str, is_settled: bool) -> Batc
     def source(
         phase: PhaseConfig, objective: ObjectiveConfig, seed: int, masking: MaskingConfig, validation: bool
     ) -> TextBatches:
-        return TextBatches(lines, tokenizer, phase, objective, masking, seed, validation)
+        return TextBatches(lines, tokenizer, phase, objective, masking, seed, validation, _decoder_start(config))
 
     return BatchSources(
         tokenizer,
@@ -176,6 +189,11 @@ def _text_sources(config: PretrainConfig, folder: str, is_settled: bool) -> Batc
         None,
         sample,
     )
+
+
+def _decoder_start(config: PretrainConfig) -> int | None:
+    """The id from which the model's decoder predicts the first token; None for a model without a decoder."""
+    return getattr(config.model, "decoder_start_token_id", None)
 
 
 def _phase_masking(config: PretrainConfig, phase: PhaseConfig) -> MaskingConfig:

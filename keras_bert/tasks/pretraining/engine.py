@@ -2,10 +2,13 @@
 
 import dataclasses
 
+import numpy as np
 import tensorflow as tf
 
 from keras_bert.config.pretraining import PretrainConfig
-from keras_bert.models.bert.config import MASKED, BertConfig
+from keras_bert.data.batches.corruption.corruption import most_targets
+from keras_bert.models.bert.config import DECODED, MASKED, BertConfig
+from keras_bert.models.encoder_decoder import EncoderDecoder
 from keras_bert.models.kind import kind_of_config
 from keras_bert.models.pretraining import BertForPreTraining, PretrainingObjective
 from keras_bert.models.term import term_named
@@ -28,8 +31,10 @@ def pretraining_engine(
     """
     training, trained = config.training, config.objective.trained
 
-    def make_model(dtype: str) -> BertForPreTraining:
+    def make_model(dtype: str) -> BertForPreTraining | EncoderDecoder:
         architecture = dataclasses.replace(config.model, vocab_size=len(vocabulary))
+        if config.objective.tokens == DECODED:
+            return EncoderDecoder(architecture, dtype=dtype)
         model = BertForPreTraining(architecture, terms=config.objective.terms, dtype=dtype)
         # Weights without a gradient would still be shrunk by weight decay.
         for term in map(term_named, model.terms):
@@ -46,9 +51,17 @@ def pretraining_engine(
         [phase.share for phase in config.phases],
         make_model,
         lambda budget, model: make_optimizer(config.optimizer, training.steps, budget.share, model=model),
-        PretrainingObjective(vocabulary.mask_id, terms=config.objective.terms, sep_id=vocabulary.sep_id),
+        make_objective(config, vocabulary),
         config.optimizer.clip_norm,
     )
+
+
+def make_objective(
+    config: PretrainConfig, vocabulary: Vocabulary, unigram_nats: np.ndarray | None = None
+) -> PretrainingObjective:
+    """The loss of a recipe; see `PretrainingObjective`."""
+    ids = (vocabulary.sep_id, vocabulary.cls_id)
+    return PretrainingObjective(vocabulary.mask_id, unigram_nats, config.objective.terms, *ids)
 
 
 def phase_flops(config: PretrainConfig, phase: int, model: BertConfig | None = None) -> int:
@@ -75,6 +88,8 @@ def phase_predictions(config: PretrainConfig, phase: int) -> int:
 
 def _predictions(config: PretrainConfig, phase: int) -> int:
     phase_config = config.phases[phase]
+    tokens, length = config.phase_objective(phase_config).tokens, phase_config.sequence_length
+    if tokens == MASKED:
+        return phase_config.max_predictions_per_seq
     # Next tokens are predicted at every position; the logits of the few that are not are computed too.
-    is_masked = config.phase_objective(phase_config).tokens == MASKED
-    return phase_config.max_predictions_per_seq if is_masked else phase_config.sequence_length
+    return most_targets(config.objective.corruption, length) if tokens == DECODED else length

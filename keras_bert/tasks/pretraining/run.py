@@ -18,13 +18,12 @@ from keras_bert.checkpoints.writing import write_model_folder
 from keras_bert.config.initialization import InitializationConfig
 from keras_bert.config.pretraining import PretrainConfig
 from keras_bert.core import messages
-from keras_bert.models.bert.config import MASKED, BertConfig
-from keras_bert.models.pretraining import PretrainingObjective
+from keras_bert.models.bert.config import DECODED, MASKED, BertConfig
 from keras_bert.models.term import term_named
 from keras_bert.tasks.model_cards import pretraining_card
 from keras_bert.tasks.phased_batches import PhasedBatches
 from keras_bert.tasks.pretraining.batch_sources import BatchSources, open_batch_sources
-from keras_bert.tasks.pretraining.engine import phase_predictions, pretraining_engine
+from keras_bert.tasks.pretraining.engine import make_objective, phase_predictions, pretraining_engine
 from keras_bert.tasks.pretraining.initialization import TextStatistics, initialize, start_from, text_statistics
 from keras_bert.tasks.pretraining.run_text import require_reachable, require_run_text
 from keras_bert.tasks.pretraining.views import PretrainingViews, require_examples, tried_examples
@@ -188,9 +187,7 @@ class Pretraining:
         self.batches = PhasedBatches(
             self.sources.training, self.engine.budget, self.distribute, config.training.steps_per_loop
         )
-        measured = PretrainingObjective(
-            vocabulary.mask_id, self.sources.unigram_nats, config.objective.terms, vocabulary.sep_id
-        )
+        measured = make_objective(config, vocabulary, self.sources.unigram_nats)
         self._evaluation_step = Step(self.strategy, self.engine.model, measured)
         self._validation: dict[int, tf.distribute.DistributedDataset] = {}
 
@@ -268,7 +265,7 @@ class Pretraining:
             return f"phases.{phase}.batch_size", self.config.phases[phase].batch_size
 
         columns = _columns(self.engine.step.objective.terms)
-        where = "at [MASK]" if self.config.model.predicts == MASKED else "of next tokens"
+        where = {MASKED: "at [MASK]", DECODED: "of the decoder"}.get(self.config.model.predicts, "of next tokens")
         charts = {f"loss {where} and the unigram's (nats)": "(mask|text)_token_loss", "perplexity": "perplexity"}
         with run_context(
             self.run, self.strategy, training, first_step, batch_key, charts, columns, started_at, callbacks

@@ -57,7 +57,7 @@ def test_barts_corruptions_are_plain_pythons(name, share):
         ),
         "infill": (
             lambda: restored.infill_spans(given, keys, share, 3.0, MASK),
-            lambda text, *bits: plain.infill_spans(text, *bits, share, POISSON, MASK),
+            lambda text, *bits: plain.infill_spans(text, *bits, share, POISSON, MASK, WIDTH),
             [restored._SPAN_LENGTHS, restored._SPAN_PLACES],
         ),
         "permute": (
@@ -72,6 +72,15 @@ def test_barts_corruptions_are_plain_pythons(name, share):
     assert listed(made) == [expected(*row) for row in zip(listed(given), *(bits(keys, stream) for stream in streams))]
     if name == "permute":
         assert listed(made) != listed(given) and [*map(sorted, listed(made))] == [*map(sorted, listed(given))]
+
+
+def test_empty_spans_are_left_out_of_texts_without_room():
+    given, keys = batch(rows=1000, width=6)
+    drawn = zip(listed(given), bits(keys, restored._SPAN_LENGTHS, 2), bits(keys, restored._SPAN_PLACES, 6))
+    expected = [plain.infill_spans(*row, 0.3, POISSON, MASK, 6) for row in drawn]
+    assert listed(restored.infill_spans(given, keys, 0.3, 3.0, MASK)) == expected
+    longer = [len(new) - len(old) for new, old in zip(expected, listed(given))]
+    assert longer.count(1) > 10 and any(new == old for new, old in zip(expected, listed(given)))
 
 
 @pytest.mark.parametrize("share", [0.15, 0.5, 0.9])

@@ -43,15 +43,20 @@ def infill_spans(texts: Texts, keys: tf.Tensor, share: float, span_length: float
     `span_length`; in place of an empty span, a [MASK] is inserted.
 
     Spans are drawn until they contain the share of the tokens, the last one cut off there; there are at most as many of
-    them as such tokens. Then each arrangement of the spans and of the tokens that stay is as likely as any other: spans
-    do not overlap, but may follow each other.
+    them as such tokens, and no empty one that the width has no room for. Then each arrangement of the spans and of the
+    tokens that stay is as likely as any other: spans do not overlap, but may follow each other.
     """
     budget, most = counts_by_length(texts, lambda length: at_least_one(length, share))
     steps = class_steps(poisson(span_length))
     lengths = drawn_classes(high_bits(stream_bits(keys, _SPAN_LENGTHS, most)), steps)
     left = budget[:, None] - tf.cumsum(lengths, axis=1, exclusive=True)
     is_span = (left > 0) & (tf.range(most)[None, :] < budget[:, None])
-    lengths, spans = tf.where(is_span, tf.minimum(lengths, left), 0), tf.reduce_sum(tf.cast(is_span, tf.int32), axis=1)
+    lengths = tf.where(is_span, tf.minimum(lengths, left), 0)
+    is_empty = is_span & (lengths == 0)
+    room = texts.width - texts.lengths + tf.reduce_sum(tf.maximum(lengths - 1, 0), axis=1)
+    is_span &= ~is_empty | (tf.cumsum(tf.cast(is_empty, tf.int32), axis=1) <= room[:, None])
+    spans = tf.reduce_sum(tf.cast(is_span, tf.int32), axis=1)
+    lengths = gathered(Texts(lengths, budget), places_of(is_span, most), spans).word_ids
     ends = tf.cumsum(lengths, axis=1)
 
     slots = texts.lengths - ends[:, -1] + spans

@@ -39,12 +39,17 @@ class Texts(NamedTuple):
         return self.places < self.lengths[:, None]
 
 
-def unframed(word_ids: tf.Tensor, lengths: tf.Tensor) -> Texts:
-    """The texts of rows int32 [batch, seq], [CLS] text [SEP] and padding, `lengths` int32 [batch] of them: width
-    seq - 2."""
-    lengths = tf.maximum(lengths - 2, 0)
-    texts = Texts(word_ids[:, 1:-1], lengths)
-    return Texts(tf.where(texts.is_token, texts.word_ids, 0), lengths)
+def unframed(word_ids: tf.Tensor, lengths: tf.Tensor, before: int = 1, after: int = 1) -> Texts:
+    """The texts of rows: without the special tokens before and after them, and so narrower.
+
+    Args:
+        word_ids: int32 [batch, seq].
+        lengths: int32 [batch], tokens of each row that are not padding.
+        before, after: how many special tokens there are. A row with no more than these has an empty text.
+    """
+    width = word_ids.shape[1] - before - after
+    texts = Texts(word_ids[:, before : before + width], tf.maximum(lengths - before - after, 0))
+    return Texts(tf.where(texts.is_token, texts.word_ids, 0), texts.lengths)
 
 
 def framed(texts: Texts, start: tuple[int, ...], end: tuple[int, ...], pad_id: int) -> Texts:
@@ -64,7 +69,7 @@ def framed(texts: Texts, start: tuple[int, ...], end: tuple[int, ...], pad_id: i
 
 
 def gathered(texts: Texts, sources: tf.Tensor, lengths: tf.Tensor) -> Texts:
-    """Texts int32 [batch, n] of the tokens at `sources` int32 [batch, n], of which the first `lengths` [batch] count."""
+    """Texts of the tokens at `sources` int32 [batch, n], of which the first `lengths` int32 [batch] count."""
     is_token = tf.range(sources.shape[1])[None, :] < lengths[:, None]
     word_ids = tf.gather(texts.word_ids, tf.clip_by_value(sources, 0, texts.width - 1), batch_dims=1)
     return Texts(tf.where(is_token, word_ids, 0), lengths)

@@ -1,0 +1,45 @@
+"""What is predicted of rows of text, and what the model reads in their place, by `objective.tokens`."""
+
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+import tensorflow as tf
+
+from keras_bert.config.objectives import MaskingConfig, ObjectiveConfig
+from keras_bert.data.batches.corruption.corruption import Corruption
+from keras_bert.data.batches.masking import DynamicMasking
+from keras_bert.data.batches.packing import PREDICTIONS
+from keras_bert.models.bert.config import DECODED
+from keras_bert.text.vocabulary import Vocabulary
+
+# A function of (word ids [batch, seq], lengths [batch], example ids [batch], epoch, continuation, phrases), with the
+# arguments of a `DynamicMasking`, that returns features of a batch.
+Predict = Callable[..., dict[str, tf.Tensor]]
+
+
+def make_predictions(
+    objective: ObjectiveConfig,
+    masking: MaskingConfig,
+    max_predictions_per_seq: int,
+    vocabulary: Vocabulary,
+    seed: int,
+    token_counts: npt.NDArray[np.integer] | None = None,
+    decoder_start: int | None = None,
+) -> Predict:
+    """The function for an objective.
+
+    Args:
+        objective, masking: what is predicted.
+        max_predictions_per_seq, vocabulary, seed, token_counts: as for `DynamicMasking`.
+        decoder_start: as for `Corruption`.
+    """
+    if objective.tokens == DECODED:
+        if decoder_start is None:
+            raise ValueError(f"decoder_start: needed for tokens {DECODED}. Received: None.")
+        corrupt = Corruption(objective.corruption, masking, vocabulary, seed, decoder_start)
+        return lambda word_ids, lengths, ids, epoch, *marks: corrupt(word_ids, lengths, ids, epoch)
+    if objective.tokens in PREDICTIONS:
+        of_all = PREDICTIONS[objective.tokens]
+        return lambda word_ids, lengths, *of_masks: of_all(word_ids, lengths, vocabulary)
+    return DynamicMasking(masking, max_predictions_per_seq, vocabulary, seed, token_counts)
