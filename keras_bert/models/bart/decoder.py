@@ -49,9 +49,10 @@ class BartDecoder(Decoder):
         memory: Tensor,
         memory_mask: Tensor,
         decoder_mask: Tensor | None = None,
+        first_place: Tensor | int = 0,
         training: bool = False,
     ) -> Tensor:
-        hidden = self.embeddings(words, training=training)
+        hidden = self.embeddings(words, first_place=first_place, training=training)
         mask = ops.ones(ops.shape(words)[:2], "int32") if decoder_mask is None else decoder_mask
         attention_bias = as_bias(hidden_positions(mask, causal=True), self.compute_dtype)
         memory_bias = as_bias(hidden_positions(memory_mask, causal=False), self.compute_dtype)
