@@ -64,10 +64,11 @@ def _require_its_padding(config: PretrainConfig, vocabulary: Vocabulary) -> None
     """Raises `UserError` if the model counts positions from the id of another padding than the vocabulary's."""
     first = config.model.first_position
     if first not in (0, vocabulary.pad_id + 1):
+        has_setting = hasattr(config.model, "pad_token_id")
+        remedy = f"Set model.pad_token_id={vocabulary.pad_id}, or another" if has_setting else "Set another"
         raise UserError(
             f"model.pad_token_id: needs {vocabulary.pad_id}, the id of {vocabulary.tokens[vocabulary.pad_id]} in "
-            f"{vocabulary.title}. Received: {first - 1}. Set model.pad_token_id={vocabulary.pad_id}, or another "
-            "vocabulary.kind."
+            f"{vocabulary.title}. Received: {first - 1}. {remedy} vocabulary.kind."
         )
 
 

@@ -1,0 +1,99 @@
+"""Pretraining of a model with a decoder, on corrupted text."""
+
+import json
+
+import pytest
+import tensorflow as tf
+from pretraining import metrics, recipe, stopped_at
+
+from keras_bert.inference.loading import load
+from keras_bert.models.encoder_decoder import EncoderDecoder
+from keras_bert.tasks.pretraining.engine import phase_flops, phase_predictions
+from keras_bert.tasks.pretraining.run import pretrain
+from keras_bert.training.run_folder import RunFolder
+
+MODEL = {
+    "model_type": "bart",
+    "vocab_size": 300,
+    "hidden_size": 16,
+    "num_hidden_layers": 1,
+    "num_attention_heads": 2,
+    "intermediate_size": 32,
+    "decoder_layers": 1,
+    "decoder_attention_heads": 2,
+    "decoder_ffn_dim": 32,
+    "max_position_embeddings": 32,
+}
+BART = {
+    "model": MODEL,
+    "vocabulary.kind": "bytes",
+    "objective.tokens": "decoded",
+    "objective.pair": "none",
+    "objective.packing": "document",
+}
+MASS = {**BART, "objective.corruption.kinds": ["fragment"]}
+
+
+@pytest.fixture(scope="module")
+def finished(corpus, tmp_path_factory):
+    """(run folder, results) of a run by MASS, with dropout."""
+    run = RunFolder(str(tmp_path_factory.mktemp("runs") / "mass"))
+    return run, pretrain(recipe(corpus, **MASS), run)
+
+
+def test_a_run_resumes_bit_for_bit_and_writes_the_whole_model(corpus, finished, tmp_path, monkeypatch):
+    run, results = finished
+    stopped = RunFolder(str(tmp_path / "stopped"))
+    with stopped_at(8, monkeypatch):
+        pretrain(recipe(corpus, **MASS), stopped)
+    again = pretrain(recipe(corpus, **MASS), stopped)
+    assert {**again, "seconds": 0} == {**results, "seconds": 0} and metrics(stopped) == metrics(run)
+    last = [line for line in metrics(run) if "decoded_loss" in line][-1]
+    assert last["loss"] == last["decoded_loss"] and not any(name.startswith("mlm") for name in last)
+    with open(f"{run.model}/config.json", encoding="utf-8") as stream:
+        assert json.load(stream)["architectures"] == ["BartForConditionalGeneration"]
+    assert isinstance(load(run.path).model, EncoderDecoder)
+
+
+@pytest.mark.slow
+def test_slices_and_devices_give_the_losses_of_one(corpus, finished, tmp_path, monkeypatch, mirrored_strategy):
+    """Texts differ in how many tokens are predicted, so that a mean of means would be another loss."""
+    changes = {"model.hidden_dropout_prob": 0.0, "model.attention_probs_dropout_prob": 0.0}
+    changes.update({"model.activation_dropout": 0.0, "training.steps": 3, "training.log_every": 1})
+    changes.update({"optimizer.warmup_steps": 1, "vocabulary.file": f"{finished[0].data}/vocab.json"})
+    one = tf.distribute.OneDeviceStrategy("CPU:0")
+    losses = []
+    for name, (strategy, slices) in {"one": (one, 1), "two": (mirrored_strategy, 1), "slices": (one, 2)}.items():
+        monkeypatch.setattr("keras_bert.tasks.pretraining.run.make_strategy", lambda *where, made=strategy: made)
+        run = RunFolder(str(tmp_path / name))
+        pretrain(recipe(corpus, **MASS, **changes, **{"training.accumulation": slices}), run)
+        losses.append([line["loss"] for line in metrics(run) if "loss" in line])
+    assert losses[1] == pytest.approx(losses[0], rel=1e-5) and losses[2] == pytest.approx(losses[0], rel=1e-5)
+
+
+def test_a_decoder_predicts_as_many_tokens_as_the_corruption_leaves_it(corpus):
+    for kinds, predictions in ((["infilling"], 32), (["fragment"], 15), (["sentinels"], 7)):
+        config = recipe(corpus, **BART, **{"objective.corruption.kinds": kinds})
+        assert phase_predictions(config, 0) == predictions
+        S, P, H, F, V = 32, predictions, 16, 32, 300
+        encoder = 8 * S * H**2 + 4 * S**2 * H + 4 * S * H * F
+        decoder = 12 * P * H**2 + 4 * P**2 * H + 4 * S * H**2 + 4 * P * S * H + 4 * P * H * F + 2 * P * H * V
+        assert phase_flops(config, 0) == 3 * (encoder + decoder)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"objective.packing": "full"}, "objective.packing: needs document for tokens decoded"),
+        ({"objective.pair": "sop"}, "objective.pair: needs none for tokens decoded"),
+        ({"objective.tokens": "masked"}, "objective.tokens: needs decoded for this model.model_type"),
+        ({"objective.corruption.kinds": []}, "kinds: needs at least one corruption"),
+        ({"objective.corruption.kinds": ["rotation", "rotation"]}, "kinds: needs each corruption once"),
+        ({"objective.corruption.kinds": ["rotation", "sentinels"]}, "kinds: needs sentinels alone"),
+        ({"objective.span_boundary": True}, "objective.span_boundary: needs false if decoded tokens are predicted"),
+        ({"phases.0.tokens": "next"}, "phases.0.tokens: needs no value for a BART, which predicts .* its decoder"),
+    ],
+)
+def test_what_does_not_fit_is_refused(corpus, changes, message):
+    with pytest.raises(Exception, match=message):
+        recipe(corpus, **{**BART, **changes})
