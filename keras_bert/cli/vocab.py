@@ -24,6 +24,7 @@ from keras_bert.cli.options import (
 from keras_bert.config.pretraining import (
     BYTES,
     SENTENCEPIECE,
+    T5,
     WORDPIECE,
     XLM_ROBERTA,
     DataConfig,
@@ -46,6 +47,7 @@ _log = logging.getLogger(__name__)
 _OTHERS = {
     XLM_ROBERTA: ("a SentencePiece model like XLM-RoBERTa's", "sentencepiece.bpe.model"),
     SENTENCEPIECE: ("a SentencePiece model", ".model"),
+    T5: ("a SentencePiece model like T5's", ".model"),
     BYTES: ("byte-level BPE", "vocab.json"),
 }
 
@@ -95,6 +97,7 @@ def vocab(
       python run.py vocab --input 'wiki/*' --size 30000 --kind sentencepiece --output spiece.model
       python run.py vocab --input 'wiki/*' --size 16384 --kind bytes --output vocab.json
       python run.py vocab --input 'wiki/*' --size 30000 --kind xlm-roberta --output sentencepiece.bpe.model
+      python run.py vocab --input 'wiki/*' --size 32100 --kind t5 --output spiece.model
       python run.py vocab --input 'law/*.txt' --extend bert/vocab.txt --output law.txt
       python run.py vocab --input 'wet/*.gz' --size 30522 --output vocab.txt --runner direct
     """
@@ -187,13 +190,13 @@ def _check_other(kind: str, extend: str | None, unused: int, runner: str | None,
         )
     if not output.endswith(ending):
         raise UserError(f"--output: needs a name that ends in {ending} for {title}. Received: {output}.")
-    if _kind_of_file(output) != kind:
-        other = _kind_of_file(output)
+    other = _kind_of_file(output)
+    if _OTHERS[other][1] != ending:
         raise UserError(
             f"--output: needs another name, because {_OTHERS[other][1]} is for {_OTHERS[other][0]}. Received: "
             f"{output}. Give spiece.model, or --kind {other}."
         )
-    if kind in (SENTENCEPIECE, XLM_ROBERTA):
+    if kind in (SENTENCEPIECE, T5, XLM_ROBERTA):
         from keras_bert.text.sentencepiece_vocabulary import require_sentencepiece
 
         require_sentencepiece()

@@ -27,8 +27,8 @@ _UNUSED = {
     "python_documentation": ("files", "text", "format", "broken_lines", "phrase_tags"),
     "text": ("text", "format", "broken_lines", "shard_megabytes", "shards_per_group", "phrases", "phrase_tags"),
 }
-VocabularyKind = Literal["wordpiece", "sentencepiece", "bytes", "xlm-roberta"]
-WORDPIECE, SENTENCEPIECE, BYTES, XLM_ROBERTA = get_args(VocabularyKind)
+VocabularyKind = Literal["wordpiece", "sentencepiece", "bytes", "xlm-roberta", "t5"]
+WORDPIECE, SENTENCEPIECE, BYTES, XLM_ROBERTA, T5 = get_args(VocabularyKind)
 _MASK = "[MASK]"  # `text.vocabulary.MASK`, which settings cannot import.
 _OLD_WHOLE_WORD = (
     "masking.whole_word: is now masking.unit: word. With masking.validation_unit: word it validates as it used to."
@@ -42,10 +42,10 @@ class VocabularyConfig(Checked):
     Attributes:
         file: a vocab.txt, a spiece.model, a vocab.json or a sentencepiece.bpe.model; by default `model.vocab_size`
             pieces are learned.
-        lower_case: whether texts are lower-cased and lose their accents; byte-level BPE and XLM-RoBERTa's model keep
-            both.
+        lower_case: whether texts are lower-cased and lose their accents; byte-level BPE and XLM-RoBERTa's and T5's
+            models keep both.
         kind: what is learned: BERT's WordPiece vocabulary, a SentencePiece unigram model like ALBERT's, byte-level BPE
-            like RoBERTa's, or a SentencePiece unigram model like XLM-RoBERTa's.
+            like RoBERTa's, or a SentencePiece unigram model like XLM-RoBERTa's or like T5's, with its sentinels.
         prefix_space: whether byte-level BPE reads each sentence as if a space came before it, so that its first word
             is the same piece as elsewhere; with `init`, as that model does unless set.
     """

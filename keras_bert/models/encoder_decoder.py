@@ -114,7 +114,9 @@ class EncoderDecoder(ConfiguredModel):
     def call(self, inputs: Batch, training: bool = False) -> dict[str, Any]:
         memory = self.encoder(inputs, training=training)["sequence_output"]
         words = self.encoder.embeddings.words(inputs["decoder_input_ids"])
-        states = self.decoder(words, memory, inputs["input_mask"], inputs.get("decoder_mask"), training=training)
+        mask, first = inputs.get("decoder_mask"), inputs.get("decoder_first_place")
+        first_place = 0 if first is None else first[:, None]
+        states = self.decoder(words, memory, inputs["input_mask"], mask, first_place=first_place, training=training)
         return {"logits": self._logits(states), "decoder_states": states, "sequence_output": memory}
 
     def begin(self, inputs: Batch, width: int) -> Cache:

@@ -17,9 +17,9 @@ from keras_bert.text.sentencepiece_vocabulary import charsmap_in, read_pieces, u
 from keras_bert.text.tokenizer_files import TOKENIZER, TOKENIZER_CONFIG, TokenizerSettings, read_if_there, unigrams
 from keras_bert.text.vocabulary import RowPattern
 
-PAD, END, UNK = _FIRST = ("<pad>", "</s>", "<unk>")  # In the order of their ids, from 0.
+PAD, END, UNK = FIRST_PIECES = ("<pad>", "</s>", "<unk>")  # In the order of their ids, from 0.
 SENTINEL = "extra_id_"
-_SENTINELS, _SENTINELS_FIELD = 100, "extra_ids"
+SENTINELS, _SENTINELS_FIELD = 100, "extra_ids"
 _NAMED = re.compile(rf"<{SENTINEL}\d+>")
 _IN_FIRST_BYTES, _FIRST_BYTES = re.compile(rb"<pad>.{1,24}</s>.{1,24}<unk>", re.DOTALL), 256
 
@@ -39,7 +39,7 @@ class T5Vocabulary(ModelVocabulary):
     class_names = ("T5Tokenizer",)
     example_recipe = "albert_mini"
 
-    def __init__(self, model: bytes, source: StrPath = "vocabulary", sentinels: int = _SENTINELS) -> None:
+    def __init__(self, model: bytes, source: StrPath = "vocabulary", sentinels: int = SENTINELS) -> None:
         """`source` names the origin of the model in messages; `sentinels` follow its pieces, if it has none itself.
 
         Raises:
@@ -47,10 +47,10 @@ class T5Vocabulary(ModelVocabulary):
         """
         self.model = model
         pieces = read_pieces(model, source)
-        begins = tuple(text for text, _ in pieces[: len(_FIRST)])
-        if begins != _FIRST:
+        begins = tuple(text for text, _ in pieces[: len(FIRST_PIECES)])
+        if begins != FIRST_PIECES:
             raise UserError(
-                f"{source}: needs a model that begins with {' '.join(_FIRST)}. Received: {' '.join(begins)}. "
+                f"{source}: needs a model that begins with {' '.join(FIRST_PIECES)}. Received: {' '.join(begins)}. "
                 "Give the spiece.model of a T5."
             )
         names = [f"<{SENTINEL}{number}>" for number in range(sentinels)]
@@ -58,14 +58,14 @@ class T5Vocabulary(ModelVocabulary):
         self.tokens = [*(text for text, _ in pieces), *(name for name in reversed(names) if name not in own)]
         self.num_pieces = len(self.tokens)
         self.ids = {token: index for index, token in enumerate(self.tokens)}
-        self.pad_id, self.sep_id, self.unk_id = (self.ids[name] for name in _FIRST)
+        self.pad_id, self.sep_id, self.unk_id = (self.ids[name] for name in FIRST_PIECES)
         self.cls_id = self.pad_id
         self.sentinel_ids = [self.ids[name] for name in names]
         self.mask_id = self.sentinel_ids[0] if names else self.unk_id
         no_piece = 0
         types = [no_piece if _NAMED.fullmatch(text) else kind for text, kind in pieces]
         self._set_marks(np.array([*types, *(no_piece for _ in self.tokens[len(pieces) :])]))
-        others = b"" if sentinels == _SENTINELS else str(sentinels).encode()
+        others = b"" if sentinels == SENTINELS else str(sentinels).encode()
         self.fingerprint = hashlib.sha256(self._file_bytes() + others).hexdigest()
 
     @property
@@ -96,17 +96,19 @@ class T5Vocabulary(ModelVocabulary):
             if pieces is None:
                 raise UserError(f"{path}: needs T5's pieces. Give {cls.file_name}.")
             own = [piece for piece in pieces if not _NAMED.fullmatch(piece[0])]
-            model = unigram_model(own, charsmap_in(content, path, cls.file_name), len(_FIRST), _FIRST.index(UNK))
+            model = unigram_model(
+                own, charsmap_in(content, path, cls.file_name), len(FIRST_PIECES), FIRST_PIECES.index(UNK)
+            )
             return cls(model, path, config.get(_SENTINELS_FIELD, len(pieces) - len(own)))
         try:
             with open_file(path) as stream:
-                return cls(stream.read(), path, config.get(_SENTINELS_FIELD, _SENTINELS))
+                return cls(stream.read(), path, config.get(_SENTINELS_FIELD, SENTINELS))
         except OSError as error:
             raise UserError(f"{path}: cannot be read ({error.strerror or error}). Give {cls.file_name}.") from None
 
     def to_file(self, path: StrPath) -> None:
         """Writes the model's file and, unless there are T5's 100, how many sentinels into tokenizer_config.json."""
-        if len(self.sentinel_ids) != _SENTINELS:
+        if len(self.sentinel_ids) != SENTINELS:
             config = join(parent(path), TOKENIZER_CONFIG)
             write_json(config, {**read_if_there(config), _SENTINELS_FIELD: len(self.sentinel_ids)})
         super().to_file(path)
@@ -121,4 +123,4 @@ class T5Vocabulary(ModelVocabulary):
 def _pieces_in(content: Mapping[str, Any]) -> list[tuple[str, float]] | None:
     """The pieces in a tokenizer.json that has a unigram model which begins as T5's; else None."""
     pieces = unigrams(content)
-    return pieces if pieces and tuple(text for text, _ in pieces[: len(_FIRST)]) == _FIRST else None
+    return pieces if pieces and tuple(text for text, _ in pieces[: len(FIRST_PIECES)]) == FIRST_PIECES else None

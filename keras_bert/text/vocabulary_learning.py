@@ -13,7 +13,7 @@ from tokenizers.models import BPE, WordPiece
 from tokenizers.pre_tokenizers import CharDelimiterSplit
 from tokenizers.trainers import BpeTrainer, WordPieceTrainer
 
-from keras_bert.config.pretraining import BYTES, SENTENCEPIECE, WORDPIECE, XLM_ROBERTA
+from keras_bert.config.pretraining import BYTES, SENTENCEPIECE, T5, WORDPIECE, XLM_ROBERTA
 from keras_bert.core.errors import UserError
 from keras_bert.core.terminal_bar import working
 from keras_bert.text import sentencepiece_vocabulary, standalone_byte_tokenizer
@@ -26,6 +26,7 @@ from keras_bert.text.sentencepiece import AlbertNormalizer
 from keras_bert.text.sentencepiece_vocabulary import SentencePieceVocabulary, require_sentencepiece
 from keras_bert.text.sentences import split_sentences, utf8_batches
 from keras_bert.text.standalone_byte_tokenizer import byte_characters
+from keras_bert.text.t5_vocabulary import FIRST_PIECES, SENTINELS, T5Vocabulary
 from keras_bert.text.tokenizers import Tokenizer
 from keras_bert.text.vocabulary import (
     CLS,
@@ -278,6 +279,24 @@ def learn_fairseq_pieces(texts: Iterable[str], size: int, lower_case: bool = Fal
     return FairseqVocabulary(model, "learned vocabulary")
 
 
+def learn_t5_pieces(texts: Iterable[str], size: int, lower_case: bool = False) -> T5Vocabulary:
+    """Learns a unigram model (Kudo 2018) like T5's of at most `size` pieces, 100 sentinels included; deterministic.
+
+    Its normalization is as of `learn_fairseq_pieces`, and so are the arguments and errors.
+    """
+    model = _unigram_model(
+        _lines(texts),
+        size - SENTINELS,
+        pad_id=0,
+        eos_id=1,
+        unk_id=2,
+        bos_id=-1,
+        **dict(zip(("pad_piece", "eos_piece", "unk_piece"), FIRST_PIECES)),
+        character_coverage=_COVERAGE,
+    )
+    return T5Vocabulary(model, "learned vocabulary")
+
+
 def _unigram_model(lines: Iterator[str], size: int, **options: Any) -> bytes:
     """The file of a unigram model of at most `size` pieces, learned from lines with options of the trainer's."""
     require_sentencepiece()
@@ -370,4 +389,5 @@ LEARNERS: dict[str, Callable[[Iterable[str], int, bool], Vocabulary]] = {
     SENTENCEPIECE: learn_sentencepiece,
     BYTES: learn_byte_pieces,
     XLM_ROBERTA: learn_fairseq_pieces,
+    T5: learn_t5_pieces,
 }

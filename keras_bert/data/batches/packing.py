@@ -150,14 +150,15 @@ def assemble_rows(tokens: tf.Tensor, spans: tf.Tensor, sequence_length: int, voc
     """
     starts, ends = spans[:, 0::2], spans[:, 1::2]
     lengths = tf.cast(ends - starts, tf.int32)
-    after = 1 + tf.cumsum(lengths + tf.cast(lengths > 0, tf.int32), axis=1)  # The position after a span's [SEP].
+    first = len(vocabulary.row_pattern.start)  # The places before the text: that of [CLS], if rows begin with it.
+    after = first + tf.cumsum(lengths + tf.cast(lengths > 0, tf.int32), axis=1)  # The position after a span's [SEP].
     shifts = ends - tf.cast(after, tf.int64) + 1  # From a position to the index of its token.
     places = tf.range(sequence_length)[None, :]
     number, span_after, shift = _spans_at(places, after, shifts)
     is_filled = places < after[:, -1:]
-    is_text = (places > 0) & (places < span_after - 1)
+    is_text = (places >= first) & (places < span_after - 1)
     sources = tf.where(is_text, tf.cast(places, tf.int64) + shift, 0)
-    special = tf.where(places == 0, vocabulary.cls_id, tf.where(is_filled, vocabulary.sep_id, vocabulary.pad_id))
+    special = tf.where(places < first, vocabulary.cls_id, tf.where(is_filled, vocabulary.sep_id, vocabulary.pad_id))
     word_ids = tf.where(is_text, tf.cast(tf.gather(tokens, sources), tf.int32), special)
     return PaddedRows(word_ids, after[:, -1], tf.where(is_filled, number, 0), sources)
 

@@ -110,8 +110,10 @@ class T5Decoder(Decoder):
         memory: Tensor,
         memory_mask: Tensor,
         decoder_mask: Tensor | None = None,
+        first_place: Tensor | int = 0,
         training: bool = False,
     ) -> Tensor:
+        # Where the words begin makes no difference to their distances.
         hidden = self.embedding_dropout(ops.cast(words, self.compute_dtype), training=training)
         targets = ops.shape(words)[1]
         mask = ops.ones(ops.shape(words)[:2], "int32") if decoder_mask is None else decoder_mask

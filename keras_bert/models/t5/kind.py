@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from keras_bert.core import settings
 from keras_bert.core.errors import UserError
 from keras_bert.core.settings import Dropout, Positive, require
-from keras_bert.models.bert.config import BIDIRECTIONAL, LEARNED, NEXT, Activation, BertConfig
+from keras_bert.models.bert.config import BIDIRECTIONAL, DECODED, LEARNED, Activation, BertConfig
 from keras_bert.models.kind import ModelKind
 from keras_bert.models.sizes import Part
 from keras_bert.models.t5.names import t5_parts
@@ -132,13 +132,13 @@ class T5Config(BertConfig):
         )
 
     @property
+    def predicts(self) -> str:
+        return DECODED
+
+    @property
     def decoder_layers(self) -> int:
         """Layers of the decoder."""
         return self.num_decoder_layers or self.num_hidden_layers
-
-    @property
-    def predicts(self) -> str:
-        return NEXT
 
     @property
     def head_dropout_prob(self) -> float:

@@ -46,7 +46,7 @@ def corrupted(*kinds, epoch=0, seed=1, ids=None, **settings):
     corruption = Corruption(_corruption(kinds=list(kinds), **settings), MaskingConfig(), VOCABULARY, seed, START)
     words, lengths = rows_of_texts()
     numbers = tf.range(len(words), dtype=tf.int64)
-    made = corruption(words, lengths, numbers, epoch)
+    made = tf.function(corruption, autograph=False)(words, lengths, numbers, epoch)
     return {name: value.numpy() for name, value in made.items()}, words.numpy(), lengths.numpy()
 
 

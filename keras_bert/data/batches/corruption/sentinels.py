@@ -89,7 +89,7 @@ def replace_spans(
     begins_noise, begins_kept = is_noise & ~_shifted(is_noise), stays & ~_shifted(stays) & (number < spans[:, None])
     read = Texts(tf.where(begins_noise, tf.gather(ids, tf.maximum(number - 1, 0)), texts.word_ids), texts.lengths)
     told = Texts(tf.where(begins_kept, tf.gather(ids, number), texts.word_ids), texts.lengths)
-    width = targets_length(texts.width, share, span_length, len(ids))
+    width = targets_length(texts.width, share, span_length, len(sentinel_ids))
     targets = gathered(told, places_of(is_noise | begins_kept, width), noise + spans)
     is_last = (tf.range(width)[None, :] == targets.lengths[:, None]) & (texts.lengths > 0)[:, None]
     with_last = tf.where(is_last, tf.gather(ids, spans)[:, None], targets.word_ids)
