@@ -51,6 +51,11 @@ def apply_initialization(
         rows, width = table.shape
         table.assign(scaled_sinusoids(rows, width, deviation))
     if initialization.decoder_bias == UNIGRAM:
+        if kind.decodes:
+            raise UserError(
+                "initialization.decoder_bias: needs zero for a model with a decoder, whose output bias is not trained. "
+                "Received: unigram."
+            )
         assert unigram_nats is not None
         model.mlm_head.bias.assign(-unigram_nats)
     if initialization.attention == MIMETIC:

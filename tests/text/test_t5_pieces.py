@@ -1,6 +1,5 @@
 """T5's tokenizer in the graph is the published one, sentinels in texts included; its way back; and its files."""
 
-import io
 import json
 import random
 import re
@@ -18,6 +17,7 @@ from keras_bert.text.t5_pieces import T5Tokenizer
 from keras_bert.text.t5_vocabulary import T5Vocabulary
 from keras_bert.text.tokenizers import make_tokenizer
 from keras_bert.text.vocabulary import Vocabulary, read_tokenizer_settings, vocabulary_kind
+from keras_bert.text.vocabulary_learning import learn_t5_pieces
 
 sentencepiece = pytest.importorskip("sentencepiece")
 
@@ -37,17 +37,7 @@ def sentences(count):
 @pytest.fixture(scope="module")
 def vocabulary():
     """Learned as T5's, with SentencePiece's own normalization."""
-    written = io.BytesIO()
-    ids = {"pad_id": 0, "eos_id": 1, "unk_id": 2, "bos_id": -1}
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(sentences(400)),
-        model_writer=written,
-        vocab_size=110,
-        hard_vocab_limit=False,
-        minloglevel=2,
-        **ids,
-    )
-    return T5Vocabulary(written.getvalue(), "learned")
+    return learn_t5_pieces(sentences(400), 210)
 
 
 def published(vocabulary, text):

@@ -11,10 +11,11 @@ from raw_text import equal, text_tokenizer, write_texts
 from keras_bert.config.objectives import MaskingConfig, ObjectiveConfig, PhaseConfig
 from keras_bert.core.errors import UserError
 from keras_bert.data.batches.corruption.corruption import Corruption, most_targets
+from keras_bert.data.batches.packing import assemble_rows
 from keras_bert.data.batches.raw_lines import RawLines
 from keras_bert.data.batches.shard_batches import ShardBatches
 from keras_bert.data.batches.text_batches import TextBatches
-from keras_bert.text.vocabulary import SPECIAL_TOKENS, Vocabulary
+from keras_bert.text.vocabulary import SPECIAL_TOKENS, RowPattern, Vocabulary
 
 START, BATCH = 3, 8
 VOCABULARY = Vocabulary([*SPECIAL_TOKENS, ".", "!", *(f"w{number}" for number in range(40)), "[unused1]", "[unused0]"])
@@ -106,7 +107,26 @@ def test_a_corruption_is_a_function_of_seed_epoch_and_example():
     assert not np.array_equal(made["input_word_ids"], corrupted("infilling", "sentences", seed=2)[0]["input_word_ids"])
 
 
-@pytest.mark.parametrize("of_shards", [True, False])
+class WithoutCls(Vocabulary):
+    """Rows end with [SEP] but begin with the text, as T5's."""
+
+    row_pattern = RowPattern((), (VOCABULARY.sep_id,), (VOCABULARY.sep_id,))
+
+
+def test_rows_without_cls_begin_with_their_text():
+    vocabulary = WithoutCls(VOCABULARY.tokens)
+    tokens = tf.range(10, 20)
+    rows = assemble_rows(tokens, tf.constant([[0, 4], [2, 8], [0, 0]], tf.int64), 8, vocabulary)
+    sep = vocabulary.sep_id
+    expected = [[10, 11, 12, 13, sep, 0, 0, 0], [12, 13, 14, 15, 16, 17, sep, 0], [0] * 8]
+    assert rows.word_ids.numpy().tolist() == expected and rows.lengths.numpy().tolist() == [5, 7, 0]
+    corruption = Corruption(_corruption(kinds=["rotation"]), MaskingConfig(), vocabulary, 1, 0)
+    made = corruption(rows.word_ids, rows.lengths, tf.range(3, dtype=tf.int64))
+    assert made["target_ids"].numpy().tolist() == expected
+    assert made["input_mask"].numpy().sum(axis=1).tolist() == [5, 7, 1]
+
+
+@pytest.mark.parametrize("of_shards", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_sources_make_batches_that_start_anywhere(tmp_path, of_shards):
     phase = PhaseConfig(sequence_length=LENGTH, batch_size=BATCH, max_predictions_per_seq=5)
     chosen, masking = objective("fragment"), MaskingConfig()
