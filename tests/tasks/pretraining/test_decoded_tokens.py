@@ -2,12 +2,16 @@
 
 import json
 
+import numpy as np
 import pytest
 import tensorflow as tf
 from pretraining import metrics, recipe, stopped_at
+from tiny import random_weights
 
 from keras_bert.inference.loading import load
+from keras_bert.models.bart.kind import BartConfig
 from keras_bert.models.encoder_decoder import EncoderDecoder
+from keras_bert.models.t5.kind import T5Config
 from keras_bert.tasks.pretraining.engine import phase_flops, phase_predictions
 from keras_bert.tasks.pretraining.run import pretrain
 from keras_bert.training.run_folder import RunFolder
@@ -75,6 +79,23 @@ def test_slices_and_devices_give_the_losses_of_one(corpus, finished, tmp_path, m
         pretrain(recipe(corpus, **MASS, **changes, **{"training.accumulation": slices}), run)
         losses.append([line["loss"] for line in metrics(run) if "loss" in line])
     assert losses[1] == pytest.approx(losses[0], rel=1e-5) and losses[2] == pytest.approx(losses[0], rel=1e-5)
+
+
+@pytest.mark.parametrize("config", [BartConfig, T5Config])
+def test_a_fragment_is_decoded_as_if_masked_tokens_were_before_it(config):
+    """As in the paper's figure, with the places before the fragment hidden, at half of the cost."""
+    fields = {name: value for name, value in MODEL.items() if not name.startswith(("model_type", "decoder_"))}
+    decoders = {name: value for name, value in MODEL.items() if name.startswith("decoder_")}
+    model = EncoderDecoder(config(**fields, **(decoders if config is BartConfig else {})))
+    random_weights(model)
+    ids, places = np.random.default_rng(0).integers(5, 300, (2, 9)).astype("int32"), np.arange(9)
+    first = np.array([3, 5], "int32")
+    inputs = {"input_word_ids": ids, "input_mask": np.ones_like(ids), "input_type_ids": np.zeros_like(ids)}
+    is_fragment = (places >= first[:, None]) & (places < first[:, None] + 4)
+    whole = model({**inputs, "decoder_input_ids": ids, "decoder_mask": is_fragment.astype("int32")})["logits"]
+    alone = model({**inputs, "decoder_input_ids": ids[is_fragment].reshape(2, 4), "decoder_first_place": first})
+    expected = whole.numpy()[is_fragment].reshape(2, 4, -1)
+    np.testing.assert_allclose(alone["logits"], expected, atol=1e-5)
 
 
 def test_a_decoder_predicts_as_many_tokens_as_the_corruption_leaves_it(corpus):
