@@ -162,7 +162,7 @@ def training_plane(run: str, examples: int) -> LossPlane:
     rows = finetuned.problem.rows("train")
     widths, groups = choose_shapes(rows, _SHAPES)
     pad_id = finetuned.tokenizer.vocabulary.pad_id
-    source = LengthBatches(rows, _BATCH, 0, pad_id, widths, group_sizes=groups)
+    source = LengthBatches(rows, _BATCH, 0, pad_id, widths, sizes=groups)
     batches = list(source.epoch(0).take(max(examples // _BATCH, 1)))
     step = Step(make_strategy("one"), finetuned.model, finetuned.problem.objective)
     return LossPlane(finetuned.model, functools.partial(_mean_loss, step, batches))

@@ -45,45 +45,46 @@ def choose_widths(lengths: np.ndarray, most: int = 8, multiple: int = 2) -> list
 
 
 def choose_shapes(rows: TokenRows, most: int = 8) -> tuple[list[int], list[int]]:
-    """(widths, group sizes), both ascending: the static shapes with the least padding.
+    """(widths, sizes), both ascending: the static shapes with the least padding.
 
     Args:
-        most: the most pairs of a width and a group size; each is compiled once.
+        most: the most pairs of a width and of one of `TokenRows.sizes`; each is compiled once.
     """
-    lengths, sizes = rows.lengths, rows.group_sizes
-    choices = []
-    for most_sizes in range(1, min(most, len(np.unique(sizes))) + 1):
-        group_sizes = choose_widths(sizes, most_sizes, multiple=1)
+    lengths, choices = rows.lengths, []
+    for most_sizes in range(1, min(most, len(np.unique(rows.sizes))) + 1):
+        sizes = choose_widths(rows.sizes, most_sizes, multiple=2 if rows.targets else 1)
         widths = choose_widths(lengths, most // most_sizes)
-        tokens = np.dot(
-            np.take(widths, np.searchsorted(widths, lengths)),
-            np.take(group_sizes, np.searchsorted(group_sizes, sizes)),
-        )
-        choices.append((tokens, widths, group_sizes))
-    _, widths, group_sizes = min(choices, key=lambda choice: choice[0])
-    return widths, group_sizes
+        padded = np.take(widths, np.searchsorted(widths, lengths)), np.take(sizes, np.searchsorted(sizes, rows.sizes))
+        choices.append((_positions(rows, *padded).sum(), widths, sizes))
+    _, widths, sizes = min(choices, key=lambda choice: choice[0])
+    return widths, sizes
+
+
+def _positions(rows: TokenRows, widths: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+    """int [examples]: the positions of examples of these shapes, those of their targets included."""
+    return widths + sizes if rows.targets else widths * sizes
 
 
 class LengthBatches:
     """`batch = f(epoch, number)` over `TokenRows`, each batch with rows of similar length.
 
     Examples with several rows are batched with examples of a similar number of rows, so that one with fifty choices
-    does not make the others as expensive. The order is a function of seed and epoch. Rows that are too few for a batch
-    of their width move to the next width, and from the last width to the next group size, so that only one batch of an
-    epoch is incomplete; rows of weight 0 complete it.
+    does not make the others as expensive, and examples with targets with those of similar length. The order is a
+    function of seed and epoch. Rows that are too few for a batch of their width move to the next width, and from the
+    last width to the next size, so that only one batch of an epoch is incomplete; rows of weight 0 complete it.
 
     Args:
         widths: sequence lengths, as from `choose_widths`; a single one pads every row to it.
         shuffle: False keeps the order of the rows within a width, for evaluation.
-        group_sizes: for examples with several rows, how many rows an example may be padded to; see `choose_shapes`.
-            None pads all examples to the size of the largest.
+        sizes: what `TokenRows.sizes` may be padded to: the rows of an example, or the tokens of its target; see
+            `choose_shapes`. None pads all examples to the size of the largest.
 
     Attributes:
         batches_per_epoch: how many batches an epoch has.
         examples_per_epoch: how many examples an epoch has.
         padding_share: share of padding in the positions of an epoch.
         typical_batch: the number of a batch of epoch 0 with as many positions as half of the batches at most have.
-        widths: the sequence lengths of the batches; with several group sizes, pairs (group size, length).
+        widths: the sequence lengths of the batches; with several sizes, pairs (size, length).
     """
 
     widths: tuple[int, ...] | tuple[tuple[int, int], ...]
@@ -96,29 +97,30 @@ class LengthBatches:
         pad_id: int,
         widths: Sequence[int],
         shuffle: bool = True,
-        group_sizes: Sequence[int] | None = None,
+        sizes: Sequence[int] | None = None,
     ):
         self._rows = rows
         self._batch_size = batch_size
         self._seed = seed
         self._pad_id = pad_id
         self._widths = np.asarray(widths)
-        self._group_sizes = np.asarray([rows.group_sizes.max()] if group_sizes is None else group_sizes)
+        self._sizes = np.asarray([rows.sizes.max()] if sizes is None else sizes)
         for name, needed, given in (
             ("widths", rows.lengths.max(), self._widths),
-            ("group_sizes", rows.group_sizes.max(), self._group_sizes),
+            ("sizes", rows.sizes.max(), self._sizes),
         ):
             if needed > given[-1]:
                 raise ValueError(f"{name}: need one of at least {needed}. Received: {given.tolist()}.")
         self._shuffle = shuffle
         self.widths = tuple(self._widths.tolist())
-        if len(self._group_sizes) > 1:
-            self.widths = tuple(itertools.product(self._group_sizes.tolist(), self._widths.tolist()))
+        if len(self._sizes) > 1:
+            self.widths = tuple(itertools.product(self._sizes.tolist(), self._widths.tolist()))
         plan, batch_widths, batch_sizes = self._plan(0)
         self.batches_per_epoch = len(plan)
         self.examples_per_epoch = len(rows)
-        positions = batch_widths * batch_sizes
-        self.padding_share = 1.0 - len(rows.ids) / (positions.sum() * batch_size)
+        positions, tokens = _positions(rows, batch_widths, batch_sizes), len(rows.ids)
+        tokens += len(rows.targets.ids) if rows.targets else 0
+        self.padding_share = 1.0 - tokens / (positions.sum() * batch_size)
         self.typical_batch = int(np.argsort(positions, kind="stable")[len(positions) // 2])
 
     def remove_epoch(self, epoch: int) -> None:
@@ -131,12 +133,12 @@ class LengthBatches:
         A batch has the encoder's three inputs, int32 [batch, width], the rows' extras, `example_weights` float32
         [batch], and `row_numbers` int32 [batch], the numbers of the examples, -1 for one that only fills the batch.
         For examples with several rows the inputs are [batch, group size, width], and the mask of a row that an example
-        does not have is all 0.
+        does not have is all 0. Examples with targets have `target_ids`; see `TokenRows`.
         """
         plan, widths, sizes = self._plan(epoch)
         ids, starts, seconds, extra, token_extra = self._constants
         token_files = self._rows.token_files
-        rows_of = self._rows_of_examples()
+        rows_of, targets_of = self._rows_of_examples(), self._targets_of_examples()
 
         def assemble(numbers: tf.Tensor, width: tf.Tensor | int, size: tf.Tensor | int) -> dict[str, tf.Tensor]:
             # Examples that fill the batch copy its first one, so that their label is one of their choices.
@@ -158,6 +160,7 @@ class LengthBatches:
             batch = {name: tf.gather(values, example) for name, values in extra.items()}
             return {
                 **batch,
+                **targets_of(example, numbers >= 0, size),
                 **from_tokens,
                 **from_files,
                 "input_word_ids": tf.where(mask, tf.cast(tf.gather(ids, place), tf.int32), self._pad_id),
@@ -188,7 +191,7 @@ class LengthBatches:
         if self._rows.group_starts is None:
             return lambda example, is_real, size: (example, tf.ones_like(is_real), is_real)
         group_starts = tf.constant(self._rows.group_starts)
-        one_size = int(self._group_sizes[0]) if len(self._group_sizes) == 1 else None
+        one_size = int(self._sizes[0]) if len(self._sizes) == 1 else None
 
         def rows_of(
             example: tf.Tensor, is_real: tf.Tensor, size: tf.Tensor | int
@@ -200,6 +203,24 @@ class LengthBatches:
 
         return rows_of
 
+    def _targets_of_examples(self) -> Callable[..., dict[str, tf.Tensor]]:
+        """Function (example [batch], is_real [batch], size) -> {"target_ids": [batch, size]}; {} without targets."""
+        targets = self._rows.targets
+        if targets is None:
+            return lambda example, is_real, size: {}
+        ids, starts = tf.constant(targets.ids), tf.constant(targets.starts)
+        one_size = int(self._sizes[0]) if len(self._sizes) == 1 else None
+
+        def targets_of(example: tf.Tensor, is_real: tf.Tensor, size: tf.Tensor | int) -> dict[str, tf.Tensor]:
+            begins = tf.gather(starts, example)[:, None]
+            place = begins + tf.range(one_size or size, dtype=tf.int64)  # A Python number keeps the shape static.
+            is_there = is_real[:, None] & (place < tf.gather(starts, example + 1)[:, None])
+            return {
+                "target_ids": tf.where(is_there, tf.cast(tf.gather(ids, tf.where(is_there, place, 0)), tf.int32), -1)
+            }
+
+        return targets_of
+
     def all_batches(self) -> tf.data.Dataset:
         """The batches of epoch 0, which has every row once."""
         return self.epoch(0)
@@ -208,17 +229,17 @@ class LengthBatches:
         """(numbers of examples [batches, batch_size], -1 for none; width, group size of each batch), all int64."""
         random = np.random.default_rng(np.random.SeedSequence([self._seed, epoch]))
         order = random.permutation(len(self._rows)) if self._shuffle else np.arange(len(self._rows))
-        lengths, sizes = self._rows.lengths, self._rows.group_sizes
+        lengths, sizes = self._rows.lengths, self._rows.sizes
         bucket = np.searchsorted(self._widths, lengths).astype(np.int16)
-        if len(self._group_sizes) > 1:
-            bucket += np.searchsorted(self._group_sizes, sizes).astype(np.int16) * np.int16(len(self._widths))
+        if len(self._sizes) > 1:
+            bucket += np.searchsorted(self._sizes, sizes).astype(np.int16) * np.int16(len(self._widths))
         bucket = bucket[order]
         parts: list[np.ndarray] = []  # Of the plan, one for each shape.
         part_shapes: list[tuple[int, int]] = []
         left = smaller = order[:0]
-        for number, (size, width) in enumerate(itertools.product(self._group_sizes, self._widths)):
+        for number, (size, width) in enumerate(itertools.product(self._sizes, self._widths)):
             members = np.concatenate([left, order[bucket == number]])
-            if width == self._widths[-1]:  # Rows left over from the previous group size fit here too.
+            if width == self._widths[-1]:  # Rows left over from the previous size fit here too.
                 members = np.concatenate([smaller, members])
             full = len(members) // self._batch_size * self._batch_size
             left = members[full:]
@@ -229,7 +250,7 @@ class LengthBatches:
         if len(smaller):
             parts.append(np.pad(smaller, (0, self._batch_size - len(smaller)), constant_values=-1)[None])
             width = self._widths[np.searchsorted(self._widths, lengths[smaller].max())]
-            part_shapes.append((width, self._group_sizes[np.searchsorted(self._group_sizes, sizes[smaller].max())]))
+            part_shapes.append((width, self._sizes[np.searchsorted(self._sizes, sizes[smaller].max())]))
         plan, shapes = np.concatenate(parts).astype("int64"), np.array(part_shapes, np.int64)
         if self._shuffle:
             batches = random.permutation(len(plan))
@@ -246,8 +267,8 @@ def every_row_once(
         widths: see `choose_widths`; None chooses shapes.
         most: the most shapes to choose.
     """
-    widths, group_sizes = choose_shapes(rows, most) if widths is None else (widths, None)
-    return LengthBatches(rows, batch_size, 0, pad_id, widths, shuffle=False, group_sizes=group_sizes).all_batches()
+    widths, sizes = choose_shapes(rows, most) if widths is None else (widths, None)
+    return LengthBatches(rows, batch_size, 0, pad_id, widths, shuffle=False, sizes=sizes).all_batches()
 
 
 def _zero_outside(values: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:

@@ -10,6 +10,24 @@ from keras_bert.data.batches.feature_files import FeatureFile
 
 
 @dataclasses.dataclass
+class TargetRows:
+    """What a decoder is to write for each example, as flat arrays.
+
+    Attributes:
+        ids: int32 or uint16 [tokens], all targets one after the other, each with the token that ends it.
+        starts: int64 [examples + 1], where each target starts in `ids`.
+    """
+
+    ids: np.ndarray
+    starts: np.ndarray
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """int64 [examples]."""
+        return np.diff(self.starts)
+
+
+@dataclasses.dataclass
 class TokenRows:
     """Rows of ids, special tokens included, as flat arrays.
 
@@ -23,6 +41,8 @@ class TokenRows:
         group_starts: int64 [examples + 1], the first row of each example, for examples with several rows (choices);
             None if every row is an example.
         last_segment: the segment of each row's last token, as in `RowPattern`.
+        targets: what a decoder is to write, to add to the batches as `target_ids`, int32 [batch, width of the targets],
+            -1 at padding.
     """
 
     ids: np.ndarray
@@ -33,6 +53,7 @@ class TokenRows:
     token_files: dict[str, FeatureFile] = dataclasses.field(default_factory=dict)
     group_starts: np.ndarray | None = None
     last_segment: int | None = None
+    targets: TargetRows | None = None
 
     @property
     def lengths(self) -> np.ndarray:
@@ -45,6 +66,11 @@ class TokenRows:
         """int64 [examples]: how many rows each example has."""
         one = np.broadcast_to(np.int64(1), len(self))  # Takes no memory, even for ten million rows.
         return one if self.group_starts is None else np.diff(self.group_starts)
+
+    @property
+    def sizes(self) -> np.ndarray:
+        """int64 [examples]: what beside its length decides an example's shape: its target's length, or its rows."""
+        return self.targets.lengths if self.targets else self.group_sizes
 
     def __len__(self) -> int:
         """How many examples there are."""
@@ -68,7 +94,14 @@ def joined_rows(parts: Sequence[TokenRows]) -> TokenRows:
         {name: np.concatenate([part.token_extra[name] for part in parts]) for name in parts[0].token_extra},
         group_starts=_joined_starts(groups) if groups else None,
         last_segment=parts[0].last_segment,
+        targets=_joined_targets([part.targets for part in parts if part.targets]),
     )
+
+
+def _joined_targets(parts: Sequence[TargetRows]) -> TargetRows | None:
+    if not parts:
+        return None
+    return TargetRows(np.concatenate([part.ids for part in parts]), _joined_starts([part.starts for part in parts]))
 
 
 def _joined_starts(parts: Sequence[np.ndarray]) -> np.ndarray:

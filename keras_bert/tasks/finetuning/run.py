@@ -208,13 +208,15 @@ class Finetuning:
         baseline = {split: problem.baseline(split) for split in problem.dev_splits}
         pad_id = self.tokenizer.vocabulary.pad_id
         most = affordable_shapes(rows, config, self.folder.config, self.strategy)
-        widths, group_sizes = choose_shapes(rows, most)
-        batch = BatchShape(training.batch_size, widths[-1], rows=group_sizes[-1])
+        widths, sizes = choose_shapes(rows, most)
+        batch = BatchShape(training.batch_size, widths[-1], rows=sizes[-1])
+        if rows.targets:
+            batch = BatchShape(training.batch_size, widths[-1] + sizes[-1], predictions=sizes[-1])
         frozen = total(encoder_parts(self.folder.config)) if training.lora_rank else 0
         slices = choose_accumulation(training, self.run, self.strategy, self.folder.config, [batch], frozen)
         training = dataclasses.replace(training, accumulation=slices)
         self.config = config = dataclasses.replace(config, training=training)
-        self.source = LengthBatches(rows, training.batch_size, training.seed, pad_id, widths, group_sizes=group_sizes)
+        self.source = LengthBatches(rows, training.batch_size, training.seed, pad_id, widths, sizes=sizes)
         _log.info(
             f"{len(rows):,} rows for training, {self.source.batches_per_epoch:,} batches of {training.batch_size} "
             f"an epoch, {self.source.padding_share:.1%} of their tokens padding."

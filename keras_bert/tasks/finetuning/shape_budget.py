@@ -40,7 +40,8 @@ def _steps_of_a_shape(
     if not on_cpu or config.features.kind:  # Features are computed once, so that steps are short.
         return _MOST_STEPS
     count = len(rows.second_starts)
-    flops_of_a_row = kind_of_config(model).training_flops(model, round(len(rows.ids) / count), 0)
+    predictions = round(len(rows.targets.ids) / count) if rows.targets else 0
+    flops_of_a_row = kind_of_config(model).training_flops(model, round(len(rows.ids) / count), predictions)
     flops = config.training.batch_size * count / len(rows) * flops_of_a_row
     seconds = _SECONDS_TO_COMPILE if config.training.jit_compile else _SECONDS_TO_TRACE
     return min(seconds * model.num_blocks * _FLOPS_A_SECOND / flops, _MOST_STEPS)

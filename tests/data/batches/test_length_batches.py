@@ -1,12 +1,13 @@
 """Batches by length: every row once an epoch, little padding, any start by arithmetic."""
 
+import dataclasses
 from itertools import combinations
 
 import numpy as np
 import pytest
 
 from keras_bert.data.batches.length_batches import LengthBatches, choose_shapes, choose_widths
-from keras_bert.data.batches.token_rows import TokenRows
+from keras_bert.data.batches.token_rows import TargetRows, TokenRows, joined_rows
 
 
 def make_rows(count=100, seed=0, longest=60):
@@ -140,7 +141,7 @@ def test_one_example_of_many_rows_does_not_make_all_others_as_costly():
     rows.group_starts, rows.extra = np.concatenate([[0], np.cumsum(counts)]), {"example": np.arange(100)}
     widths, group_sizes = choose_shapes(rows, 8)
     assert len(widths) * len(group_sizes) <= 8 and 2 <= len(group_sizes) and group_sizes[-1] == 50
-    batches = make_batches(rows, widths=widths, group_sizes=group_sizes)
+    batches = make_batches(rows, widths=widths, sizes=group_sizes)
     seen, not_full, computed = [], 0, 0
     for batch in as_numpy(batches.epoch(1)):
         ids, mask = batch["input_word_ids"], batch["input_mask"]
@@ -164,7 +165,7 @@ def test_with_one_group_size_the_order_is_that_of_rows_alone():
     rows = make_rows(203)
     widths, group_sizes = choose_shapes(rows, 5)
     assert (widths, group_sizes) == (choose_widths(rows.lengths, 5), [1])
-    ours, theirs = make_batches(rows, widths=widths, group_sizes=group_sizes), make_batches(rows, widths=widths)
+    ours, theirs = make_batches(rows, widths=widths, sizes=group_sizes), make_batches(rows, widths=widths)
     for one, other in zip(as_numpy(ours.epoch(1)), as_numpy(theirs.epoch(1)), strict=True):
         assert one["row"].tolist() == other["row"].tolist()
 
@@ -175,3 +176,35 @@ def test_the_typical_batch_is_of_median_width():
     widths = sorted(batch["input_word_ids"].shape[1] for batch in as_numpy(source.epoch(0)))
     typical = next(source.epoch(0, source.typical_batch).as_numpy_iterator())
     assert typical["input_word_ids"].shape[1] == widths[len(widths) // 2] < widths[-1]
+
+
+def with_targets(rows, lengths):
+    """The rows with targets of these lengths."""
+    starts = np.concatenate([[0], np.cumsum(lengths)])
+    targets = TargetRows(np.arange(starts[-1], dtype="uint16") % 50 + 10, starts)
+    return dataclasses.replace(rows, targets=targets)
+
+
+def test_every_row_comes_with_its_target():
+    rows = with_targets(make_rows(50), np.random.default_rng(0).integers(1, 40, 50))
+    widths, sizes = choose_shapes(rows, 8)
+    assert 2 <= len(sizes) and len(widths) * len(sizes) <= 8
+    batches, seen = make_batches(rows, widths=widths, sizes=sizes), []
+    for batch in as_numpy(batches.epoch(0)):
+        assert batch["target_ids"].shape[1] in sizes
+        assert (batch["target_ids"][batch["example_weights"] == 0] == -1).all()
+        for index in np.flatnonzero(batch["example_weights"]):
+            number = batch["row"][index]
+            expected = rows.targets.ids[rows.targets.starts[number] : rows.targets.starts[number + 1]]
+            found = batch["target_ids"][index]
+            np.testing.assert_array_equal(found[: len(expected)], expected)
+            assert (found[len(expected) :] == -1).all()
+            seen.append(number)
+    assert sorted(seen) == list(range(50))
+    assert 0 < batches.padding_share < make_batches(rows, widths=widths).padding_share
+
+
+def test_targets_stay_with_their_rows_when_parts_are_joined():
+    parts = [with_targets(make_rows(3), [2, 1, 3]), with_targets(make_rows(2), [4, 1])]
+    targets = joined_rows(parts).targets
+    assert targets.lengths.tolist() == [2, 1, 3, 4, 1] and len(targets.ids) == 11

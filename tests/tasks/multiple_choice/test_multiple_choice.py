@@ -253,7 +253,7 @@ def test_a_step_counts_examples_and_all_outputs_are_judged_as_the_objective_does
     outputs, figures = all_outputs(step, batches.all_batches(), problem.by_token)
     assert problem.evaluate("dev", problem.answers("dev", outputs))["accuracy"] == pytest.approx(figures["accuracy"])
     # With those of two choices apart nothing changes; what fills the last batch has no label that is not there.
-    apart = LengthBatches(problem.rows("dev"), 4, 0, 0, [8], shuffle=False, group_sizes=[2, 4])
+    apart = LengthBatches(problem.rows("dev"), 4, 0, 0, [8], shuffle=False, sizes=[2, 4])
     by_size, figures_by_size = all_outputs(step, apart.all_batches(), problem.by_token)
     assert figures_by_size == pytest.approx(figures, rel=1e-5) and np.isfinite(figures["loss"])
     for one, other in zip(problem.answers("dev", by_size), problem.answers("dev", outputs), strict=True):
