@@ -3,7 +3,7 @@
 from keras_bert.config.inference import DecodingConfig
 from keras_bert.inference.decoding.beams import search_with_beams
 from keras_bert.inference.decoding.one_by_one import decode_one_by_one
-from keras_bert.inference.decoding.steps import Cache, Decoded, DecoderTokens, Step
+from keras_bert.inference.decoding.steps import Cache, Decoded, DecoderTokens, Step, apart
 
 
 def decode(step: Step, cache: Cache, tokens: DecoderTokens, settings: DecodingConfig) -> Decoded:
@@ -18,4 +18,4 @@ def decode(step: Step, cache: Cache, tokens: DecoderTokens, settings: DecodingCo
             the step returns as it got them, such as what a row's encoder gave.
     """
     find = decode_one_by_one if settings.beams == 1 else search_with_beams
-    return find(step, cache, tokens, settings)
+    return find(apart(step), cache, tokens, settings)

@@ -47,6 +47,33 @@ def repeated(cache: Cache, times: int) -> Cache:
     return cache if times == 1 else tf.nest.map_structure(lambda kept: tf.repeat(kept, times, axis=0), cache)
 
 
+def apart(step: Step) -> Step:
+    """A step as a function of its own in the graph. It still returns as it got them what `step` returns so.
+
+    Grappler would optimize it as a part of the loop, and what it makes of BART's cross-attention there gives no answers
+    at all (TensorFlow 2.21).
+    """
+    if tf.executing_eagerly():
+        return step
+    is_new: list[bool] = []  # Of each tensor of the cache; known once the function is traced.
+
+    def changed(token_ids: tf.Tensor, place: tf.Tensor, cache: Cache) -> tuple[tf.Tensor, list[tf.Tensor]]:
+        logits, after = step(token_ids, place, cache)
+        pairs = list(zip(tf.nest.flatten(cache), tf.nest.flatten(after), strict=True))
+        is_new[:] = [then is not now for then, now in pairs]
+        return logits, [now for then, now in pairs if then is not now]
+
+    whole = tf.function(changed, autograph=False, experimental_attributes={"_noinline": True})
+
+    def stepped(token_ids: tf.Tensor, place: tf.Tensor, cache: Cache) -> tuple[tf.Tensor, Cache]:
+        logits, new = whole(token_ids, place, cache)
+        rest = iter(new)
+        after = [next(rest) if changes else then for then, changes in zip(tf.nest.flatten(cache), is_new, strict=True)]
+        return logits, tf.nest.pack_sequence_as(cache, after)
+
+    return stepped
+
+
 def loop(goes_on: Callable[[_State], tf.Tensor], body: Callable[[_State], _State], state: _State) -> _State:
     """The state after the last turn of a loop; every tensor keeps its shape, known before or not."""
 
