@@ -56,7 +56,7 @@ site: $(SITE_VENV)/.installed-for-site
 $(VENV)/bin/python $(PARITY_VENV)/bin/python $(SITE_VENV)/bin/python: %/bin/python:
 	$(PYTHON) -m venv $*
 
-REQUIREMENTS := requirements.txt $(addprefix requirements/,core.txt datasets.txt edge.txt hub.txt plots.txt search.txt sentencepiece.txt web.txt wikipedia.txt zh.txt)
+REQUIREMENTS := requirements.txt $(addprefix requirements/,core.txt datasets.txt edge.txt hub.txt plots.txt search.txt sentencepiece.txt seq2seq.txt web.txt wikipedia.txt zh.txt)
 
 $(VENV)/.installed: $(REQUIREMENTS) | $(VENV)/bin/python
 	$(VENV)/bin/python $(PIP_INSTALL) -r requirements.txt

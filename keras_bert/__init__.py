@@ -91,6 +91,9 @@ if TYPE_CHECKING:  # The names of `public_names.py`, for type checkers.
     from keras_bert.tasks.segmentation.task import SegmentationConfig as SegmentationConfig
     from keras_bert.tasks.sentence_vectors.network import BertForSentenceVectors as BertForSentenceVectors
     from keras_bert.tasks.sentence_vectors.task import SentenceVectorsConfig as SentenceVectorsConfig
+    from keras_bert.tasks.seq2seq.network import BertForConditionalGeneration as BertForConditionalGeneration
+    from keras_bert.tasks.seq2seq.task import ConditionalGenerationConfig as ConditionalGenerationConfig
+    from keras_bert.tasks.seq2seq.task import WrittenText as WrittenText
     from keras_bert.tasks.span_pairs.network import BertForSpanPairs as BertForSpanPairs
     from keras_bert.tasks.span_pairs.task import SpanPairConfig as SpanPairConfig
     from keras_bert.tasks.tagging.feature_network import BertFeatureTagger as BertFeatureTagger

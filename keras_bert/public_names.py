@@ -27,6 +27,7 @@ PUBLIC_NAMES = {
         "TaggedText": "keras_bert.tasks.tagging.in_python",
         "PassageAnswer": "keras_bert.tasks.question_answering.in_python",
         "Choice": "keras_bert.tasks.multiple_choice.in_python",
+        "WrittenText": "keras_bert.tasks.seq2seq.task",
         "Filling": "keras_bert.inference.language_models",
         "Continuation": "keras_bert.inference.language_models",
         "Preprocessor": "keras_bert.inference.preprocessing",
@@ -85,6 +86,7 @@ PUBLIC_NAMES = {
         "BertForSentenceVectors": "keras_bert.tasks.sentence_vectors.network",
         "BertForSpanPairs": "keras_bert.tasks.span_pairs.network",
         "BertForFewShotClassification": "keras_bert.tasks.few_shot.network",
+        "BertForConditionalGeneration": "keras_bert.tasks.seq2seq.network",
         "EncoderWithHeads": "keras_bert.models.encoder_with_heads",
     },
     "Configs of heads": {
@@ -99,6 +101,7 @@ PUBLIC_NAMES = {
         "SentenceVectorsConfig": "keras_bert.tasks.sentence_vectors.task",
         "SpanPairConfig": "keras_bert.tasks.span_pairs.task",
         "FewShotConfig": "keras_bert.tasks.few_shot.task",
+        "ConditionalGenerationConfig": "keras_bert.tasks.seq2seq.task",
     },
     "Layers": {
         "BertEmbeddings": "keras_bert.layers.embeddings",

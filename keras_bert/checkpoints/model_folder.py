@@ -157,7 +157,7 @@ class ModelFolder:
             kinds += [kind for kind in task_kinds() if kind.in_google]
         elif not self.other_fields.get("architectures"):
             kinds += [kind for kind in task_kinds() if kind.in_transformers and self._may_be(kind)]
-        return next((kind for kind in kinds if self._holds(kind.part, self.names(kind.part))), None)
+        return next((kind for kind in kinds if self._holds(kind.part, self._names.get(kind.part, []))), None)
 
     def _may_be(self, kind: TaskKind) -> bool:
         """Whether the other tensors are those of a kind's models in transformers."""

@@ -110,6 +110,7 @@ def _config(
         "model_type": model_kind.model_type,
         **config.to_fields(),
         "pad_token_id": vocabulary.pad_id,
+        **({"eos_token_id": vocabulary.sep_id} if model_kind.decodes else {}),
         **({"position_embedding_type": "absolute"} if model_kind.has_positions else {}),
         **kept,
     }
@@ -179,7 +180,7 @@ def write_model_folder(
 def _is_in_transformers(head: Head, config: BertConfig) -> bool:
     """Whether transformers has a class that computes what a model with this head does."""
     kind = kind_of_head(head)
-    if kind_of_config(config).decodes:  # Its classes read what the decoder makes of the text.
+    if kind_of_config(config).decodes and not kind.writes_texts:  # Its classes read what the decoder makes of the text.
         return False
     return kind.in_transformers and not (kind.pools and config.pools_last) and not head.bilstm_size
 

@@ -36,6 +36,12 @@ _log = logging.getLogger(__name__)
     "--task", metavar="NAME", help="Another task for the same model, such as, with --split, ax for an mnli model."
 )
 @click.option("--output", metavar="FILE|-|DIR", help="Where to write these answers; - writes to stdout.")
+@click.option(
+    "--n-best",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Of a model that writes texts, the N best for each example, by a search with N beams or more.",
+)
 @restore_spaces_option
 @other_table_options
 @click.argument("texts_to_answer", nargs=-1, metavar="[TEXT…]")
@@ -47,6 +53,7 @@ def predict(
     split: str | None,
     task: str | None,
     output: str | None,
+    n_best: int | None,
     restore_spaces: str | None,
     texts_to_answer: tuple[str, ...],
     **data: Any,
@@ -63,6 +70,7 @@ def predict(
     segment              .conllu, a table, or one text per line         the texts, with spaces between words
     question answering   SQuAD's JSON                                   a folder: predictions, n-best, null odds
     multiple choice      as in training                                 JSON lines
+    texts for texts      a table, or plain text, one text per line      JSON lines
     SuperGLUE's tasks    as in training                                 JSON lines
 
     \b
@@ -80,7 +88,8 @@ def predict(
       python run.py predict --model runs/squad --input dev-v1.1.json --output answers
     """
     if texts_to_answer:
-        others = {"input": source, "split": split, "task": task, "output": output, "restore_spaces": restore_spaces}
+        others = {"input": source, "split": split, "task": task, "output": output, "n_best": n_best}
+        others["restore_spaces"] = restore_spaces
         _answer(context, model, list(texts_to_answer), {**others, **data})
         return
     if bool(source) == bool(split):
@@ -104,7 +113,7 @@ def predict(
     from keras_bert.tasks.evaluation import predict as write_answers
     from keras_bert.tasks.segmentation.problem import set_restored_spaces
 
-    finetuned = FinetunedModel(folder, table_settings(**data), task, asked=source, outputs=[output])
+    finetuned = FinetunedModel(folder, table_settings(**data), task, asked=source, outputs=[output], n_best=n_best)
     set_restored_spaces(finetuned.problem, restore_spaces)
     splits = splits_like(finetuned.problem, split) if split else [INPUT]
     written, count = write_answers(finetuned, splits, output)

@@ -275,6 +275,40 @@ class VectorsConfig(Checked):
         require(is_distinct, "matryoshka", "sizes that differ", self.matryoshka)
 
 
+Seq2SeqMetric = Literal["chrf", "bleu", "rouge1", "rouge2", "rougeL", "exact_match"]
+SEQ2SEQ_METRICS = get_args(Seq2SeqMetric)
+
+
+@dataclass
+class Seq2SeqConfig(Checked):
+    """How `seq2seq` trains an encoder with a decoder to write texts, and how it writes and scores them.
+
+    Attributes:
+        max_target_length: the most tokens of a text to write, the one that ends it included; longer ones are truncated.
+        label_smoothing: share of the probability that the loss wants to see spread over all tokens.
+        metrics: what the texts written are scored by; the first one picks the best epoch. chrf and bleu need the
+            package sacrebleu, rouge1, rouge2 and rougeL the package rouge-score.
+        beams: beginnings that are continued side by side; 1 takes the most probable token each time.
+        length_penalty: beams are compared by their log-probability, divided by their length to this power.
+        no_repeat_ngram: no n-gram of this many tokens is written twice in a text.
+        n_best: texts that `predict` writes for each, at most `beams`.
+    """
+
+    max_target_length: Annotated[int, Bounds("at least 2", min=2)] = 128
+    label_smoothing: BelowOne = 0.0
+    metrics: list[Seq2SeqMetric] = field(default_factory=lambda: list(SEQ2SEQ_METRICS))
+    beams: Positive[int] = 1
+    length_penalty: float = 1.0
+    no_repeat_ngram: Positive[int] | None = None
+    n_best: Positive[int] = 1
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(self.n_best <= self.beams, "n_best", f"at most beams ({self.beams})", self.n_best)
+        is_distinct = len(set(self.metrics)) == len(self.metrics) > 0
+        require(is_distinct, "metrics", "one metric or more, each once", self.metrics)
+
+
 @dataclass
 class FinetuneConfig(Checked):
     """All settings of a fine-tuning experiment.
@@ -292,6 +326,7 @@ class FinetuneConfig(Checked):
         features: a tagger over a frozen BERT.
         head: what is between the encoder and the answers.
         vectors: the loss of vectors of texts.
+        seq2seq: how texts are written by a decoder.
         optimizer: the learning rate and its schedule.
         training: the length of the run, its devices, and what it logs and keeps.
     """
@@ -308,6 +343,7 @@ class FinetuneConfig(Checked):
     features: FeaturesConfig = field(default_factory=FeaturesConfig)
     head: HeadConfig = field(default_factory=HeadConfig)
     vectors: VectorsConfig = field(default_factory=VectorsConfig)
+    seq2seq: Seq2SeqConfig = field(default_factory=Seq2SeqConfig)
     optimizer: FinetuneOptimizerConfig = field(default_factory=FinetuneOptimizerConfig)
     training: FinetuneTrainingConfig = field(default_factory=FinetuneTrainingConfig)
 

@@ -20,6 +20,8 @@ EXTRA_OF = {
     "nltk": "zh",
     "pandas": "notebook",
     "pyarrow": "datasets",
+    "rouge_score": "seq2seq",
+    "sacrebleu": "seq2seq",
     "sentencepiece": "sentencepiece",
     "tensorflow_datasets": "datasets",
     "usearch": "search",

@@ -184,8 +184,8 @@ def parts(config: BertConfig) -> dict[str, list[TensorName]]:
 
 
 def heads(config: BertConfig) -> tuple[str, ...]:
-    """The parts outside the paper's figure 1, each trained for one objective or task."""
-    return tuple(part for part in parts(config) if part not in (ENCODER, POOLER))
+    """The parts outside the paper's figure 1, each trained for one objective or task; a decoder is none."""
+    return tuple(part for part in parts(config) if part not in (ENCODER, POOLER, DECODER, LM_HEAD))
 
 
 def encoder_of(model: "keras.Model") -> "keras.Model":

@@ -89,6 +89,16 @@ def text_output(path: str) -> Iterator[Callable[[Iterable[str]], None]]:
         yield stream.writelines
 
 
+def with_texts(texts: Mapping[str, str], answer: Mapping[str, Any]) -> dict[str, Any]:
+    """The texts by column and the answer's fields, under names that are no column's."""
+    row: dict[str, Any] = dict(texts)
+    for name, value in answer.items():
+        while name in texts:
+            name = f"answer_{name}"
+        row[name] = value
+    return row
+
+
 @contextlib.contextmanager
 def json_objects(folder: str, names: Iterable[str]) -> Iterator[dict[str, Callable[[Mapping[str, Any]], None]]]:
     """`{name: function (mapping)}` that append members to the JSON object in each of these files of a folder.

@@ -9,7 +9,7 @@ import keras
 import tensorflow as tf
 
 from keras_bert.checkpoints.model_folder import ModelFolder, open_model_folder
-from keras_bert.config.finetuning import FinetuneConfig, InputConfig, TaskDataConfig
+from keras_bert.config.finetuning import FinetuneConfig, InputConfig, Seq2SeqConfig, TaskDataConfig
 from keras_bert.config.reading import FIELD
 from keras_bert.core import files, settings
 from keras_bert.core.errors import UserError
@@ -22,7 +22,7 @@ from keras_bert.data.corpus.text_lines import plain_ending
 from keras_bert.data.tables.tables import known_format, source_files
 from keras_bert.inference.loading import load_folder
 from keras_bert.tasks.answer_files import FILE, FOLDER, STANDARD_STREAM, check_output, require_unread
-from keras_bert.tasks.kind import kind_of_head
+from keras_bert.tasks.kind import kind_of_head, kind_of_task
 from keras_bert.tasks.problem import Answers, Problem, open_problem, require_read
 from keras_bert.tasks.task import INPUT
 from keras_bert.text.tokenizers import Tokenizer
@@ -30,7 +30,7 @@ from keras_bert.training.step import Batch, Step, Sums, all_outputs
 from keras_bert.training.strategy import distribute, make_strategy
 
 _T = TypeVar("_T")
-_Settings = TypeVar("_Settings", InputConfig, TaskDataConfig)
+_Settings = TypeVar("_Settings", InputConfig, Seq2SeqConfig, TaskDataConfig)
 
 _MANY_SHAPES = 32  # With which there is hardly any padding.
 
@@ -64,7 +64,7 @@ class Evaluator:
     @functools.cached_property
     def _step(self) -> Step:
         objective = _NoObjective() if self._unlabelled else self._problem.objective
-        return Step(self._strategy, self._model, objective)
+        return Step(self._strategy, self._problem.answering(self._model), objective)
 
     def __call__(self, split: str) -> dict[str, float]:
         """The objective's figures and the scores on a split with labels."""
@@ -137,6 +137,7 @@ class FinetunedModel:
         batch_size: rows per batch.
         asked: a file to answer in place of the task's splits; see `open_problem`.
         outputs: the paths that are to be written, none of which may be one that is read.
+        n_best: how many texts to write for each, if the task writes texts; None for as many as its recipe says.
 
     Raises:
         UserError: the model has no head for a task, or the data does not fit it.
@@ -157,10 +158,13 @@ class FinetunedModel:
         batch_size: int = 32,
         asked: str | None = None,
         outputs: Iterable[str | None] = (),
+        n_best: int | None = None,
     ):
         folder = model if isinstance(model, ModelFolder) else open_model_folder(model)
         self.folder = folder = folder if "task" in folder.task else _as_own_task(folder, task)
         self.config = finetune_config(folder.name, folder, data or {}, task, asked)
+        if n_best:
+            self.config = _with_n_best(self.config, n_best)
         own = self.config.data
         require_unread(outputs, [folder.path, *([asked] if asked else [own.folder, own.train, own.dev, own.test])])
         strategy = make_strategy("one")
@@ -229,8 +233,18 @@ def finetune_config(
         config,
         task=task or task_record["task"],
         input=_settings(InputConfig, task_record),
+        seq2seq=_settings(Seq2SeqConfig, task_record),
         data=dataclasses.replace(config.data, **data),
     )
+
+
+def _with_n_best(config: FinetuneConfig, count: int) -> FinetuneConfig:
+    """The recipe with so many texts to write for each. Raises `UserError` if its task writes none."""
+    kind = kind_of_task(config.task)
+    if kind is None or not kind.writes_texts:
+        raise UserError(f"--n-best: needs a model that writes texts. Received: one for {config.task}. Leave it out.")
+    beams = max(config.seq2seq.beams, count)
+    return dataclasses.replace(config, seq2seq=dataclasses.replace(config.seq2seq, n_best=count, beams=beams))
 
 
 def _as_own_task(folder: ModelFolder, task: str | None) -> ModelFolder:

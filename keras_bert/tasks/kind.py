@@ -29,6 +29,7 @@ _ROOMS = (
     "sentence_vectors",
     "span_pairs",
     "few_shot",
+    "seq2seq",
 )
 
 
@@ -58,6 +59,7 @@ class TaskKind(abc.ABC):
             recipe's `head.bilstm_size`.
         weighs_classes: whether its loss takes `training.class_weights` and `training.balance_classes`.
         trains_vectors: whether its loss takes the section `vectors`.
+        writes_texts: whether it takes the section `seq2seq`.
         noun: what the task's examples are called.
         example_files: names for a file to answer and for the answers, in the command that a model card shows.
     """
@@ -78,6 +80,7 @@ class TaskKind(abc.ABC):
     takes_bilstm: ClassVar[bool] = False
     weighs_classes: ClassVar[bool] = False
     trains_vectors: ClassVar[bool] = False
+    writes_texts: ClassVar[bool] = False
     noun: ClassVar[str] = "examples"
     example_files: ClassVar[tuple[str, str]] = ("texts.txt", "answers.jsonl")
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 import numpy as np
 from scipy.special import expit, log_softmax, logit, logsumexp
 
-from keras_bert.config.finetuning import FinetuneConfig, TaskDataConfig, VectorsConfig
+from keras_bert.config.finetuning import FinetuneConfig, Seq2SeqConfig, TaskDataConfig, VectorsConfig
 from keras_bert.config.reading import LONG
 from keras_bert.core.errors import UserError
 from keras_bert.data.batches.token_rows import joined_rows
@@ -254,6 +254,13 @@ class Problem(NamedSplits, abc.ABC):
         """What `answers_of` needs of the model beside its outputs for each row; by default nothing."""
         return {}
 
+    def answering(self, model: keras.Model) -> Callable[..., dict[str, Any]]:
+        """Function (batch, training=False) -> the outputs that `answers_of` and `objective` take; by default the model.
+
+        It is called in a graph, for each replica's part of a batch.
+        """
+        return model
+
     def averaged(self, split: str, outputs: Sequence[dict[str, Any]]) -> dict[str, Any]:
         """Outputs for `rows(split)` whose probabilities are the mean of those of several models' outputs.
 
@@ -369,6 +376,8 @@ def _require_used(config: FinetuneConfig, kind: TaskKind) -> None:
         )
     if config.vectors != VectorsConfig() and not kind.trains_vectors:
         raise UserError(f"vectors: needs a task that trains vectors. Received: {config.task}. Leave it out.")
+    if config.seq2seq != Seq2SeqConfig() and not kind.writes_texts:
+        raise UserError(f"seq2seq: needs a task that writes texts. Received: {config.task}. Leave it out.")
 
 
 def _own_files(data: TaskDataConfig) -> dict[str, str]:

@@ -4,7 +4,6 @@ import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
-import keras
 import numpy as np
 import tensorflow as tf
 
@@ -49,7 +48,7 @@ class Step:
 
     Args:
         strategy: the run's strategy; model and optimizer were created in its scope.
-        model: `model(batch, training=...)` returns what `objective.sums` takes.
+        model: `model(batch, training=...)` returns what `objective.sums` takes. Without an optimizer, any function.
         objective: what is minimized and measured.
         optimizer: None if the model is only evaluated.
         clip_norm: the largest norm of all gradients together.
@@ -66,7 +65,7 @@ class Step:
     def __init__(
         self,
         strategy: tf.distribute.Strategy,
-        model: keras.Model,
+        model: Any,
         objective: Objective,
         optimizer: BertOptimizer | None = None,
         clip_norm: float = 1.0,

@@ -170,7 +170,9 @@ def test_the_code_of_a_card_gives_the_answer_of_its_head(name, tmp_path, monkeyp
 
 
 def test_the_code_of_every_kind_is_tried():
-    assert {type(head) for head, *_ in HEADS.values()} == {kind.head for kind in task_kinds()}
+    """That of models with decoders in test_seq2seq.py."""
+    kinds = [kind for kind in task_kinds() if not kind.writes_texts]
+    assert {type(head) for head, *_ in HEADS.values()} == {kind.head for kind in kinds}
 
 
 # What transformers must print; for vectors, sentence-transformers.

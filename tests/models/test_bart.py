@@ -59,7 +59,7 @@ def opened():
 def test_states_and_logits_are_transformers(opened, case):
     """With rows of several lengths on both sides; `bart` has scaled embeddings and a bias of its own."""
     golden, loaded, inputs = opened[case]
-    assert type(loaded.model) is EncoderDecoder
+    assert isinstance(loaded.model, EncoderDecoder)
     outputs = loaded.model(inputs)
     states = np.stack(loaded.encoder(inputs)["hidden_states"])
     real, targets = inputs["input_mask"] > 0, inputs["decoder_mask"] > 0

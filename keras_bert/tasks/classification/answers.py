@@ -3,7 +3,7 @@
 import contextlib
 import json
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +17,7 @@ from keras_bert.core.files import join, make_folder
 from keras_bert.data.tables.tables import read_texts
 from keras_bert.data.windows import windows
 from keras_bert.tasks import superglue
-from keras_bert.tasks.answer_files import STANDARD_STREAM, text_output
+from keras_bert.tasks.answer_files import STANDARD_STREAM, text_output, with_texts
 from keras_bert.tasks.classification.data import ExampleRow
 from keras_bert.tasks.classification.head import ClassificationConfig
 from keras_bert.tasks.classification.scores import numbers, predictions
@@ -162,16 +162,6 @@ def writing_answers(
         return
     with text_output(output) as write:
         yield lambda window, logits: write(
-            json.dumps(_with_texts(dict(zip(task.texts, texts)), answer), ensure_ascii=False) + "\n"
+            json.dumps(with_texts(dict(zip(task.texts, texts)), answer), ensure_ascii=False) + "\n"
             for texts, answer in zip(zip(*window.texts), plain_answers(head, task, logits), strict=True)
         )
-
-
-def _with_texts(texts: Mapping[str, str], answer: Mapping[str, Any]) -> dict[str, Any]:
-    """The texts by column and the answer's fields, under names that are no column's."""
-    row: dict[str, Any] = dict(texts)
-    for name, value in answer.items():
-        while name in texts:
-            name = f"answer_{name}"
-        row[name] = value
-    return row

@@ -1,0 +1,1 @@
+"""Texts written for texts, such as titles, corrections and translations."""

@@ -1,0 +1,208 @@
+"""Texts to write for texts, as a task for fine-tuning."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import tensorflow as tf
+
+from keras_bert.config.finetuning import FinetuneConfig, InputConfig
+from keras_bert.config.reading import HEAD_TAIL, TRUNCATE
+from keras_bert.core.errors import UserError
+from keras_bert.data.batches.token_rows import TargetRows
+from keras_bert.data.windows import windows
+from keras_bert.inference.texts import require_numbers
+from keras_bert.tasks.answer_files import text_output, with_texts
+from keras_bert.tasks.problem import Layout, Problem, training_failed
+from keras_bert.tasks.seq2seq.data import Pairs
+from keras_bert.tasks.seq2seq.network import TargetObjective, target_losses
+from keras_bert.tasks.seq2seq.scores import require_packages, text_scores
+from keras_bert.tasks.seq2seq.task import NAME, ConditionalGenerationConfig, Seq2SeqTask, WrittenText
+from keras_bert.tasks.seq2seq.writing import Writer
+from keras_bert.tasks.sequence_rows import SequenceRows
+from keras_bert.text.detokenizer import Detokenizer
+from keras_bert.text.tokenizers import Tokenizer
+
+if TYPE_CHECKING:
+    import keras
+
+    from keras_bert.models.bert.config import BertConfig
+    from keras_bert.training.step import Objective
+
+
+@dataclasses.dataclass(frozen=True)
+class PairWindow:
+    """Some of a split's texts, the texts to write for them, None if these are not read, and their file."""
+
+    sources: Sequence[str]
+    targets: Sequence[str] | None
+    origin: str
+
+    def __len__(self) -> int:
+        return len(self.sources)
+
+
+class Seq2SeqProblem(Problem):
+    """The task `seq2seq`. The answers are a `WrittenText` for each text.
+
+    A row is the source as any text; its target has the special tokens of a text too, as in transformers.
+
+    Args:
+        source: the `Pairs`.
+
+    Raises:
+        UserError: a package that a metric needs is not installed.
+    """
+
+    per_cent = True
+    takes_noise = True
+    long = (TRUNCATE, HEAD_TAIL)
+
+    head: ConditionalGenerationConfig
+
+    def __init__(
+        self,
+        task: Seq2SeqTask,
+        source: Pairs,
+        tokenizer: Tokenizer,
+        config: FinetuneConfig,
+        head: ConditionalGenerationConfig | None = None,
+        task_record: Mapping[str, Any] | None = None,
+    ):
+        super().__init__(task, source, tokenizer, config, head or ConditionalGenerationConfig(), task_record)
+        self._pairs, self._settings = source, config.seq2seq
+        self._writer = Writer(config.seq2seq, tokenizer.vocabulary)
+        self._detokenizer = Detokenizer(tokenizer)
+        if head is None:
+            require_packages(self._settings.metrics)
+        if config.training.lora_rank:
+            raise UserError(f"training.lora_rank: needs a task on an encoder alone. Received: {NAME}. Leave it out.")
+
+    @property
+    def objective(self) -> Objective:
+        return TargetObjective(self._settings.label_smoothing)
+
+    @property
+    def splits(self) -> tuple[str, ...]:
+        return self._pairs.splits
+
+    @property
+    def metric_names(self) -> tuple[str, ...]:
+        return tuple(self._settings.metrics)
+
+    def task_record(self) -> dict[str, Any]:
+        data = {"format": self._config.data.format, "columns": self._config.data.columns}
+        return {
+            "task": NAME,
+            "max_length": self._config.input.max_length,
+            "long": self._config.input.long,
+            "texts": [self._pairs.source],
+            "label": self._pairs.target,
+            **{name: value for name, value in data.items() if value},
+            **{name: value for name, value in vars(self._settings).items() if value is not None},
+        }
+
+    def make_model(self, bert_config: BertConfig, dtype: str | None = None) -> keras.Model:
+        most = bert_config.max_position_embeddings
+        if self._settings.max_target_length > most:
+            raise UserError(
+                f"seq2seq.max_target_length: needs at most {most}, the model's max_position_embeddings. "
+                f"Received: {self._settings.max_target_length}."
+            )
+        return super().make_model(bert_config, dtype)
+
+    def answering(self, model: keras.Model) -> Callable[..., dict[str, tf.Tensor]]:
+        """Function (batch) -> `ids` int32 [batch, n best, tokens], `scores` [batch, n best]; with targets `losses`."""
+
+        def answer(batch: Mapping[str, tf.Tensor], training: bool = False) -> dict[str, tf.Tensor]:
+            found, shape = self._writer(model, batch), [-1, self._writer.n_best]
+            outputs = {"ids": tf.reshape(found.ids, [*shape, found.ids.shape[1]])}
+            outputs["scores"] = tf.reshape(found.scores, shape)
+            if "target_ids" in batch:
+                logits = model(batch, training=training)["logits"]
+                outputs["losses"] = target_losses(logits, batch["target_ids"], self._settings.label_smoothing)
+            return outputs
+
+        return answer
+
+    def windows(self, split: str, labelled: bool = False) -> Iterator[PairWindow]:
+        origin = self._pairs.origin(split)
+        for pairs in windows(self._pairs.read(split, labelled), lambda pair: len(pair.source)):
+            targets = [pair.target or "" for pair in pairs] if labelled else None
+            yield PairWindow([pair.source for pair in pairs], targets, origin)
+
+    def lay_out(self, windows: Iterable[PairWindow]) -> Layout:
+        rows = SequenceRows(self._tokenizer, self._config.input)
+        targets = SequenceRows(self._tokenizer, InputConfig(max_length=self._settings.max_target_length))
+        origin, has_targets = "", False
+        for window in windows:
+            rows.add([list(map(self.noise, window.sources)) if self.noise else window.sources])
+            if window.targets is not None:
+                targets.add([window.targets])
+                has_targets = True
+            origin = window.origin
+        found = rows.rows()
+        if has_targets:
+            wanted = targets.rows()
+            found.targets = TargetRows(wanted.ids, wanted.starts)
+        return Layout(rows=found, origin=origin)
+
+    def answers_of(self, layout: Layout, outputs: Mapping[str, Any]) -> list[WrittenText]:
+        scores = np.asarray(outputs["scores"])
+        require_numbers(scores)
+        ids = np.asarray(outputs["ids"])
+        texts = self._detokenizer.texts(ids.reshape(-1, ids.shape[-1]))
+        count = ids.shape[1]
+        return [WrittenText(texts[count * row : count * (row + 1)], scores[row].tolist()) for row in range(len(ids))]
+
+    def averaged(self, split: str, outputs: Sequence[dict[str, Any]]) -> dict[str, Any]:
+        raise UserError(
+            f"--model: needs one model for {self.task.name}. Received: {len(outputs)}. Score each by itself."
+        )
+
+    def evaluate(self, split: str, answers: Sequence[WrittenText]) -> dict[str, float]:
+        _, wanted = self._texts(split)
+        return text_scores(self._settings.metrics, [answer.text for answer in answers], wanted)
+
+    def baseline(self, split: str) -> dict[str, float]:
+        """The scores of copies of the texts that are read."""
+        return text_scores(self._settings.metrics, *self._texts(split))
+
+    def remarks(self, split: str, answers: Sequence[WrittenText]) -> Iterator[str]:
+        written = {answer.text for answer in answers}
+        if len(answers) > 1 and len(written) == 1:
+            yield training_failed(f"For every text of {split} the same is written, {written.pop()[:40]!r}")
+
+    @contextlib.contextmanager
+    def writing(self, split: str, output: str) -> Iterator[Callable[[PairWindow, Sequence[WrittenText]], None]]:
+        """Writes one JSON object per text: the text by its column, what is `written` and its `score`.
+
+        Of several texts for one, all are in `n_best`, each with its score.
+        """
+        with text_output(output) as write:
+            yield lambda window, answers: write(
+                json.dumps(with_texts({self._pairs.source: source}, as_json(answer)), ensure_ascii=False) + "\n"
+                for source, answer in zip(window.sources, answers, strict=True)
+            )
+
+    def _texts(self, split: str) -> tuple[list[str], list[str]]:
+        """(the texts of a split, the texts to write for them)."""
+
+        def read() -> tuple[list[str], list[str]]:
+            pairs = [(pair.source, pair.target or "") for pair in self._pairs.read(split, True)]
+            return [source for source, _ in pairs], [target for _, target in pairs]
+
+        return self._once(("texts", split), read)
+
+
+def as_json(answer: WrittenText) -> dict[str, Any]:
+    """What a model wrote for a text, ready for JSON."""
+    row: dict[str, Any] = {"written": answer.text, "score": answer.score}
+    if len(answer.texts) > 1:
+        row["n_best"] = [{"written": text, "score": score} for text, score in zip(answer.texts, answer.scores)]
+    return row

@@ -1,0 +1,46 @@
+"""Signatures of a model that writes texts."""
+
+from typing import Any
+
+import tensorflow as tf
+
+from keras_bert.config.finetuning import Seq2SeqConfig
+from keras_bert.config.reading import read_own_field
+from keras_bert.core.files import join
+from keras_bert.export.network import Network
+from keras_bert.export.signature import Signature, TextInputs, token_signature
+from keras_bert.tasks.seq2seq.writing import Writer
+from keras_bert.text.detokenizer import Detokenizer
+
+
+def seq2seq_signatures(bert: Any, text_inputs: TextInputs, network: Network, n_best: int) -> dict[str, Signature]:
+    """`serving_default` on strings, `tokens` on the encoder's inputs.
+
+    Outputs: `written` string [batch, texts], those of each row, best first; and their `scores` float32, as in
+    `WrittenText`. `tokens` gives `ids` int32 [batch, texts, tokens] too, padded after the end.
+
+    Args:
+        n_best: the most texts of a row; there are no more than beams.
+    """
+    settings = own_settings(bert.folder)
+    writer = Writer(settings, text_inputs.vocabulary, min(n_best, settings.beams))
+    detokenizer = Detokenizer(text_inputs.tokenizer)
+
+    def answer(inputs: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+        found = network.run(lambda model: writer(model, inputs))
+        ids = tf.reshape(found.ids, [-1, writer.n_best, found.ids.shape[1]])
+        return {"written": detokenizer(ids), "scores": tf.reshape(found.scores, tf.shape(ids)[:2]), "ids": ids}
+
+    def answer_texts(texts: tf.Tensor) -> dict[str, tf.Tensor]:
+        answers = answer(text_inputs.from_texts(texts))
+        return {name: answers[name] for name in ("written", "scores")}
+
+    return {
+        "serving_default": Signature(answer_texts, (tf.TensorSpec([None], tf.string, name="text"),)),
+        "tokens": token_signature(text_inputs, answer),
+    }
+
+
+def own_settings(folder: Any) -> Seq2SeqConfig:
+    """How the model of a `ModelFolder` was fine-tuned to write. Raises `UserError` for what is none of the settings."""
+    return read_own_field(Seq2SeqConfig, folder.other_fields, join(folder.path, "config.json"))

@@ -1,0 +1,49 @@
+"""How a model with a decoder writes texts: the settings, and the tokens for the rows of a batch."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import tensorflow as tf
+
+from keras_bert.config.finetuning import Seq2SeqConfig
+from keras_bert.config.inference import DecodingConfig
+from keras_bert.inference.decoding.decode import decode
+from keras_bert.inference.decoding.steps import Decoded, DecoderTokens
+from keras_bert.models.encoder_decoder import EncoderDecoder
+from keras_bert.text.vocabulary import Vocabulary
+
+
+class Writer:
+    """Function (the encoder's inputs, a model with a decoder) -> the tokens of the best texts of each row.
+
+    Args:
+        settings: how texts are written.
+        config: the architecture.
+        vocabulary: the model's vocabulary.
+        n_best: how many texts to write for each row, at most as many as beams; None for what the settings say.
+    """
+
+    def __init__(self, settings: Seq2SeqConfig, vocabulary: Vocabulary, n_best: int | None = None) -> None:
+        self._settings, self._vocabulary = settings, vocabulary
+        self.n_best = n_best or settings.n_best
+
+    def __call__(self, model: EncoderDecoder, inputs: Mapping[str, tf.Tensor]) -> Decoded:
+        """The texts of one row are side by side, the best first."""
+        config: Any = model.config
+        vocabulary = self._vocabulary
+        tokens = DecoderTokens(config.decoder_start_token_id, vocabulary.sep_id, vocabulary.pad_id)
+        decoding = self.decoding(config)
+        return decode(model.step, model.begin(dict(inputs), decoding.max_tokens), tokens, decoding)
+
+    def decoding(self, config: Any) -> DecodingConfig:
+        """The settings for a model of this architecture."""
+        settings = self._settings
+        return DecodingConfig(
+            max_tokens=min(settings.max_target_length, config.max_position_embeddings),
+            beams=settings.beams,
+            length_penalty=settings.length_penalty,
+            no_repeat_ngram=settings.no_repeat_ngram,
+            n_best=self.n_best,
+            first_token=getattr(config, "forced_bos_token_id", None),  # Not every kind forces tokens.
+            last_token=getattr(config, "forced_eos_token_id", None),
+        )

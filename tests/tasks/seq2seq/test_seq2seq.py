@@ -1,0 +1,181 @@
+"""Texts for texts: what is learned is written alike by `evaluate`, `predict`, Python and an export."""
+
+import dataclasses
+import json
+import os
+import re
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from text_pairs import pairs, write_pairs, write_tiny_bart
+
+import keras_bert
+from keras_bert.checkpoints.model_folder import open_model_folder
+from keras_bert.config.finetuning import FinetuneConfig, Seq2SeqConfig
+from keras_bert.core.errors import UserError
+from keras_bert.export.litert import edge_signature
+from keras_bert.export.saved_model import write_version
+from keras_bert.export.serving_function import serving_function
+from keras_bert.tasks.evaluation import FinetunedModel, predict
+from keras_bert.tasks.finetuning.initial_weights import set_initial_weights
+from keras_bert.tasks.finetuning.runs import FinetuningRuns
+from keras_bert.tasks.seq2seq.network import BertForConditionalGeneration, TargetObjective, shifted
+from keras_bert.tasks.seq2seq.task import ConditionalGenerationConfig
+from keras_bert.tasks.seq2seq.writing import Writer
+
+DEV = 24
+
+
+@pytest.fixture(scope="module")
+def bart(tmp_path_factory):
+    return write_tiny_bart(tmp_path_factory.mktemp("bart") / "model")
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("pairs")
+    return {"train": write_pairs(folder / "train.jsonl", 160), "dev": write_pairs(folder / "dev.jsonl", DEV, seed=1)}
+
+
+def config_of(init, data, **overrides):
+    values = {
+        "task": "seq2seq",
+        "init": init,
+        "data": data,
+        "input": {"max_length": 16},
+        "seq2seq": {"max_target_length": 8, "metrics": ["exact_match", "chrf"], "beams": 2, "length_penalty": 0.5},
+        "optimizer": {"learning_rate": 1e-2},
+        "training": {"batch_size": 16, "epochs": 8, "evaluate_every": 40, "log_every": 20},
+    }
+    return FinetuneConfig.from_mapping(values, overrides)
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory, bart, data):
+    """(the run's folder, its results)."""
+    path = str(tmp_path_factory.mktemp("run") / "run")
+    return path, FinetuningRuns(config_of(bart, data)).one(path)
+
+
+def test_it_learns_what_to_write(trained):
+    _, results = trained
+    found = results["splits"]["dev"]
+    assert results["main_metric"] == "exact_match" and found["exact_match"] > 90 and found["chrf"] > 90
+    assert results["baseline"]["dev"]["exact_match"] == 0 and 0 < found["loss"] < 0.3
+    assert results["counts"] == {"dev": DEV}
+
+
+def test_answers_are_the_same_everywhere(trained, data, tmp_path):
+    """In a file of answers, in Python, and in an export, of whose beams the first is the answer."""
+    model, output = FinetunedModel(trained[0], asked=data["dev"], n_best=2), tmp_path / "answers.jsonl"
+    predict(model, ["input"], str(output))
+    lines = [json.loads(line) for line in output.read_text(encoding="utf-8").splitlines()]
+    texts = [text for text, _ in pairs(DEV, seed=1)]
+    assert [line["text"] for line in lines] == texts
+    bert = keras_bert.load(trained[0])
+    for line, answer in zip(lines, bert.predict(texts), strict=True):
+        assert answer.text == line["written"] and answer.texts == [one["written"] for one in line["n_best"]]
+        np.testing.assert_allclose(answer.score, line["score"], rtol=1e-4)
+    served = tf.saved_model.load(write_version(tmp_path / "served", serving_function(bert)))
+    found = served.signatures["serving_default"](text=tf.constant(texts[:5]))
+    assert [text.decode() for text in found["written"].numpy()[:, 0]] == [line["written"] for line in lines[:5]]
+    np.testing.assert_allclose(found["scores"][:, 0], [line["score"] for line in lines[:5]], rtol=1e-4)
+
+
+def test_its_folder_is_a_whole_model_of_transformers_that_scores_alike(trained, data):
+    path, results = trained
+    folder = os.path.join(path, "model")
+    with open(os.path.join(folder, "config.json"), encoding="utf-8") as stream:
+        fields = json.load(stream)
+    assert fields["architectures"] == ["BartForConditionalGeneration"]
+    with open(os.path.join(folder, "generation_config.json"), encoding="utf-8") as stream:
+        generation = json.load(stream)
+    assert generation.items() >= {"max_length": 9, "num_beams": 2, "length_penalty": 0.5, "eos_token_id": 2}.items()
+    again = FinetunedModel(folder, {"dev": data["dev"]})
+    expected = {name: pytest.approx(value, rel=1e-3) for name, value in results["splits"]["dev"].items()}
+    assert again.config.seq2seq == config_of("", data).seq2seq and again.evaluate("dev") == expected
+
+
+@pytest.mark.slow
+def test_the_code_of_its_card_writes_a_text(trained, monkeypatch, capsys):
+    monkeypatch.chdir(os.path.join(trained[0], "model"))
+    with open("README.md", encoding="utf-8") as stream:
+        [code] = re.findall(r"^## Use in keras_bert\n.*?^```python\n(.*?)^```", stream.read(), re.DOTALL | re.MULTILINE)
+    exec(code, {})
+    assert re.search(r"(red|blue|green)\.", capsys.readouterr().out)
+
+
+def test_the_loss_is_the_mean_over_all_targets_of_what_pytorch_calls_smoothed():
+    """Weight 0 leaves out an example that fills the batch, and padding counts nothing."""
+    rng = np.random.default_rng(0)
+    logits, smoothing = rng.normal(size=(3, 4, 7)).astype("float32"), 0.1
+    targets = np.array([[3, 2, -1, -1], [1, 5, 6, 2], [3, 2, 2, 2]], "int32")
+    batch = {"target_ids": tf.constant(targets), "example_weights": tf.constant([1.0, 1.0, 0.0])}
+    log_probabilities = logits - np.log(np.exp(logits).sum(-1, keepdims=True))
+    wanted = (1 - smoothing) * np.eye(7)[np.maximum(targets, 0)] + smoothing / 7
+    expected = -(wanted * log_probabilities).sum(-1)[:2][targets[:2] >= 0]
+    objective = TargetObjective(smoothing)
+    assert float(objective.counts(batch)["loss"]) == 6
+    received = float(objective.sums({"logits": tf.constant(logits)}, batch)["loss"]["loss"])
+    np.testing.assert_allclose(received, expected.sum(), rtol=1e-5)
+    assert shifted(tf.constant(targets), 9).numpy()[:2].tolist() == [[9, 3, 2, 0], [9, 1, 5, 6]]
+
+
+@pytest.mark.parametrize(
+    ("rows", "changes", "told"),
+    [
+        ([{"text": "a", "target": " "}], {}, r"train.jsonl line 1: needs a text to write in the column 'target'"),
+        ([{"text": "a"}], {}, r"train.jsonl line 1: needs a JSON object with 'text', 'target'"),
+        ([{"text": "a", "target": "b"}], {"data.label": "text"}, "needs another column than the text"),
+        ([{"text": "a", "target": "b"}], {"data.texts": ["a", "b"]}, "needs the name of one column"),
+        ([{"text": "a", "target": "b"}], {}, "needs enough rows to hold out a share"),
+        ([{"text": "a", "target": "b"}], {"training.lora_rank": 4}, "lora_rank: needs a task on an encoder alone"),
+        ([{"text": "a", "target": "b"}], {"input.long": "windows"}, "input.long: needs truncate or head_tail"),
+    ],
+)
+def test_what_cannot_be_learned_from_is_refused_in_one_line(rows, changes, told, bart, tmp_path):
+    path = tmp_path / "train.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    with pytest.raises(UserError, match=told) as refused:
+        FinetuningRuns(config_of(bart, {"train": str(path)}, **changes))
+    assert "\n" not in str(refused.value)
+
+
+def test_a_model_without_a_decoder_and_litert_are_refused(init, data, bart):
+    with pytest.raises(UserError, match="needs a model with a decoder, such as BART, for seq2seq. Received: BERT"):
+        FinetuningRuns(config_of(init, data))
+    with pytest.raises(UserError, match="seq2seq: needs a task that writes texts. Received: text"):
+        FinetuningRuns(config_of(bart, {**data, "label": "target"}, task="text"))
+    with pytest.raises(UserError, match="--format litert needs a model that answers in one pass"):
+        edge_signature(keras_bert.load(bart))
+
+
+def test_a_folder_that_names_no_class_with_a_head_starts_with_its_decoder(bart):
+    """As that of facebook/bart-base, a BartModel: its decoder would be new, and all that it has learned be lost."""
+    folder = open_model_folder(bart)
+    folder = dataclasses.replace(folder, other_fields={**folder.other_fields, "architectures": ["BartModel"]})
+    assert folder.head is None
+    model = BertForConditionalGeneration(folder.config)
+    set_initial_weights(model, config_of(bart, {}), folder, ConditionalGenerationConfig())
+    [name, *_] = folder.names("decoder")
+    np.testing.assert_array_equal(model.decoder.embeddings.position_embeddings, folder.tensors.read(name))
+
+
+def test_texts_to_read_take_noise_and_what_to_write_does_not(bart, data):
+    config = config_of(bart, data, **{"noise.kinds": ["nospace"]})
+    problem = FinetuningRuns(config).problem
+    rows, _ = problem.training_rows(1)
+    plain, noisy = np.split(rows.targets.ids, 2)
+    assert len(rows) == 320 and (plain == noisy).all() and rows.lengths[:160].sum() != rows.lengths[160:].sum()
+
+
+@pytest.mark.usefixtures("rewritten_graphs")  # The last test, because they stay so in this file.
+def test_grappler_leaves_the_answers_of_a_graph_alone(bart):
+    """Of a step that was a part of the loop in the graph it made empty tensors."""
+    loaded = keras_bert.load(bart)
+    writer = Writer(Seq2SeqConfig(max_target_length=4), loaded.tokenizer.vocabulary)
+    inputs = keras_bert.encoder_inputs(loaded.tokenizer(["red cat", "so blue"]), loaded.tokenizer.vocabulary)
+    inputs = {name: tf.constant(value) for name, value in inputs.items()}
+    in_graph = tf.function(lambda inputs: writer(loaded.model, inputs), autograph=False)(inputs)
+    np.testing.assert_array_equal(in_graph.ids, writer(loaded.model, inputs).ids)
