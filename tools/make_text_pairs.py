@@ -62,6 +62,7 @@ def main() -> None:
         pairs = typos(options.paths, options.noise or ["nospace"], options.longest)
     base, ending = os.path.splitext(options.output)
     paths = (options.output, f"{base}-dev{ending}")
+    os.makedirs(os.path.dirname(options.output) or ".", exist_ok=True)
     with open(paths[0], "w", encoding="utf-8", newline="") as train, open(paths[1], "w", encoding="utf-8") as dev:
         writers = [csv.writer(stream, delimiter="\t", lineterminator="\n") for stream in (train, dev)]
         counts = [0, 0]
