@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 
 from keras_bert.config.studies import AblationPlan, VariantPlan
+from keras_bert.studies.characters import bits_per_character, held_out_characters, held_out_meta
 from keras_bert.studies.downstream import Results, better, finetunings, main_scores, majority, metric
 from keras_bert.studies.runs import pretrained
 from keras_bert.studies.study import Findings, StudyFolder, median_and_range, rows_of_markdown
@@ -83,7 +84,13 @@ def ablation(
         }
         for task, planned in plan.tasks.items()
     }
-    learned = {name: [nats_below(runs[name, seed]) for seed in numbers] for name in variants}
+    measured = {"nats below the unigram": {key: nats_below(run) for key, run in runs.items()}}
+    if bits := _bits(study, runs):
+        measured["bits per character"] = bits
+    learned = {
+        heading: {name: [figures[name, seed] for seed in numbers] for name in variants}
+        for heading, figures in measured.items()
+    }
     lines = [*table(found, learned, variants), "", *sources(variants)]
     return Findings(TITLE, lines, {"ablation": scores_picture(drawn(found, variants), TITLE)})
 
@@ -101,22 +108,44 @@ def nats_below(run: str) -> float | None:
     return results["eval_mask_token_unigram_loss"] - results["eval_mask_token_loss"]
 
 
+def _bits(study: StudyFolder, runs: Mapping[tuple[str, int], str]) -> dict[tuple[str, int], float | None]:
+    """The loss of each run at [MASK]s of held-out text in bits per character; {} if all have one vocabulary.
+
+    Without the run's own text, or without [MASK], it is None.
+    """
+    metas = {key: held_out_meta(run) for key, run in runs.items()}
+    if len({meta["vocabulary"] for meta in metas.values() if meta}) < 2:
+        return {}
+    # The text, and which of its documents are held out, are the same for all.
+    key, first = next((key, run) for key, run in runs.items() if metas[key])
+    count = functools.partial(held_out_characters, first)
+    characters = study.kept("held-out characters", {"run": f"{key[0]}, seed {key[1]}"}, count)()
+    bits: dict[tuple[str, int], float | None] = {}
+    for key, meta in metas.items():
+        loss = (RunFolder(runs[key]).results() or {}).get("eval_mask_token_loss")
+        bits[key] = bits_per_character(loss, meta, characters) if meta and loss is not None else None
+    return bits
+
+
 def table(
-    found: Found, learned: Mapping[str, Sequence[float | None]], variants: Mapping[str, VariantPlan]
+    found: Found, learned: Mapping[str, Mapping[str, Sequence[float | None]]], variants: Mapping[str, VariantPlan]
 ) -> Iterator[str]:
-    """Lines of Markdown: a row for each variant, its tasks and what the paper measured."""
+    """Lines of Markdown: a row for each variant, its tasks and what the paper measured.
+
+    `learned` has the figures of pretraining, `{heading: {variant: one of each seed}}`.
+    """
     published = published_columns(variants)
-    header = ["", "nats below the unigram", *(f"{task}, {_metric(by_name)}" for task, by_name in found.items())]
+    header = ["", *learned, *(f"{task}, {_metric(by_name)}" for task, by_name in found.items())]
     rows = []
     firsts = [next(iter(by_name.values()))[1][0] for by_name in found.values()]
     bases = (majority(first) for first in firsts)
-    rows.append(["most frequent answer", "–", *map(_cell, bases), *("–" for _ in published)])
+    rows.append(["most frequent answer", *("–" for _ in learned), *map(_cell, bases), *("–" for _ in published)])
     for name, variant in variants.items():
-        nats = [value for value in learned[name] if value is not None]
+        figures = ([value for value in by_name[name] if value is not None] for by_name in learned.values())
         rows.append(
             [
                 _shown(name),
-                median_and_range(nats, "{:.3f}".format) if nats else "–",
+                *(median_and_range(values, "{:.3f}".format) if values else "–" for values in figures),
                 *(median_and_range(pooled(by_name[name][1]), "{:.1f}".format) for by_name in found.values()),
                 *(_cell(variant.published.get(column)) for column in published),
             ]

@@ -12,6 +12,7 @@ from keras_bert.config.pretraining import PretrainConfig
 from keras_bert.config.recipes import find_config
 from keras_bert.config.studies import AblationPlan
 from keras_bert.core import settings
+from keras_bert.data.shards.shard_format import FORMAT, KINDS
 
 PLAN = """
 recipe: five_minutes
@@ -98,6 +99,32 @@ def test_each_variant_has_its_better_rate_over_all_seeds_and_the_papers_figures(
     monkeypatch.setattr("keras_bert.studies.runs.run_command", lambda *_: pytest.fail("Trained again."))
     again = give(*ablation_line(tmp_path, "--set", "training.steps=9"))
     assert again.output == result.output
+
+
+def test_variants_with_other_vocabularies_are_compared_by_characters(tmp_path, monkeypatch):
+    """Nats per piece say less the longer the pieces are."""
+    (tmp_path / "plan.yaml").write_text(PLAN)
+
+    def with_shards(folder, changes, command, options):
+        results = scripted(folder, changes, command, options)
+        if command == "pretrain":
+            name, tokens = ("base", 200) if "/base/" in folder else ("no_nsp", 400)
+            counts = {"documents": 1, "sentences": 1, "tokens": tokens}
+            shard = {"name": "00000", **counts, "sha256": dict.fromkeys(KINDS, "")}
+            meta = {"format": FORMAT, "vocabulary": name, "vocab_size": 9, "token_dtype": "uint16", "lower_case": True}
+            os.makedirs(f"{folder}/data/shards/validation")
+            with open(f"{folder}/data/shards/validation/meta.json", "w") as stream:
+                json.dump({**meta, "unknown_tokens": 0, **counts, "shards": [shard]}, stream)
+        return results
+
+    monkeypatch.setattr("keras_bert.studies.runs.run_command", with_shards)
+    monkeypatch.setattr("keras_bert.studies.ablation.held_out_characters", lambda run: 1000)
+    give(*ablation_line(tmp_path))
+    lines = (tmp_path / "out" / "ablation.md").read_text().splitlines()
+    assert lines[2] == "|  | nats below the unigram | bits per character | mrpc, f1 | *MRPC* |"
+    # The losses of the two seeds, 5 and 4 nats, times the pieces of a character.
+    assert lines[5].split(" | ")[2] == "1.298 (1.154–1.443)"
+    assert lines[6].split(" | ")[2] == "2.597 (2.308–2.885)"
 
 
 def test_runs_made_with_other_settings_are_refused(tmp_path, monkeypatch):
