@@ -4,6 +4,7 @@ import contextlib
 import logging
 import math
 import operator
+import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 
 import tensorflow as tf
@@ -78,12 +79,14 @@ class Loop:
                 written.
         """
         self.context.progress.start(self.budget.share_done(first_step))
+        self.context.goodput.begin()
         if self.context.callbacks:
             self.context.callbacks.begin(self._engine.model)
         while True:
             watch = DivergenceWatch(self.run_config, self.checkpoints.watch)
             if watch.rollbacks:
                 self.context.log.rewind(first_step, watch.rollbacks)
+                self.context.goodput.rewind(first_step)
             batches = self.batches(first_step, batches_skipped_by(watch.rollbacks))
             try:
                 # Closed here: their other thread must be done before any are made anew, and must not be the one that
@@ -146,14 +149,16 @@ class Loop:
                     are_finite = self.checkpoints.are_finite()
                 watch.check_outcome(done, are_finite, "a weight or the optimizer's state", result)
             if evaluates:
+                started_at = time.monotonic()
                 with throughput.paused():
                     evaluation = self._evaluation(done)
+                seconds = time.monotonic() - started_at
                 watch.check_outcome(done, math.isfinite(evaluation["eval_loss"]), "the validation's loss", result)
-                self._record(done, evaluation)
+                self._record(done, {**evaluation, "eval_seconds": seconds})
                 score = self.score(evaluation)
                 is_over = is_over or self.is_enough() or self.context.callbacks.stop
             if saves or is_over or self.checkpoints.is_best(score):
-                with throughput.paused():
+                with throughput.paused(), self.context.goodput.checkpointing():
                     self.context.log.flush()
                     self.checkpoints.save(done, score, sums.totals(), watch.state())
                 self.context.clock.saved()
@@ -171,6 +176,7 @@ class Loop:
             return self.evaluate(done)
 
     def _record(self, done: int, figures: dict[str, float]) -> None:
+        figures = {**figures, **self.context.goodput.line(done, figures)}
         self.context.log.write(done, figures)
         self.context.progress.figures(done, figures)
         self.context.callbacks.figures(figures)

@@ -111,7 +111,7 @@ def _at(values: Mapping[str, Any], index: int) -> dict[str, Any]:
 
 
 class Throughput:
-    """Measures examples and tokens per second, CPU seconds, and the share of time spent waiting for data.
+    """Measures examples and tokens per second, wall and CPU seconds, and the share of time spent waiting for data.
 
     An accelerator still computes a step after the call has returned. Until it is done, fetching the next batch costs
     nothing, so a wait counts from the end of the previous step, which a second thread watches for. Waits inside a
@@ -164,6 +164,7 @@ class Throughput:
         )
         cpu_seconds = time.process_time() - self._cpu_started_at - self._cpu_paused
         figures = {
+            "seconds": elapsed,
             "cpu_seconds": cpu_seconds,
             "examples_per_second": examples / elapsed,
             "tokens_per_second": tokens / elapsed,

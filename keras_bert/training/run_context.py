@@ -17,9 +17,10 @@ from keras_bert.config.training import RunConfig
 from keras_bert.core.errors import UserError
 from keras_bert.core.terminal_bar import draws_bars, in_notebook
 from keras_bert.training.callbacks import Callbacks
+from keras_bert.training.goodput import Goodput
 from keras_bert.training.memory import explained_out_of_memory
 from keras_bert.training.metrics import Column, FiguresTable
-from keras_bert.training.metrics_log import MetricsLog, NoMetricsLog
+from keras_bert.training.metrics_log import MetricsLog, NoMetricsLog, read_metrics
 from keras_bert.training.processes import agreement, process_count, process_number
 from keras_bert.training.run_folder import RunFolder
 from keras_bert.training.run_loggers import open_loggers
@@ -113,6 +114,7 @@ class RunContext:
     stop: StopRequest
     clock: CheckpointClock
     callbacks: Callbacks = dataclasses.field(default_factory=Callbacks)
+    goodput: Goodput = dataclasses.field(default_factory=Goodput)
 
 
 @contextlib.contextmanager
@@ -126,6 +128,7 @@ def run_context(
     columns: Iterable[Column] = (),
     started_at: float | None = None,
     callbacks: Iterable[keras.callbacks.Callback] = (),
+    began_at: float | None = None,
 ) -> Iterator[RunContext]:
     """The `RunContext` of one process of a run, closed when the block ends.
 
@@ -141,6 +144,7 @@ def run_context(
         columns: columns of the table; see `Progress`.
         started_at: when the command began, from which `training.max_minutes` counts; see `StopRequest`.
         callbacks: see `Callbacks`.
+        began_at: when this run of the command began, for its `Goodput`; None for `started_at`.
 
     Raises:
         UserError: there are callbacks, and the run has several processes, which would not stop together.
@@ -151,12 +155,15 @@ def run_context(
             f"callbacks: need a run of one process. Received: {process_count(strategy)} processes. Leave them out."
         )
     is_chief, agree = process_number(strategy) == 0, agreement(strategy)
+    # Before the log is opened, which drops the lines of steps that are done again.
+    goodput = Goodput(read_metrics(run.metrics_file) if is_chief else (), first_step, began_at or started_at)
     log = MetricsLog(run, first_step, open_loggers(run, training, charts)) if is_chief else NoMetricsLog()
     progress, is_whole = Progress(is_chief, columns), False
     try:
         with StopRequest(training.max_minutes, agree, started_at) as stop:
             with explained_out_of_memory(batch, strategy, training.slices):
-                yield RunContext(log, progress, stop, CheckpointClock(training.checkpoint_minutes, agree), called)
+                clock = CheckpointClock(training.checkpoint_minutes, agree)
+                yield RunContext(log, progress, stop, clock, called, goodput)
         is_whole = True
     finally:
         progress.close()

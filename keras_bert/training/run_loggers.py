@@ -19,6 +19,7 @@ from keras_bert.config.training import RunConfig
 from keras_bert.core import files, imports, settings, whole_files
 from keras_bert.core.errors import UserError
 from keras_bert.core.stores import as_os_errors
+from keras_bert.training.goodput import PARTS
 from keras_bert.training.run_folder import RunFolder
 
 # TensorBoard groups names by the part before the slash.
@@ -32,6 +33,7 @@ _SECTIONS = {
     "tokens_per_second": "speed",
     "data_wait_fraction": "speed",
     "flops_utilization": "speed",
+    **dict.fromkeys(("goodput", *PARTS), "speed"),
 }
 _TRAINING, _VALIDATION, _UNIGRAM = "training", "validation", "unigram"  # TensorBoard's runs.
 # On its page HPARAMS. It shows five at first, those in which the runs differ before the others.

@@ -3,6 +3,7 @@
 import contextlib
 
 import pytest
+from clocked import without_clock
 
 from keras_bert.config.pretraining import PretrainConfig
 from keras_bert.training.loop import Loop
@@ -16,7 +17,6 @@ MODEL = {
     "intermediate_size": 64,
     "max_position_embeddings": 48,
 }
-CLOCKED = {"cpu_seconds", "examples_per_second", "tokens_per_second", "data_wait_fraction", "flops_utilization"}
 
 
 def recipe(corpus, **overrides):
@@ -38,7 +38,7 @@ def recipe(corpus, **overrides):
 
 
 def metrics(run):
-    return [{k: v for k, v in line.items() if k not in CLOCKED} for line in read_metrics(run.metrics_file)]
+    return [without_clock(line) for line in read_metrics(run.metrics_file)]
 
 
 @contextlib.contextmanager

@@ -203,6 +203,7 @@ def test_throughput_leaves_pauses_out_and_sees_the_wait(monkeypatch):
         now[0] += 10.0
     throughput.add({"examples": 8, "tokens": 100, "grad_norm": 1.0})
     assert throughput.take() == {
+        "seconds": 4.0,
         "cpu_seconds": 8.0,
         "examples_per_second": 2.0,
         "tokens_per_second": 25.0,

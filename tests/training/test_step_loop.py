@@ -66,7 +66,7 @@ def test_what_a_loop_hides_is_left_out():
     """Waits inside the loop are seen by nobody: a data_wait_fraction of 0 would be a lie."""
     throughput = Throughput()
     throughput.add({"steps": 2, **{name: np.array([8.0, 9.0]) for name in ("examples", "tokens", "grad_norm")}})
-    assert set(throughput.take()) == {"cpu_seconds", "examples_per_second", "tokens_per_second"}
+    assert set(throughput.take()) == {"seconds", "cpu_seconds", "examples_per_second", "tokens_per_second"}
 
 
 def test_no_number_inside_a_loop_is_found_at_its_step():

@@ -163,6 +163,7 @@ class Finetuning:
         self.command = command
         self.callbacks = callbacks
         self.command_started_at = time.monotonic() if command_started_at is None else command_started_at
+        self._began_at = time.monotonic()
         self.is_chief = process_number(strategy) == 0
         check_divisible(config.training.batch_size, strategy, config.training.slices, "training.batch_size")
         claim(strategy, run, config)
@@ -175,13 +176,12 @@ class Finetuning:
         """
         if chief_decides(self.strategy, self._found_finished):
             return self.run.results() if self.is_chief else None
-        started_at = time.perf_counter()
         self.build()
         done = self.restore()
         if self.config.features.kind:
             self.take_features()
         done = self.train(done)
-        return self.write_results(done, started_at)
+        return self.write_results(done)
 
     def _found_finished(self) -> bool:
         finished = self.run.results()
@@ -291,10 +291,19 @@ class Finetuning:
 
         columns, per_loop = validation.columns(), training.steps_per_loop
         charts = {"loss": "loss", **{column.figure: column.figure for column in columns}}
-        started_at = self.command_started_at
         with run_context(
-            self.run, self.strategy, training, first_step, batch_key, charts, columns, started_at, self.callbacks
+            self.run,
+            self.strategy,
+            training,
+            first_step,
+            batch_key,
+            charts,
+            columns,
+            self.command_started_at,
+            self.callbacks,
+            self._began_at,
         ) as context:
+            self._goodput = context.goodput
             self.engine = self.engine.with_compilation(first_step, self.batches.sample, per_loop)
             loop = Loop(
                 self.engine,
@@ -317,12 +326,11 @@ class Finetuning:
         own = self.is_chief and validations_since_best(checkpoints, self.run.metrics_file, metric) >= patience
         return agreement(self.strategy)(own) > 0
 
-    def write_results(self, done: int, started_at: float) -> dict[str, Any] | None:
+    def write_results(self, done: int) -> dict[str, Any] | None:
         """Writes the model folder, results.json and pictures of the best validation.
 
         Args:
             done: the steps done.
-            started_at: when the run started, from `time.perf_counter`.
 
         Returns: the results; None in processes other than the chief.
         """
@@ -344,7 +352,8 @@ class Finetuning:
         }
         with self.engine.averaged_weights():
             scores, confusions = self.validation.all_splits(best_step)
-            results |= {**scores, "seconds": round(time.perf_counter() - started_at, 1)}
+            seconds = round(time.monotonic() - self._began_at, 1)
+            results |= {**scores, "seconds": seconds, "goodput": self._goodput.summary()}
             return by_chief(self.strategy, lambda: self._write(results, confusions))
 
     def _write(self, results: dict[str, Any], confusions: dict[str, np.ndarray]) -> dict[str, Any]:

@@ -270,6 +270,7 @@ class Pretraining:
         with run_context(
             self.run, self.strategy, training, first_step, batch_key, charts, columns, started_at, callbacks
         ) as context:
+            self.goodput = context.goodput
             self.choose_compilation(first_step)
             engine = self.engine
             views = PretrainingViews(
@@ -337,6 +338,7 @@ class Pretraining:
             "minutes": self.config.training.minutes,
             **evaluation,
             "seconds": round(time.monotonic() - started_at, 1),
+            "goodput": self.goodput.summary(),
             "examples": [
                 dataclasses.asdict(example)
                 for example in tried_examples(self.config.examples, self.engine.model, self.tokenizer)

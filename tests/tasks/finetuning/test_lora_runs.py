@@ -5,6 +5,7 @@ import os
 import keras
 import numpy as np
 import pytest
+from clocked import without_clock
 from finetuning import VOCABULARY, WORDS, finetune_config
 from said import listen
 from served import write_served
@@ -27,13 +28,12 @@ from keras_bert.training.optimizer import depth_factors
 from keras_bert.training.stop_request import StopRequest
 from keras_bert.training.variable_names import block_of, part_of, trainable_names
 
-CLOCKED = {"cpu_seconds", "examples_per_second", "tokens_per_second", "data_wait_fraction"}
 LORA = {"training.lora_rank": 4, "training.lora_alpha": 8.0, "training.epochs": 1.0, "optimizer.learning_rate": 1e-2}
 
 
 def figures(path):
     lines = read_metrics(os.path.join(path, "metrics.jsonl"))
-    return [{key: value for key, value in line.items() if key not in CLOCKED} for line in lines]
+    return [without_clock(line) for line in lines]
 
 
 def config_of(init, glue, **overrides):

@@ -6,6 +6,7 @@ import shutil
 
 import numpy as np
 import pytest
+from clocked import without_clock
 from finetuning import finetune_config, reviews, write_reviews
 from said import listen
 from tfds_folder import prepare
@@ -21,8 +22,6 @@ from keras_bert.tasks.finetuning.runs import FinetuningRuns
 from keras_bert.training.metrics_log import read_metrics
 from keras_bert.training.run_folder import RunFolder
 from tools import compare_runs
-
-CLOCKED = {"cpu_seconds", "examples_per_second", "tokens_per_second", "data_wait_fraction"}
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +44,7 @@ def one_epoch(init, glue, tmp_path_factory):
 
 def figures(path):
     lines = read_metrics(RunFolder(path).metrics_file)
-    return [{key: value for key, value in line.items() if key not in CLOCKED} for line in lines]
+    return [without_clock(line) for line in lines]
 
 
 def test_it_learns_and_writes_what_it_promises(run):

@@ -6,6 +6,7 @@ import operator
 import keras
 import numpy as np
 import pytest
+from clocked import without_clock
 from pretraining import metrics, recipe, stopped_at
 from said import listen
 
@@ -109,7 +110,7 @@ def test_a_run_on_raw_text_stopped_and_started_again_gives_the_same_numbers(corp
     results = pretrain(config, stopped)
     assert "Resuming from step 2." in said
     assert metrics(stopped) == metrics(straight)
-    assert {**results, "seconds": 0} == {**expected, "seconds": 0}
+    assert without_clock(results) == without_clock(expected)
 
 
 def test_the_table_has_columns_for_what_is_predicted_only():

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from click.testing import CliRunner
+from clocked import without_clock
 from command_line import give
 from corpus import write_corpus
 from pretraining import metrics, recipe, stopped_at
@@ -94,7 +95,7 @@ def test_causal_first_and_then_masked_resumes_bit_for_bit(corpus, tmp_path, monk
     with stopped_at(8, monkeypatch):
         pretrain(config, stopped)
     again = pretrain(config, stopped)
-    assert {**again, "seconds": 0} == {**results, "seconds": 0} and metrics(stopped) == metrics(straight)
+    assert without_clock(again) == without_clock(results) and metrics(stopped) == metrics(straight)
     lines = metrics(straight)
     of_text, of_masks = ([line["step"] for line in lines if f"{name}_token_loss" in line] for name in ("text", "mask"))
     assert of_text == [2, 4, 6] and of_masks == [8, 10, 12]

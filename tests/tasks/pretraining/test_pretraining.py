@@ -11,8 +11,9 @@ import time
 import numpy as np
 import pytest
 import tensorflow as tf
+from clocked import CLOCKED, without_clock
 from corpus import write_corpus
-from pretraining import CLOCKED, MODEL, metrics, recipe, stopped_at
+from pretraining import MODEL, metrics, recipe, stopped_at
 from said import listen
 
 from keras_bert.config.pretraining import PretrainConfig
@@ -54,7 +55,8 @@ def test_a_run_writes_what_it_promises(straight):
     assert {"loss", "mlm_loss", "mlm_accuracy", "nsp_loss", "nsp_accuracy", "learning_rate", "grad_norm"} <= set(
         training
     )
-    assert CLOCKED <= set(training) and training["tokens_per_second"] < 32 * training["examples_per_second"]
+    assert CLOCKED - set(training) <= {"eval_seconds", "checkpoint_seconds", "lost_seconds"}
+    assert training["tokens_per_second"] < 32 * training["examples_per_second"]
     assert {"eval_loss", "eval_perplexity", "eval_mask_token_loss", "eval_mask_token_unigram_loss"} <= set(validation)
     np.testing.assert_allclose(validation["eval_perplexity"], np.exp(validation["eval_mlm_loss"]))
     assert sorted(os.listdir(run.checkpoints)) == ["step-000000006", "step-000000009", "step-000000012"]
@@ -73,7 +75,7 @@ def test_stopped_and_started_again_gives_the_same_numbers(corpus, straight, tmp_
     results = pretrain(recipe(corpus), run)
     assert "Resuming from step 9." in said
     assert metrics(run) == metrics(straight[0])
-    assert {**results, "seconds": 0} == {**straight[1], "seconds": 0}
+    assert without_clock(results) == without_clock(straight[1])
     weights = [load(folder.path).model.get_weights() for folder in (run, straight[0])]
     assert all(np.array_equal(ours, theirs) for ours, theirs in zip(*weights, strict=True))
 
@@ -87,7 +89,7 @@ def test_loops_of_steps_give_the_same_numbers_stopped_and_started_again(corpus, 
         pretrain(config, run)
     results = pretrain(config, run)
     assert metrics(run) == metrics(straight[0])
-    assert {**results, "seconds": 0} == {**straight[1], "seconds": 0}
+    assert without_clock(results) == without_clock(straight[1])
     weights = [load(folder.path).model.get_weights() for folder in (run, straight[0])]
     assert all(np.array_equal(ours, theirs) for ours, theirs in zip(*weights, strict=True))
 
