@@ -69,16 +69,24 @@ class Adafactor(BertOptimizer):
         shapes = {"rows": shape[:-1], "columns": (*shape[:-2], shape[-1])}
         return [self.add_variable(shape, dtype=variable.dtype, name=name) for name, shape in shapes.items()]
 
+    def shared_by_variables(self, step: tf.Tensor) -> tuple[tf.Tensor, ...]:
+        return tf.pow(step, self.beta_2_power), tf.math.rsqrt(step)
+
     def update_variable(
-        self, index: int, gradient: tf.Tensor, variable: keras.Variable | tf.Variable, learning_rate: tf.Tensor
+        self,
+        index: int,
+        gradient: tf.Tensor,
+        variable: keras.Variable | tf.Variable,
+        learning_rate: tf.Tensor,
+        *shared: tf.Tensor,
     ) -> None:
-        step = tf.cast(self.iterations + 1, tf.float32)
-        update = gradient / self._root(self.second_moments[index], tf.square(gradient) + self.epsilon_1, step)
+        share, root = shared
+        update = gradient / self._root(self.second_moments[index], tf.square(gradient) + self.epsilon_1, share)
         update /= tf.maximum(1.0, root_mean_square(update) / self.clip_threshold)
         rate = learning_rate
         if self.relative_step:
             scale = tf.maximum(self.epsilon_2, root_mean_square(value_of(variable)))
-            rate = tf.minimum(learning_rate, tf.math.rsqrt(step)) * scale
+            rate = tf.minimum(learning_rate, root) * scale
         update *= rate
         if self.beta_1:
             first = self.first_moments[index]
@@ -87,11 +95,11 @@ class Adafactor(BertOptimizer):
         self.decay_variable(index, variable, learning_rate)
         self.assign_sub(variable, update)
 
-    def _root(self, moments: Sequence[keras.Variable], squares: tf.Tensor, step: tf.Tensor) -> tf.Tensor:
-        """The root of the second moments of a variable after they are updated, of its shape."""
+    def _root(self, moments: Sequence[keras.Variable], squares: tf.Tensor, share: tf.Tensor) -> tf.Tensor:
+        """The root of the second moments of a variable after `share` of each is replaced, of its shape."""
         means = [squares] if len(moments) == 1 else [tf.reduce_mean(squares, axis) for axis in (-1, -2)]
         for moment, mean in zip(moments, means, strict=True):
-            self.assign_add(moment, (mean - value_of(moment)) * tf.pow(step, self.beta_2_power))
+            self.assign_add(moment, (mean - value_of(moment)) * share)
         if len(moments) == 1:
             return tf.sqrt(value_of(moments[0]))
         rows, columns = map(value_of, moments)

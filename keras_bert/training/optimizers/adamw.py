@@ -42,14 +42,24 @@ class AdamW(BertOptimizer, keras.optimizers.Adam):
             **kwargs,
         )
 
+    def shared_by_variables(self, step: tf.Tensor) -> tuple[tf.Tensor, ...]:
+        beta_1, beta_2 = tf.constant(self.beta_1), tf.constant(self.beta_2)
+        beta1_power, beta2_power = tf.pow(beta_1, step), tf.pow(beta_2, step)
+        # The kernel adds epsilon to the uncorrected root, so epsilon is multiplied by the correction by which the paper
+        # divides that root.
+        return beta_1, beta_2, beta1_power, beta2_power, self.epsilon * tf.sqrt(1.0 - beta2_power)
+
     def update_variable(
-        self, index: int, gradient: tf.Tensor, variable: keras.Variable | tf.Variable, learning_rate: tf.Tensor
+        self,
+        index: int,
+        gradient: tf.Tensor,
+        variable: keras.Variable | tf.Variable,
+        learning_rate: tf.Tensor,
+        *shared: tf.Tensor,
     ) -> None:
-        step = tf.cast(self.iterations + 1, tf.float32)
-        beta1_power, beta2_power = tf.pow(self.beta_1, step), tf.pow(self.beta_2, step)
+        beta_1, beta_2, beta1_power, beta2_power, epsilon = shared
         self.decay_variable(index, variable, learning_rate)
-        # One kernel and one pass over memory instead of ten. The kernel adds epsilon to the uncorrected root, so
-        # epsilon is multiplied by the correction by which the paper divides that root.
+        # One kernel and one pass over memory instead of ten.
         tf.raw_ops.ResourceApplyAdam(
             var=_handle(variable),
             m=_handle(self._momentums[index]),
@@ -57,9 +67,9 @@ class AdamW(BertOptimizer, keras.optimizers.Adam):
             beta1_power=beta1_power,
             beta2_power=beta2_power,
             lr=learning_rate,
-            beta1=self.beta_1,
-            beta2=self.beta_2,
-            epsilon=self.epsilon * tf.sqrt(1.0 - beta2_power),
+            beta1=beta_1,
+            beta2=beta_2,
+            epsilon=epsilon,
             grad=gradient,
         )
 

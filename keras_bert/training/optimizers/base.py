@@ -10,6 +10,8 @@ import tensorflow as tf
 # each new version before raising it:
 #   _get_variable_index        a variable's index in the lists of moments, here and in Keras
 #   _momentums, _velocities    Adam's first and second moments, in the order of the variables (adamw.py only)
+#   _backend_update_step       calls `update_step` with its last argument for each variable, after `merge_call`, which
+#                              gives each replica its own; overridden to add what all variables share
 #   _all_reduce_sum_gradients  hook that sums gradients over replicas in `apply`; overridden to do nothing. Were it
 #                              renamed, they would be summed twice and no error raised; tests/training/test_step.py
 #                              compares several replicas with one.
@@ -62,25 +64,45 @@ class BertOptimizer(keras.optimizers.Optimizer):
             ]
 
     def update_step(
-        self, gradient: tf.Tensor, variable: keras.Variable | tf.Variable, learning_rate: tf.Tensor
+        self,
+        gradient: tf.Tensor,
+        variable: keras.Variable | tf.Variable,
+        learning_rate: tuple[tf.Tensor, tuple[tf.Tensor, ...]],
     ) -> None:
+        rate, shared = learning_rate
         index = self._get_variable_index(variable)
         factor = self.rate_factors[index] if self.rate_factors else 1.0
-        self.update_variable(index, gradient, variable, learning_rate if factor == 1.0 else learning_rate * factor)
+        self.update_variable(index, gradient, variable, rate if factor == 1.0 else rate * factor, *shared)
         if self.weight_average:
             difference = value_of(variable) - value_of(self.averages[index])
             self.assign_add(self.averages[index], difference * (1.0 - self.weight_average))
 
+    def shared_by_variables(self, step: tf.Tensor) -> tuple[tf.Tensor, ...]:
+        """What is the same for all variables in this step, counted from 1 (float32): computed once and not for each."""
+        return ()
+
     def update_variable(
-        self, index: int, gradient: tf.Tensor, variable: keras.Variable | tf.Variable, learning_rate: tf.Tensor
+        self,
+        index: int,
+        gradient: tf.Tensor,
+        variable: keras.Variable | tf.Variable,
+        learning_rate: tf.Tensor,
+        *shared: tf.Tensor,
     ) -> None:
-        """Updates one variable, the one numbered `index` in `build`; `learning_rate` includes its factor."""
+        """Updates one variable, the one numbered `index` in `build`.
+
+        `learning_rate` includes its factor; `shared` is what `shared_by_variables` returned.
+        """
         raise NotImplementedError
 
     def decay_variable(self, index: int, variable: keras.Variable | tf.Variable, learning_rate: tf.Tensor) -> None:
         """Multiplies a variable by `1 - learning_rate * decay` unless it is spared."""
         if self._decayed[index]:
             self.assign_sub(variable, variable * (learning_rate * self.decay))
+
+    def _backend_update_step(self, grads: Any, trainable_variables: Any, learning_rate: tf.Tensor) -> None:
+        shared = self.shared_by_variables(tf.cast(self.iterations + 1, tf.float32))
+        super()._backend_update_step(grads, trainable_variables, (learning_rate, shared))
 
     def _all_reduce_sum_gradients(self, grads_and_vars: Any) -> Any:
         # Keras' hook for the reduction over replicas, which `Step` has already done.

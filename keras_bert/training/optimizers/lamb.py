@@ -49,16 +49,25 @@ class LAMB(BertOptimizer):
         super().build(variables)
         self.first_moments, self.second_moments = self.add_optimizer_variables(variables, ["momentum", "velocity"])
 
+    def shared_by_variables(self, step: tf.Tensor) -> tuple[tf.Tensor, ...]:
+        return tuple(_weight_so_far(beta, step) for beta in (self.beta_1, self.beta_2)) if self.bias_correction else ()
+
     def update_variable(
-        self, index: int, gradient: tf.Tensor, variable: keras.Variable | tf.Variable, learning_rate: tf.Tensor
+        self,
+        index: int,
+        gradient: tf.Tensor,
+        variable: keras.Variable | tf.Variable,
+        learning_rate: tf.Tensor,
+        *shared: tf.Tensor,
     ) -> None:
         first, second = self.first_moments[index], self.second_moments[index]
         self.assign_add(first, (gradient - value_of(first)) * (1.0 - self.beta_1))
         self.assign_add(second, (tf.square(gradient) - value_of(second)) * (1.0 - self.beta_2))
         mean, variance = value_of(first), value_of(second)
         if self.bias_correction:
-            mean /= self._weight_so_far(self.beta_1)
-            variance /= self._weight_so_far(self.beta_2)
+            first_weight, second_weight = shared
+            mean /= first_weight
+            variance /= second_weight
         update = mean / (tf.sqrt(variance) + self.epsilon)
         if self._decayed[index]:
             weights = value_of(variable)
@@ -66,14 +75,14 @@ class LAMB(BertOptimizer):
             learning_rate *= trust_ratio(weights, update)
         self.assign_sub(variable, learning_rate * update)
 
-    def _weight_so_far(self, beta: float) -> tf.Tensor:
-        """1 - beta^step; by `expm1`, because in float32 a beta near 1 leaves few digits of the plain difference."""
-        step = tf.cast(self.iterations + 1, tf.float32)
-        return -tf.math.expm1(step * math.log(beta)) if beta else tf.ones_like(step)
-
     def get_config(self) -> dict[str, Any]:
         own = {name: getattr(self, name) for name in ("beta_1", "beta_2", "epsilon", "bias_correction")}
         return {**super().get_config(), **own}
+
+
+def _weight_so_far(beta: float, step: tf.Tensor) -> tf.Tensor:
+    """1 - beta^step; by `expm1`, because in float32 a beta near 1 leaves few digits of the plain difference."""
+    return -tf.math.expm1(step * math.log(beta)) if beta else tf.ones_like(step)
 
 
 def trust_ratio(weights: tf.Tensor, update: tf.Tensor) -> tf.Tensor:
