@@ -3,10 +3,13 @@
 Source: tokenization.py of google-research/bert (BasicTokenizer, then WordpieceTokenizer).
 """
 
+import functools
 from collections.abc import Callable
 
+import numpy as np
 import tensorflow as tf
 import tensorflow_text as text
+from tensorflow_text.core.pybinds import pywrap_fast_wordpiece_tokenizer_model_builder
 
 from keras_bert.core.files import StrPath
 from keras_bert.text.basic_tokenizer import BasicTokenizer, TokenFinder, Words
@@ -39,13 +42,7 @@ class PlainTokenizer(tf.Module):
         characters = _PRINTABLE_ASCII + _PUNCTUATION + (_LETTERS if keeps_letters else "")
         word = f"[{characters}]{{0,{min(max_characters_per_word, 1000)}}}"  # No regular expression may repeat more.
         self._plain = f"(?:{word}[{_SPACES}])*{word}"
-        self._pieces = text.FastWordpieceTokenizer(
-            vocabulary.word_pieces(),
-            suffix_indicator=CONTINUATION,
-            max_bytes_per_word=4 * max_characters_per_word,
-            token_out_type=tf.int32,
-            unknown_token=UNK,
-        )
+        self._pieces = _piece_finder(vocabulary, max_characters_per_word)
 
     def accepts(self, texts: tf.Tensor) -> tf.Tensor:
         """Which of texts `[batch]` are plain: bool `[batch]`."""
@@ -79,6 +76,24 @@ def _in_code_points(
     in_bytes = row_offsets(tf.strings.length(texts), ids.row_splits, pieces)
     in_code_points = row_offsets(tf.strings.length(texts, "UTF8_CHAR"), ids.row_splits, pieces)
     return tuple(tf.gather(code_points_before, places + in_bytes) - in_code_points for places in spans)
+
+
+def _piece_finder(
+    vocabulary: Vocabulary, max_characters_per_word: int, no_pretokenization: bool = False
+) -> text.FastWordpieceTokenizer:
+    """Splits plain texts or, with `no_pretokenization`, words."""
+    trie = _trie(tuple(vocabulary.word_pieces()), 4 * max_characters_per_word, no_pretokenization)
+    return text.FastWordpieceTokenizer(token_out_type=tf.int32, model_buffer=tf.constant(trie))
+
+
+# A trie takes a tenth of a second even for a few pieces, and a command opens a vocabulary several times.
+@functools.lru_cache(maxsize=4)
+def _trie(pieces: tuple[str, ...], max_bytes_per_word: int, no_pretokenization: bool) -> np.ndarray:
+    """What tensorflow-text looks pieces up in: uint8 `[bytes]`."""
+    trie = pywrap_fast_wordpiece_tokenizer_model_builder.build_fast_wordpiece_model(
+        pieces, max_bytes_per_word, CONTINUATION, UNK, no_pretokenization, False
+    )
+    return np.frombuffer(trie, np.uint8)
 
 
 _STAND_IN = b"-"  # A text of one piece, whatever the vocabulary.
@@ -120,14 +135,7 @@ class WordPieceTokenizer(Tokenizer):
         self._basic = BasicTokenizer(lower_case, strip_accents, split_chinese)
         piece_lengths = [len(token.removeprefix(CONTINUATION)) for token in self.vocabulary.tokens]
         self._piece_lengths = tf.constant(piece_lengths, tf.int32)
-        self._word_pieces = text.FastWordpieceTokenizer(
-            self.vocabulary.word_pieces(),
-            suffix_indicator=CONTINUATION,
-            max_bytes_per_word=4 * max_characters_per_word,
-            token_out_type=tf.int32,
-            unknown_token=UNK,
-            no_pretokenization=True,
-        )
+        self._word_pieces = _piece_finder(self.vocabulary, max_characters_per_word, no_pretokenization=True)
         self._too_many_bytes = b"x" * (4 * max_characters_per_word + 1)
         self._as_given, self._normalized = self._finders()
 
