@@ -6,6 +6,8 @@ SITE_VENV ?= .venv-site
 PYTEST ?=
 # A test keeps one core busy, or waits for its own processes. The tests of a file run in one worker: they share models.
 WORKERS ?= 3
+# Workers and the processes that tests start import the same modules, so they stay compiled whatever the shell says.
+KEEP_BYTECODE := PYTHONDONTWRITEBYTECODE=
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
 
 .PHONY: demo data tpu lint check test test-slow parity site
@@ -25,7 +27,7 @@ tpu: $(VENV)/bin/python
 	grep -hv '^tensorflow\(-text\)\?>' $(filter requirements/%,$(REQUIREMENTS)) | \
 	  $(VENV)/bin/python $(PIP_INSTALL) -r /dev/stdin
 
-RUN_TESTS = $(VENV)/bin/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+RUN_TESTS = $(KEEP_BYTECODE) $(VENV)/bin/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 # Style and types.
 lint: $(VENV)/.installed-for-tests
@@ -47,7 +49,7 @@ test-slow: $(VENV)/.installed-for-tests
 parity: $(PARITY_VENV)/.installed-for-parity
 	rm -rf $(PARITY_VENV)/goldens
 	$(PARITY_VENV)/bin/python tools/goldens $(PARITY_VENV)/goldens
-	$(PARITY_VENV)/bin/python -m pytest -n $(WORKERS) --dist loadfile -m "parity or live" --goldens=$(abspath $(PARITY_VENV))/goldens $(PYTEST)
+	$(KEEP_BYTECODE) $(PARITY_VENV)/bin/python -m pytest -n $(WORKERS) --dist loadfile -m "parity or live" --goldens=$(abspath $(PARITY_VENV))/goldens $(PYTEST)
 
 # The documentation as a site, in build/site. A link that leads nowhere ends it.
 site: $(SITE_VENV)/.installed-for-site
