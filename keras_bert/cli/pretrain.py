@@ -29,7 +29,7 @@ from keras_bert.core import settings
 from keras_bert.core.files import shown
 from keras_bert.core.program import PROGRAM, command_line, note_fresh_folder, same_command
 from keras_bert.core.runtime import import_tensorflow
-from keras_bert.models.bert.config import BOTH, DECODED, MASKED, NEXT
+from keras_bert.models.bert.config import BOTH, DECODED, MASKED, NEXT, PERMUTED
 from keras_bert.models.term import all_terms
 from keras_bert.training.run_folder import PRETRAINING, RunFolder
 
@@ -137,6 +137,7 @@ def _next(run: str, predicts: str) -> str:
         NEXT: f'generate --model {run} "…"',
         DECODED: f"inspect {run}",
         BOTH: f"finetune --task ner --features weighted_all --init {run} --data-dir …",
+        PERMUTED: f"finetune --task sst2 --init {run}",
     }[predicts]
     return f"{PROGRAM} {command}   |   tensorboard --logdir {run}"
 

@@ -27,6 +27,7 @@ from keras_bert.config.pretraining import (
     T5,
     WORDPIECE,
     XLM_ROBERTA,
+    XLNET,
     DataConfig,
     VocabularyConfig,
 )
@@ -48,6 +49,7 @@ _OTHERS = {
     XLM_ROBERTA: ("a SentencePiece model like XLM-RoBERTa's", "sentencepiece.bpe.model"),
     SENTENCEPIECE: ("a SentencePiece model", ".model"),
     T5: ("a SentencePiece model like T5's", ".model"),
+    XLNET: ("a SentencePiece model like XLNet's", ".model"),
     BYTES: ("byte-level BPE", "vocab.json"),
 }
 
@@ -95,6 +97,7 @@ def vocab(
     Examples:
       python run.py vocab --input 'wiki/*' --size 16384 --output vocab.txt
       python run.py vocab --input 'wiki/*' --size 30000 --kind sentencepiece --output spiece.model
+      python run.py vocab --input 'wiki/*' --size 32000 --kind xlnet --output spiece.model
       python run.py vocab --input 'wiki/*' --size 16384 --kind bytes --output vocab.json
       python run.py vocab --input 'wiki/*' --size 30000 --kind xlm-roberta --output sentencepiece.bpe.model
       python run.py vocab --input 'wiki/*' --size 32100 --kind t5 --output spiece.model
@@ -128,7 +131,7 @@ def vocab(
     base = None
     if extend is not None:
         base, lower_case = given_vocabulary(extend, lower_case)
-    lower_case = lower_case is not False
+    lower_case = kind != XLNET if lower_case is None else lower_case
     import_tensorflow(context.find_root().params["debug"])
     if base is not None and extend is not None:
         from keras_bert.text.vocabulary_learning import extend_from_counts, free_rows
@@ -196,7 +199,7 @@ def _check_other(kind: str, extend: str | None, unused: int, runner: str | None,
             f"--output: needs another name, because {_OTHERS[other][1]} is for {_OTHERS[other][0]}. Received: "
             f"{output}. Give spiece.model, or --kind {other}."
         )
-    if kind in (SENTENCEPIECE, T5, XLM_ROBERTA):
+    if kind in (SENTENCEPIECE, T5, XLM_ROBERTA, XLNET):
         from keras_bert.text.sentencepiece_vocabulary import require_sentencepiece
 
         require_sentencepiece()

@@ -23,8 +23,9 @@ class ObjectiveConfig(Checked):
     Attributes:
         tokens: `masked` predicts masked tokens from both sides (masked LM); `next` every token from those before it,
             for a causal model (the left-to-right model of the paper's section 5.1); `both` every token from those
-            before it and, apart from that, from those after it, for an ELMo; `decoded` what `corruption` says, from
-            corrupted text, for a model with a decoder.
+            before it and, apart from that, from those after it, for an ELMo; `permuted` some tokens in a random order,
+            each from those before it in that order and from all that are not predicted, for an XLNet (Yang et al.
+            2019, section 2.2); `decoded` what `corruption` says, from corrupted text, for a model with a decoder.
         pair: `nsp` makes segment pairs for next sentence prediction (paper, section 3.1, task 2, and appendix A.2);
             `sop` pairs of consecutive segments, half of them swapped, for sentence order prediction (ALBERT, Lan et al.
             2020, section 3.1); `none` packs whole sentences up to the sequence length.
@@ -81,6 +82,9 @@ class ObjectiveConfig(Checked):
 @dataclass
 class MaskingConfig(Checked):
     """Which positions the masked LM predicts, and what replaces their tokens (paper, section 3.1, task 1).
+
+    With `objective.tokens: permuted` tokens are predicted in spans of one to five (Yang et al. 2019, section 2.3) and
+    none is replaced: `share` is the paper's 1 / K, and only it, `validation_share` and `refresh` are used.
 
     Validation masks are the same whatever `share` and `unit`, and random tokens there are from the vocabulary, so that
     runs are measured on the same predictions.

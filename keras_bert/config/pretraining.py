@@ -14,7 +14,6 @@ from keras_bert.config.training import OptimizerConfig, TrainingConfig, phase_en
 from keras_bert.core import settings
 from keras_bert.core.errors import UserError
 from keras_bert.core.files import expand, parent
-from keras_bert.core.program import PROGRAM
 from keras_bert.core.settings import Checked, OpenShare, Positive, require
 from keras_bert.models.bert.config import DECODED, MASKED, NEXT, PERMUTED, BertConfig
 from keras_bert.models.kind import kind_of_config, with_article
@@ -27,8 +26,8 @@ _UNUSED = {
     "python_documentation": ("files", "text", "format", "broken_lines", "phrase_tags"),
     "text": ("text", "format", "broken_lines", "shard_megabytes", "shards_per_group", "phrases", "phrase_tags"),
 }
-VocabularyKind = Literal["wordpiece", "sentencepiece", "bytes", "xlm-roberta", "t5"]
-WORDPIECE, SENTENCEPIECE, BYTES, XLM_ROBERTA, T5 = get_args(VocabularyKind)
+VocabularyKind = Literal["wordpiece", "sentencepiece", "bytes", "xlm-roberta", "t5", "xlnet"]
+WORDPIECE, SENTENCEPIECE, BYTES, XLM_ROBERTA, T5, XLNET = get_args(VocabularyKind)
 _MASK = "[MASK]"  # `text.vocabulary.MASK`, which settings cannot import.
 _OLD_WHOLE_WORD = (
     "masking.whole_word: is now masking.unit: word. With masking.validation_unit: word it validates as it used to."
@@ -43,9 +42,10 @@ class VocabularyConfig(Checked):
         file: a vocab.txt, a spiece.model, a vocab.json or a sentencepiece.bpe.model; by default `model.vocab_size`
             pieces are learned.
         lower_case: whether texts are lower-cased and lose their accents; byte-level BPE and XLM-RoBERTa's and T5's
-            models keep both.
+            models keep both, and other SentencePiece models never keep accents. XLNet's is meant for false.
         kind: what is learned: BERT's WordPiece vocabulary, a SentencePiece unigram model like ALBERT's, byte-level BPE
-            like RoBERTa's, or a SentencePiece unigram model like XLM-RoBERTa's or like T5's, with its sentinels.
+            like RoBERTa's, or a SentencePiece unigram model like XLM-RoBERTa's, like T5's, with its sentinels, or like
+            XLNet's.
         prefix_space: whether byte-level BPE reads each sentence as if a space came before it, so that its first word
             is the same piece as elsewhere; with `init`, as that model does unless set.
     """
@@ -173,20 +173,6 @@ class PretrainConfig(Checked):
         """Raises `ValueError` unless attention and objectives fit together."""
         needed, kind = self.model.predicts, kind_of_config(self.model)
         require(
-            not kind.decodes,
-            "model.model_type",
-            f"another kind, as {with_article(kind.title)} is not trained from scratch here; start from a trained one "
-            f"with {PROGRAM} finetune --init",
-            kind.model_type,
-        )
-        require(
-            needed != PERMUTED,
-            "model.model_type",
-            f"another kind, as the permutations of {with_article(kind.title)} are not here yet; start from a trained "
-            f"one with {PROGRAM} finetune --init",
-            kind.model_type,
-        )
-        require(
             self.model.is_causal or self.objective.tokens != NEXT,
             "model.attention",
             "causal for objective.tokens next, because other attention sees the token to predict",
@@ -205,10 +191,19 @@ class PretrainConfig(Checked):
             require(fits, f"phases.{index}.tokens", without, phase.tokens)
         if all(self.phase_objective(phase).tokens == MASKED for phase in self.phases):
             return
-        predicted = "decoded tokens" if needed == DECODED else "next tokens"
+        predicted = f"{needed if needed in (DECODED, PERMUTED) else NEXT} tokens are predicted"
         for term in self.objective.trained:
-            needed = f"{term.off} if {predicted} are predicted: {term.title} is of rows that are seen from both sides"
-            require(not term.needs_both_sides, term.setting, needed, term.name)
+            off = f"{term.off} if {predicted}: {term.title} is of rows that are seen from both sides"
+            require(not term.needs_both_sides, term.setting, off, term.name)
+        if needed == PERMUTED:
+            self._require_spans_of_permutations()
+
+    def _require_spans_of_permutations(self) -> None:
+        """Raises `ValueError` if a setting says how to mask, which permutations do not."""
+        for key in ("mask_token_share", "random_token_share", "unit", "validation_unit", "random_from"):
+            given = getattr(self.masking, key)
+            needed = "no value for objective.tokens permuted, which predicts spans and replaces no token"
+            require(given == getattr(MaskingConfig(), key), f"masking.{key}", needed, given)
 
     def _require_steps_in_every_phase(self) -> None:
         steps, shares = self.training.steps, [phase.share for phase in self.phases]

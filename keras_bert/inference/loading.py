@@ -77,7 +77,7 @@ class LoadedModel:
 
     @property
     def predicts(self) -> str | None:
-        """What its head for tokens predicts, one of `models.bert.config.TOKENS` or `PERMUTED`; None without one."""
+        """What its head for tokens predicts, one of `models.bert.config.TOKENS`; None without one."""
         return self.config.predicts if isinstance(self.model, BertForPreTraining) else None
 
     @property

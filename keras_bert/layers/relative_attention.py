@@ -1,6 +1,6 @@
 """Attention by relative positions (Dai et al. 2019, Transformer-XL), with XLNet's segments and second stream."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import keras
 import numpy as np
@@ -40,6 +40,40 @@ def shifted(scores: Tensor, keys: int | Tensor) -> Tensor:
     return ops.reshape(scores, (batch, heads, queries, distances - 1))[..., :keys]
 
 
+def shifted_at(scores: Tensor, keys: int | Tensor, places: Tensor) -> Tensor:
+    """As `shifted`, for queries that are not at every place of the row: [batch, queries] int32."""
+    first = ops.shape(scores)[3] - keys - places
+    numbers = ops.cast(first, "int32")[:, None, :, None] + ops.arange(keys, dtype="int32")
+    return ops.take_along_axis(scores, numbers, axis=-1)
+
+
+def hidden_by_order(ranks: Tensor) -> Tensor:
+    """What tokens do not see if each is predicted in its turn (Yang et al. 2019, section 2.2).
+
+    A token of rank -1 sees the others of rank -1; one with a rank also sees those of lower ranks, but not itself.
+
+    Args:
+        ranks: [batch, seq] int32.
+
+    Returns: [batch, seq, seq] bool, whether token i does not see token j at [b, i, j].
+    """
+    of_queries, of_keys = ranks[:, :, None], ranks[:, None, :]
+    return ops.logical_and(of_keys >= 0, of_queries <= of_keys)
+
+
+class Attended(NamedTuple):
+    """What queries attend to, computed once for both streams.
+
+    Attributes:
+        keys, values: [batch, heads, keys, head_size].
+        distances: [heads, keys + queries, head_size], the projected embeddings of relative positions.
+    """
+
+    keys: Tensor
+    values: Tensor
+    distances: Tensor
+
+
 @keras.saving.register_keras_serializable(package="keras_bert")
 class RelativeAttention(PlainLayer):
     """Attention whose scores add up content, relative position and whether both tokens are of the same segment.
@@ -48,19 +82,19 @@ class RelativeAttention(PlainLayer):
 
     Call arguments:
         queried: [batch, queries, hidden], the states that attend.
-        attended: [batch, keys, hidden], those of the memory, then those of the row; `queried` itself without memory.
+        attended: what `attended` returns.
         attention_bias: [batch, 1, queries, keys], 0 for the keys that a query attends to, a large negative number for
             the others.
-        distances: [keys + queries, hidden], the embeddings of relative positions.
         is_other_segment: [batch, queries, keys] bool.
-        target_mapping: [batch, predictions, queries], for the query stream: one-hot, the place of each prediction. Then
-            `queried` and the output are [batch, predictions, hidden].
+        places: [batch, queries] int32, where in the row the queries are; None for one query at every place.
     Returns: (output as `queried`, probabilities [batch, heads, queries, keys] before dropout).
 
     Example:
         attend = RelativeAttention(hidden_size=16, num_attention_heads=2)
-        states, distances = np.ones((2, 8, 16), "float32"), relative_sinusoids(8, 8, 16)
-        attend(states, states, np.zeros((2, 1, 8, 8), "float32"), distances, np.zeros((2, 8, 8), bool))
+        states = np.ones((2, 8, 16), "float32")
+        attend.build()
+        attended = attend.attended(states, relative_sinusoids(8, 8, 16))
+        attend(states, attended, np.zeros((2, 1, 8, 8), "float32"), np.zeros((2, 8, 8), bool))
     """
 
     def __init__(
@@ -90,40 +124,46 @@ class RelativeAttention(PlainLayer):
     def _weight(self, name: str, shape: tuple[int, ...]) -> keras.Variable:
         return self.add_weight(name=name, shape=shape, initializer=truncated_normal(self.initializer_range))
 
+    def attended(self, states: Tensor, distances: Tensor) -> Attended:
+        """What queries attend to.
+
+        Args:
+            states: [batch, keys, hidden], those of the memory, then those of the row.
+            distances: [keys + row, hidden], the embeddings of relative positions.
+        """
+        keys, values = (ops.einsum("bjh,hnd->bnjd", states, self._cast(weight)) for weight in (self.k, self.v))
+        return Attended(keys, values, ops.einsum("ph,hnd->npd", self._cast(distances), self._cast(self.r)))
+
+    def _cast(self, value: Tensor) -> Tensor:
+        return ops.cast(value, self.compute_dtype)
+
     def call(
         self,
         queried: Tensor,
-        attended: Tensor,
+        attended: Attended,
         attention_bias: Tensor,
-        distances: Tensor,
         is_other_segment: Tensor,
-        target_mapping: Tensor | None = None,
+        places: Tensor | None = None,
         training: bool = False,
     ) -> tuple[Tensor, Tensor]:
         query = ops.einsum("bih,hnd->bnid", queried, self.q)
-        if target_mapping is not None:
-            target_mapping = ops.cast(target_mapping, self.compute_dtype)
-            query = ops.einsum("bnmd,bml->bnld", query, target_mapping)
-        key, value = (ops.einsum("bjh,hnd->bnjd", attended, weight) for weight in (self.k, self.v))
-        scores = self._scores(query, key, distances, is_other_segment) * self.head_size**-0.5
+        scores = self._scores(query, attended, is_other_segment, places) * self.head_size**-0.5
         # In float32 even under bfloat16, whose 8 bits of precision are too few to sum 512 probabilities.
         scores = ops.cast(scores, "float32") + ops.cast(attention_bias, "float32")
         probabilities = ops.cast(ops.softmax(scores, axis=-1), self.compute_dtype)
-        context = ops.matmul(self.dropout(probabilities, training=training), value)
-        if target_mapping is not None:
-            context = ops.einsum("bnld,bml->bnmd", context, target_mapping)
+        context = ops.matmul(self.dropout(probabilities, training=training), attended.values)
         return ops.einsum("bnid,hnd->bih", context, self.o), probabilities
 
-    def _scores(self, query: Tensor, key: Tensor, distances: Tensor, is_other_segment: Tensor) -> Tensor:
+    def _scores(self, query: Tensor, attended: Attended, is_other_segment: Tensor, places: Tensor | None) -> Tensor:
         """[batch, heads, queries, keys], not yet scaled."""
 
         def with_bias(bias: Tensor) -> Tensor:
             return query + bias[:, None]
 
-        keys = ops.shape(key)[2]
-        content = ops.matmul(with_bias(self.r_w_bias), ops.transpose(key, (0, 1, 3, 2)))
-        of_distances = ops.einsum("ph,hnd->npd", ops.cast(distances, self.compute_dtype), self.r)
-        position = shifted(ops.einsum("bnid,npd->bnip", with_bias(self.r_r_bias), of_distances), keys)
+        keys = ops.shape(attended.keys)[2]
+        content = ops.matmul(with_bias(self.r_w_bias), ops.transpose(attended.keys, (0, 1, 3, 2)))
+        by_distance = ops.einsum("bnid,npd->bnip", with_bias(self.r_r_bias), attended.distances)
+        position = shifted(by_distance, keys) if places is None else shifted_at(by_distance, keys, places)
         # One score for keys of the query's segment, one for the others.
         of_segments = ops.einsum("bnid,snd->bnis", with_bias(self.r_s_bias), self.seg_embed)
         segment = ops.where(is_other_segment[:, None], of_segments[..., 1:], of_segments[..., :1])

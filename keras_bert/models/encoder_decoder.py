@@ -35,6 +35,7 @@ class Decoder(keras.layers.Layer, abc.ABC):
         memory: [batch, seq, hidden], the encoder's states.
         memory_mask: [batch, seq] int32, 1 for tokens of the text, 0 for padding.
         decoder_mask: [batch, targets] int32, the same for the decoder's tokens; None if all are tokens.
+        first_place: the position of the first word, int or int32 [batch, 1].
     Returns: states [batch, targets, hidden].
     """
 
@@ -73,6 +74,7 @@ class EncoderDecoder(ConfiguredModel):
                 `config.decoder_start_token_id`.
             decoder_mask: optional, int32 [batch, targets], 1 for tokens and 0 for padding. Padding on the right needs
                 none, since no token sees what comes after it.
+            decoder_first_place: optional, int32 [batch], the position of the decoder's first token; 0 by default.
 
     Returns a dict:
         logits: float32 [batch, targets, vocab], of the token after each.

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar
 
 from keras_bert.core.settings import require
-from keras_bert.models.bert.config import BOTH, DECODED, MASKED, NEXT, BertConfig
+from keras_bert.models.bert.config import BOTH, DECODED, MASKED, NEXT, PERMUTED, BertConfig
 from keras_bert.models.tensor_names import StoredName, TensorName, dense, layer_norm
 from keras_bert.models.term import RANDOM_NEXT, SWAPPED, Rows, Term
 
@@ -83,6 +83,18 @@ class DecodedTokens(MaskedTokens):
 
     def weights(self, batch: Batch) -> Tensor:
         return batch["target_weights"]
+
+
+class PermutedTokens(MaskedTokens):
+    """XLNet's permutation language model (Yang et al. 2019, section 2.2), of which 1 in K tokens is predicted."""
+
+    name, title, heading, sentence = "plm", "permuted token", "perm. token", "permutation language modelling"
+
+    def is_on(self, objective: ObjectiveConfig) -> bool:
+        return objective.tokens == PERMUTED
+
+    def unfreeze(self, model: EncoderWithHeads) -> None:
+        model.encoder.mask_embedding.trainable = True
 
 
 class PreviousTokens(ClassTerm):
@@ -230,6 +242,7 @@ TERMS = (
     MaskedTokens(),
     NextTokens(),
     DecodedTokens(),
+    PermutedTokens(),
     PreviousTokens(),
     NextSentence(),
     SentenceOrder(),

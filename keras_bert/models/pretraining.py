@@ -33,7 +33,8 @@ class BertForPreTraining(EncoderWithHeads):
     Call arguments:
         inputs: the encoder's inputs. If they include `masked_lm_positions` [batch, predictions] int32, the masked LM
             logits are computed only there. The span boundary objective needs them. If they include `next_token_ids`,
-            attention is causal, whatever the config says.
+            attention is causal, whatever the config says. An XLNet with `permutation_ranks` (see `XlnetEncoder`)
+            predicts from its query stream.
 
     An ELMo predicts the next token from the first half of a state, and with inputs `previous_token_ids` the previous
     token from the second half (`previous_logits` [batch, seq, vocab]).
@@ -61,7 +62,7 @@ class BertForPreTraining(EncoderWithHeads):
                 "an EncoderDecoder."
             )
         asked |= {*map(term_named, kind.pretraining_heads)}
-        super().__init__(config, with_pooler=kind.pretrains_pooler or bool(asked), **kwargs)
+        super().__init__(config, with_pooler=kind.pretrains_pooler or any(term.has_head for term in asked), **kwargs)
         options = {"dtype": self.dtype_policy, "name": "mlm_head"}
         self.mlm_head = kind.make_token_head(config, **options) or MaskedLMHead(
             config.vocab_size,
@@ -87,9 +88,11 @@ class BertForPreTraining(EncoderWithHeads):
         causal = True if "next_token_ids" in inputs else None
         encoded = self.encoder(inputs, training=training, causal=causal)
         sequence_output, table = encoded["sequence_output"], self.encoder.embeddings.word_embeddings
-        width = self.config.lm_width
+        width, positions = self.config.lm_width, inputs.get("masked_lm_positions")
         forward = sequence_output if width == self.config.hidden_size else sequence_output[..., :width]
-        outputs = {"mlm_logits": self.mlm_head(forward, table, positions=inputs.get("masked_lm_positions"))}
+        if "query_output" in encoded:
+            forward, positions = encoded["query_output"], None
+        outputs = {"mlm_logits": self.mlm_head(forward, table, positions=positions)}
         if "previous_token_ids" in inputs:
             outputs["previous_logits"] = self.mlm_head(sequence_output[..., width:], table)
         encoded = {**encoded, "word_embeddings": table}
@@ -165,6 +168,8 @@ class PretrainingObjective:
 
     def _unseen_tokens(self, batch: Batch) -> tuple[str, Tensor]:
         """`mask_token` or `text_token`, and the weights of the predictions at [MASK] or of text without [SEP]."""
+        if "permutation_ranks" in batch:  # Predicted unseen, and never a special token.
+            return "text_token", batch["masked_lm_weights"]
         if "masked_lm_positions" in batch:
             inputs = ops.take_along_axis(batch["input_word_ids"], batch["masked_lm_positions"], axis=1)
             return "mask_token", batch["masked_lm_weights"] * ops.cast(inputs == self.mask_id, "float32")

@@ -111,6 +111,10 @@ class Term(abc.ABC):
         """Its new head for a model, with the model's `dtype_policy` and the name `head`; if it `has_head`."""
         raise NotImplementedError
 
+    def unfreeze(self, model: EncoderWithHeads) -> None:
+        """Makes weights of a new model trainable that no other term trains."""
+        return
+
     def tensors(self) -> tuple[TensorName, ...]:
         """The names of its head's tensors in files, unless a kind of model has names of its own for them."""
         return ()

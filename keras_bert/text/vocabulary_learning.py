@@ -13,10 +13,10 @@ from tokenizers.models import BPE, WordPiece
 from tokenizers.pre_tokenizers import CharDelimiterSplit
 from tokenizers.trainers import BpeTrainer, WordPieceTrainer
 
-from keras_bert.config.pretraining import BYTES, SENTENCEPIECE, T5, WORDPIECE, XLM_ROBERTA
+from keras_bert.config.pretraining import BYTES, SENTENCEPIECE, T5, WORDPIECE, XLM_ROBERTA, XLNET
 from keras_bert.core.errors import UserError
 from keras_bert.core.terminal_bar import working
-from keras_bert.text import sentencepiece_vocabulary, standalone_byte_tokenizer
+from keras_bert.text import sentencepiece_vocabulary, standalone_byte_tokenizer, xlnet_vocabulary
 from keras_bert.text.basic_tokenizer import BasicTokenizer
 from keras_bert.text.byte_pieces import PartSplitter
 from keras_bert.text.byte_vocabulary import ByteVocabulary
@@ -41,6 +41,7 @@ from keras_bert.text.vocabulary import (
     unused_token,
 )
 from keras_bert.text.wordpiece import MAX_CHARACTERS_PER_WORD
+from keras_bert.text.xlnet_vocabulary import XlnetVocabulary
 
 
 def count_words(texts: Iterable[str], lower_case: bool) -> Counter[str]:
@@ -261,6 +262,20 @@ def learn_sentencepiece(texts: Iterable[str], size: int, lower_case: bool = True
     return SentencePieceVocabulary(model, "learned vocabulary")
 
 
+def learn_xlnet_pieces(texts: Iterable[str], size: int, lower_case: bool = False) -> XlnetVocabulary:
+    """As `learn_sentencepiece`, with XLNet's special tokens: by the options in the README of its published code."""
+    first, after_unk = xlnet_vocabulary.SPECIAL_TOKENS, 3
+    model = _unigram_model(
+        _lines(texts, AlbertNormalizer(lower_case)),
+        size,
+        control_symbols=list(first[after_unk:-1]),
+        user_defined_symbols=[first[-1], *_SINGLE],
+        required_chars=",",
+        character_coverage=_COVERAGE,
+    )
+    return XlnetVocabulary(model, "learned vocabulary")
+
+
 def learn_fairseq_pieces(texts: Iterable[str], size: int, lower_case: bool = False) -> FairseqVocabulary:
     """Learns a unigram model (Kudo 2018) like XLM-RoBERTa's of at most `size` pieces from `texts`; deterministic.
 
@@ -390,4 +405,5 @@ LEARNERS: dict[str, Callable[[Iterable[str], int, bool], Vocabulary]] = {
     BYTES: learn_byte_pieces,
     XLM_ROBERTA: learn_fairseq_pieces,
     T5: learn_t5_pieces,
+    XLNET: learn_xlnet_pieces,
 }

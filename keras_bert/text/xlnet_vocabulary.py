@@ -7,12 +7,13 @@ from typing import Any
 from keras_bert.core import settings
 from keras_bert.core.errors import UserError
 from keras_bert.core.files import StrPath, is_file, open_file
+from keras_bert.core.program import PROGRAM
 from keras_bert.text.sentencepiece_vocabulary import SentencePieceVocabulary, charsmap_in, unigram_model
 from keras_bert.text.tokenizer_files import TOKENIZER, unigrams
 from keras_bert.text.vocabulary import RowPattern
 
 # In the order of their ids, from 0.
-_FIRST = ("<unk>", "<s>", "</s>", "<cls>", "<sep>", "<pad>", "<mask>", "<eod>", "<eop>")
+SPECIAL_TOKENS = ("<unk>", "<s>", "</s>", "<cls>", "<sep>", "<pad>", "<mask>", "<eod>", "<eop>")
 _CLS_SEGMENT = 2
 _IN_FIRST_BYTES, _FIRST_BYTES = b"<cls>", 256
 # What its tokenizer does before its model, as tokenizer.json calls it.
@@ -26,7 +27,8 @@ class XlnetVocabulary(SentencePieceVocabulary):
     model_title = "XLNet"
     class_name = "XLNetTokenizer"
     special_tokens = ("<pad>", "<unk>", "<cls>", "<sep>", "<mask>")
-    remedy = "Give the spiece.model of an XLNet."
+    remedy = f"Give the spiece.model of an XLNet, or learn one with: {PROGRAM} vocab --kind xlnet"
+    example_recipe = "xlnet_mini"
     lower_cases = False
 
     @property
@@ -57,12 +59,12 @@ class XlnetVocabulary(SentencePieceVocabulary):
         if not pieces or not _has_first(content):
             raise UserError(f"{path}: needs XLNet's pieces. Give {cls.file_name}.")
         charsmap = charsmap_in(content, path, cls.file_name, _NORMALIZERS)
-        return cls(unigram_model(pieces, charsmap, len(_FIRST)), path)
+        return cls(unigram_model(pieces, charsmap, len(SPECIAL_TOKENS)), path)
 
     def _special_token_fields(self) -> dict[str, str]:
-        return {**super()._special_token_fields(), "bos_token": _FIRST[1], "eos_token": _FIRST[2]}
+        return {**super()._special_token_fields(), "bos_token": SPECIAL_TOKENS[1], "eos_token": SPECIAL_TOKENS[2]}
 
 
 def _has_first(content: Mapping[str, Any]) -> bool:
     """Whether a tokenizer.json has a unigram model that begins with XLNet's special tokens."""
-    return tuple(text for text, _ in (unigrams(content) or [])[: len(_FIRST)]) == _FIRST
+    return tuple(text for text, _ in (unigrams(content) or [])[: len(SPECIAL_TOKENS)]) == SPECIAL_TOKENS

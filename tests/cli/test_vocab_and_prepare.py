@@ -15,6 +15,8 @@ from keras_bert.data.corpus.held_out import is_validation
 from keras_bert.data.shards.prepared_folder import is_prepared
 from keras_bert.data.shards.shard_files import ShardSet
 from keras_bert.text.vocabulary import SPECIAL_TOKENS, Vocabulary
+from keras_bert.text.xlnet_vocabulary import SPECIAL_TOKENS as XLNETS_TOKENS
+from keras_bert.text.xlnet_vocabulary import XlnetVocabulary
 
 CONLLU = [(1, "The", "DET", "_"), (2, "cat", "NOUN", "_"), (3, "sees", "VERB", "SpaceAfter=No"), (4, ".", "PUNCT", "_")]
 
@@ -98,6 +100,19 @@ def test_nothing_is_learned_from_held_out_documents(text, kind):
     assert learned == trained and 0 < len(trained) < len(pages)
 
 
+def test_an_xlnets_model_is_learned_cased_with_its_special_tokens(text):
+    """`prepare` then needs the same casing, and the recipe is the one for XLNets."""
+    pytest.importorskip("sentencepiece")
+    output = output_of("vocab", "--input", text, "--size", "90", "--kind", "xlnet", "--output", "spiece.model")
+    assert "pieces of a SentencePiece model like XLNet's" in output
+    assert "prepare --input text.txt --cased --vocab spiece.model" in output.replace(text, "text.txt")
+    vocabulary = Vocabulary.from_file("spiece.model")
+    assert isinstance(vocabulary, XlnetVocabulary) and vocabulary.tokens[:9] == [*XLNETS_TOKENS]
+    assert "T" in "".join(vocabulary.tokens[9:]) and not vocabulary.is_piece[:8].any()
+    output = output_of("prepare", "--input", text, "--cased", "--vocab", "spiece.model", "--output", "prepared")
+    assert "pretrain --config xlnet_mini --data prepared" in output
+
+
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
@@ -109,6 +124,7 @@ def test_nothing_is_learned_from_held_out_documents(text, kind):
         ("--size 9 --unused 4 --input 'no text'", "--size: needs more than the 9 special tokens"),
         ("--size 90 --output v.model --input 'no text'", ".model is for a SentencePiece model"),
         ("--size 90 --input 'nothing*'", "No file matches 'nothing*'"),
+        ("--size 90 --kind xlnet", "needs a name that ends in .model for a SentencePiece model like XLNet's"),
         ("--extend text.txt", "text.txt: needs a"),
     ],
 )

@@ -17,7 +17,6 @@ from hub_server import Repository, hub_server, own_cache, point_to
 
 import keras_bert
 from keras_bert.checkpoints.writing import convert_folder
-from keras_bert.config.pretraining import PretrainConfig
 from keras_bert.config.training import OptimizerConfig
 from keras_bert.core.errors import UserError
 from keras_bert.data.batches.length_batches import LengthBatches
@@ -212,9 +211,7 @@ def test_the_heads_of_a_beam_search_are_refused_in_one_line(tmp_path):
         BertConfig.from_file(path)
 
 
-def test_pretraining_and_filling_are_refused_in_one_line(loaded):
-    with pytest.raises(UserError, match="model.model_type: .*permutations of an XLNet are not here yet"):
-        PretrainConfig.from_mapping({"model": {"model_type": "xlnet"}})
+def test_filling_is_refused_in_one_line(loaded):
     with pytest.raises(UserError, match="predicts permuted tokens"):
         loaded.fill(["the [MASK]"])
     masked_lm = keras_bert.MaskedLM(loaded.preprocessor(max_length=8))

@@ -70,7 +70,7 @@ def _mix(bits: tf.Tensor) -> tf.Tensor:
 
 # Where each kind of draw begins in an example's random sequence. Those for the order of the units begin at 0, and no
 # position reaches 2**16.
-_REPLACEMENTS, _LENGTHS, _REPLACED_SPANS = 2**16, 2**17, 2**18
+_REPLACEMENTS, LENGTHS, _REPLACED_SPANS = 2**16, 2**17, 2**18
 
 
 class DynamicMasking:
@@ -96,7 +96,6 @@ class DynamicMasking:
         self._masking = masking
         self._max_predictions = max_predictions_per_seq
         self._vocab_size = len(vocabulary)
-        self._special_ids = (vocabulary.cls_id, vocabulary.sep_id)
         self._mask_id = vocabulary.mask_id
         self._vocabulary = vocabulary
         self._seed = seed
@@ -132,19 +131,13 @@ class DynamicMasking:
             `masked_lm_weights` float32, each [batch, max_predictions_per_seq]. Positions ascend; rows with fewer
             predictions are filled up with position 0, id 0, weight 0.
         """
-        sequence_length = input_word_ids.shape[1]
         keys = example_keys(self._seed, epoch, example_ids)
-        places = tf.range(sequence_length)[None, :]
-        candidate = places < lengths[:, None]
-        for special_id in self._special_ids:
-            candidate &= input_word_ids != special_id
-        # The original does not predict [CLS] and [SEP] but counts them in the length. A table rounds just like Python.
-        wanted = [max(1, int(round(length * self._masking.share))) for length in range(sequence_length + 1)]
-        budgets = [min(self._max_predictions, count) for count in wanted]
-        budget = tf.gather(tf.constant(budgets, tf.int32), lengths)
+        candidate = candidates(input_word_ids, lengths, self._vocabulary)
+        budget = budgets(lengths, self._masking.share, input_word_ids.shape[1], self._max_predictions)
         if continuation is None and self._masking.unit != "token":
             continuation = continues_word(self._vocabulary, input_word_ids)
-        positions, is_prediction = self._positions(self._choose(keys, candidate, continuation, phrases, budget))
+        chosen = self._choose(keys, candidate, continuation, phrases, budget)
+        positions, is_prediction = chosen_positions(chosen, self._max_predictions)
         original_ids = tf.where(is_prediction, tf.gather(input_word_ids, positions, batch_dims=1), 0)
         # Added rather than assigned: unused predictions all point to position 0 and must not change it.
         change = tf.where(is_prediction, self._replacements(keys, positions, original_ids) - original_ids, 0)
@@ -175,22 +168,12 @@ class DynamicMasking:
             case "phrase":
                 return choose_phrases(candidate, continuation, phrases, budget, scores)
             case "ngram":
-                lengths = _drawn_lengths(keys, NGRAM_LENGTHS)
+                lengths = drawn_lengths(keys, NGRAM_LENGTHS)
                 return choose_ngrams(candidate, continuation, budget, scores, lengths, self._max_predictions)
             case "span":
-                lengths = _drawn_lengths(keys, SPAN_LENGTHS)
+                lengths = drawn_lengths(keys, SPAN_LENGTHS)
                 return choose_spans(candidate, continuation, budget, scores, lengths, self._max_predictions)
         raise AssertionError(self._masking.unit)
-
-    def _positions(self, chosen: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """The positions where bool [batch, seq] is true, ascending, then 0; and which of these entries are used."""
-        counts = tf.reduce_sum(tf.cast(chosen, tf.int32), axis=1)
-        ends = tf.cumsum(counts)
-        rows = tf.RaggedTensor.from_row_splits(
-            tf.cast(tf.where(chosen)[:, 1], tf.int32), tf.concat([[0], ends], axis=0), validate=False
-        )
-        is_prediction = tf.range(self._max_predictions)[None, :] < counts[:, None]
-        return rows.to_tensor(0, shape=[None, self._max_predictions]), is_prediction
 
     def _replacements(self, keys: tf.Tensor, positions: tf.Tensor, original_ids: tf.Tensor) -> tf.Tensor:
         """The new id at each position: [MASK], a random token, or the token itself."""
@@ -217,13 +200,43 @@ def replaced(
     return tf.where(draws < below_mask, mask_id, tf.where(draws < below_random, random_ids, original_ids))
 
 
-def _drawn_lengths(keys: tf.Tensor, weights: Sequence[float]) -> Callable[[tf.Tensor], tf.Tensor]:
+def candidates(word_ids: tf.Tensor, lengths: tf.Tensor, vocabulary: Vocabulary) -> tf.Tensor:
+    """The positions that hold text, neither special tokens nor padding: bool [batch, seq]."""
+    candidate = tf.range(word_ids.shape[1])[None, :] < lengths[:, None]
+    for special_id in (vocabulary.cls_id, vocabulary.sep_id):
+        candidate &= word_ids != special_id
+    return candidate
+
+
+def budgets(lengths: tf.Tensor, share: float, sequence_length: int, most: int) -> tf.Tensor:
+    """How many tokens to predict in rows of these lengths: int32 [batch], at least 1 and at most `most`.
+
+    The original does not predict [CLS] and [SEP] but counts them in the length. A table rounds just like Python.
+    """
+    wanted = [max(1, int(round(length * share))) for length in range(sequence_length + 1)]
+    return tf.gather(tf.constant([min(most, count) for count in wanted], tf.int32), lengths)
+
+
+def chosen_positions(chosen: tf.Tensor, most: int) -> tuple[tf.Tensor, tf.Tensor]:
+    """The positions where bool [batch, seq] is true, ascending, then 0; and which of these entries are used.
+
+    Returns: int32 and bool, both [batch, most].
+    """
+    counts = tf.reduce_sum(tf.cast(chosen, tf.int32), axis=1)
+    ends = tf.cumsum(counts)
+    rows = tf.RaggedTensor.from_row_splits(
+        tf.cast(tf.where(chosen)[:, 1], tf.int32), tf.concat([[0], ends], axis=0), validate=False
+    )
+    return rows.to_tensor(0, shape=[None, most]), tf.range(most)[None, :] < counts[:, None]
+
+
+def drawn_lengths(keys: tf.Tensor, weights: Sequence[float]) -> Callable[[tf.Tensor], tf.Tensor]:
     """A function that draws a length for each of int32 [batch, n]: n with a probability proportional to `weights[n-1]`.
 
     The same number in the same example gets the same length.
     """
     steps = class_steps(weights)
-    return lambda numbers: 1 + drawn_classes(high_bits(random_bits(keys, numbers + _LENGTHS)), steps)
+    return lambda numbers: 1 + drawn_classes(high_bits(random_bits(keys, numbers + LENGTHS)), steps)
 
 
 def class_steps(weights: npt.ArrayLike) -> npt.NDArray[np.int64]:

@@ -150,7 +150,8 @@ def assemble_rows(tokens: tf.Tensor, spans: tf.Tensor, sequence_length: int, voc
     """
     starts, ends = spans[:, 0::2], spans[:, 1::2]
     lengths = tf.cast(ends - starts, tf.int32)
-    first = len(vocabulary.row_pattern.start)  # The places before the text: that of [CLS], if rows begin with it.
+    pattern = vocabulary.row_pattern  # [CLS] is before the spans, after them (XLNet) or nowhere (T5).
+    first, last = len(pattern.start), len(pattern.end) - 1
     after = first + tf.cumsum(lengths + tf.cast(lengths > 0, tf.int32), axis=1)  # The position after a span's [SEP].
     shifts = ends - tf.cast(after, tf.int64) + 1  # From a position to the index of its token.
     places = tf.range(sequence_length)[None, :]
@@ -158,9 +159,18 @@ def assemble_rows(tokens: tf.Tensor, spans: tf.Tensor, sequence_length: int, voc
     is_filled = places < after[:, -1:]
     is_text = (places >= first) & (places < span_after - 1)
     sources = tf.where(is_text, tf.cast(places, tf.int64) + shift, 0)
-    special = tf.where(places < first, vocabulary.cls_id, tf.where(is_filled, vocabulary.sep_id, vocabulary.pad_id))
+    is_cls = (places < first) | (places >= after[:, -1:]) & (places < after[:, -1:] + last)
+    special = tf.where(is_cls, vocabulary.cls_id, tf.where(is_filled, vocabulary.sep_id, vocabulary.pad_id))
     word_ids = tf.where(is_text, tf.cast(tf.gather(tokens, sources), tf.int32), special)
-    return PaddedRows(word_ids, after[:, -1], tf.where(is_filled, number, 0), sources)
+    return PaddedRows(word_ids, after[:, -1] + last, tf.where(is_filled, number, 0), sources)
+
+
+def with_segment_of_cls(segment_ids: tf.Tensor, lengths: tf.Tensor, vocabulary: Vocabulary) -> tf.Tensor:
+    """Segments [batch, seq] with that of the last token of each row, if it has one of its own."""
+    last_segment = vocabulary.row_pattern.last_segment
+    if last_segment is None:
+        return segment_ids
+    return tf.where(tf.range(segment_ids.shape[1])[None, :] == lengths[:, None] - 1, last_segment, segment_ids)
 
 
 def _spans_at(places: tf.Tensor, after: tf.Tensor, shifts: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:

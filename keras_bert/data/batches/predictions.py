@@ -10,7 +10,8 @@ from keras_bert.config.objectives import MaskingConfig, ObjectiveConfig
 from keras_bert.data.batches.corruption.corruption import Corruption
 from keras_bert.data.batches.masking import DynamicMasking
 from keras_bert.data.batches.packing import PREDICTIONS
-from keras_bert.models.bert.config import DECODED
+from keras_bert.data.batches.permutations import Permutations
+from keras_bert.models.bert.config import DECODED, PERMUTED
 from keras_bert.text.vocabulary import Vocabulary
 
 # A function of (word ids [batch, seq], lengths [batch], example ids [batch], epoch, continuation, phrases), with the
@@ -42,4 +43,6 @@ def make_predictions(
     if objective.tokens in PREDICTIONS:
         of_all = PREDICTIONS[objective.tokens]
         return lambda word_ids, lengths, *of_masks: of_all(word_ids, lengths, vocabulary)
+    if objective.tokens == PERMUTED:
+        return Permutations(masking, max_predictions_per_seq, vocabulary, seed)
     return DynamicMasking(masking, max_predictions_per_seq, vocabulary, seed, token_counts)

@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from keras_bert.config.objectives import MaskingConfig, ObjectiveConfig, PhaseConfig
 from keras_bert.core.errors import UserError
-from keras_bert.data.batches.packing import assemble_rows
+from keras_bert.data.batches.packing import assemble_rows, with_segment_of_cls
 from keras_bert.data.batches.plans import Plans
 from keras_bert.data.batches.predictions import make_predictions
 from keras_bert.data.corpus.held_out import TRAIN, VALIDATION
@@ -34,9 +34,11 @@ class ShardBatches:
 
     A batch is a dict of tensors with static shapes:
         input_word_ids, input_mask, input_type_ids: int32 [batch, seq]; [CLS] A [SEP] in segment 0 and B [SEP] in
-            segment 1, or [CLS] and the packed sentences of each document with its [SEP], all in segment 0.
+            segment 1, or [CLS] and the packed sentences of each document with its [SEP], all in segment 0. An XLNet's
+            <cls> is a row's last token, in segment 2.
         masked_lm_positions, masked_lm_ids: int32 [batch, max_predictions_per_seq].
         masked_lm_weights: float32 [batch, max_predictions_per_seq], 1 for a prediction, 0 for padding.
+        permutation_ranks: int32 [batch, seq], see `Permutations`; beside them for `objective.tokens: permuted`.
         next_token_ids, next_token_weights: [batch, seq], see `next_tokens`; in place of `masked_lm_…` for
             `objective.tokens: next`; for `both` also previous_token_ids, previous_token_weights; for `decoded` what a
             `Corruption` returns.
@@ -264,7 +266,7 @@ class ShardBatches:
         segment_ids = rows.span_numbers if self._objective.pairing else tf.zeros_like(rows.span_numbers)
         batches = {
             "input_mask": tf.sequence_mask(rows.lengths, sequence_length, tf.int32),
-            "input_type_ids": segment_ids,
+            "input_type_ids": with_segment_of_cls(segment_ids, rows.lengths, self._vocabulary),
             "example_weights": tf.cast(is_example, tf.float32),
             **self._predict(rows.word_ids, rows.lengths, example_ids, epoch, continuation, phrases),
         }

@@ -8,7 +8,7 @@ import tensorflow as tf
 from keras_bert.config.objectives import MaskingConfig, ObjectiveConfig, PhaseConfig
 from keras_bert.core.errors import UserError
 from keras_bert.data.batches.masking import example_keys, non_negative, random_bits
-from keras_bert.data.batches.packing import assemble_rows, most_documents
+from keras_bert.data.batches.packing import assemble_rows, most_documents, with_segment_of_cls
 from keras_bert.data.batches.plans import SPECIAL_TOKENS_OF_A_PAIR
 from keras_bert.data.batches.predictions import make_predictions
 from keras_bert.data.batches.raw_lines import RawLines, split_lines
@@ -258,7 +258,7 @@ class TextBatches:
             segment_ids = tf.cast(is_second, tf.int32)
         batches = {
             "input_mask": tf.sequence_mask(lengths, sequence_length, tf.int32),
-            "input_type_ids": segment_ids,
+            "input_type_ids": with_segment_of_cls(segment_ids, lengths, self._tokenizer.vocabulary),
             "example_weights": tf.cast(lengths > 1, tf.float32),
             **self._predict(word_ids, lengths, ids, epochs if self._refreshes else 0),
         }

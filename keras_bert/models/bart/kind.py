@@ -8,7 +8,7 @@ from keras_bert.core import settings
 from keras_bert.core.errors import UserError
 from keras_bert.core.settings import Dropout, Positive, require
 from keras_bert.models.bart.names import PARTS
-from keras_bert.models.bert.config import BIDIRECTIONAL, LEARNED, NEXT, BertConfig
+from keras_bert.models.bert.config import BIDIRECTIONAL, DECODED, LEARNED, BertConfig
 from keras_bert.models.kind import ModelKind
 from keras_bert.models.sizes import Part
 from keras_bert.models.tensor_names import DECODER, LM_HEAD, TensorName, for_layers
@@ -107,12 +107,12 @@ class BartConfig(BertConfig):
         require(self.tie_word_embeddings, "tie_word_embeddings", "true for a BART", self.tie_word_embeddings)
 
     @property
-    def first_position(self) -> int:
-        return 2
+    def predicts(self) -> str:
+        return DECODED
 
     @property
-    def predicts(self) -> str:
-        return NEXT
+    def first_position(self) -> int:
+        return 2
 
     @property
     def head_dropout_prob(self) -> float:

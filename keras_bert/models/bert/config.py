@@ -27,11 +27,10 @@ BIDIRECTIONAL, CAUSAL = get_args(Attention)
 Positions = Literal["learned", "sinusoidal"]
 LEARNED, SINUSOIDAL = get_args(Positions)
 IS_DECODER = "is_decoder"
-# What a model learns to predict: masked tokens, the next token, from both sides the next and the previous one, or the
-# next token of another text than the one that it reads.
-Tokens = Literal["masked", "next", "both", "decoded"]
-MASKED, NEXT, BOTH, DECODED = TOKENS = get_args(Tokens)
-PERMUTED = "permuted"  # Tokens in a random order, each from those before it in that order; not trained here.
+# What a model learns to predict: masked tokens; the next token; from both sides the next and the previous one; the next
+# token of another text than the one that it reads; tokens in a random order, each from those before it in that order.
+Tokens = Literal["masked", "next", "both", "decoded", "permuted"]
+MASKED, NEXT, BOTH, DECODED, PERMUTED = TOKENS = get_args(Tokens)
 
 
 @dataclass
@@ -113,7 +112,7 @@ class BertConfig(Checked):
 
     @property
     def predicts(self) -> str:
-        """Which of `Tokens` the model predicts in pretraining, or `PERMUTED`."""
+        """Which of `Tokens` the model predicts in pretraining."""
         return NEXT if self.is_causal else MASKED
 
     @property

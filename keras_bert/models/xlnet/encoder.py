@@ -8,8 +8,8 @@ from keras import ops
 from keras_bert.layers.dropout import Dropout
 from keras_bert.layers.embeddings import WordEmbeddings
 from keras_bert.layers.encoder_block import EncoderBlock
-from keras_bert.layers.heads import Pooler
-from keras_bert.layers.relative_attention import RelativeAttention, relative_sinusoids
+from keras_bert.layers.heads import Pooler, gather_positions
+from keras_bert.layers.relative_attention import RelativeAttention, hidden_by_order, relative_sinusoids
 from keras_bert.layers.tensors import Batch, Tensor, truncated_normal
 from keras_bert.layers.visibility import as_bias
 from keras_bert.models.bert.encoder import ConfiguredEncoder, last_state
@@ -44,7 +44,7 @@ class XlnetBlock(EncoderBlock):
             **kwargs,
         )
 
-    def call(self, queried: Tensor, *others: Tensor, training: bool = False) -> tuple[Tensor, Tensor]:
+    def call(self, queried: Tensor, *others: Any, training: bool = False) -> tuple[Tensor, Tensor]:
         """`others` are the further arguments of `RelativeAttention`."""
         attended, probabilities = self.attention(queried, *others, training=training)
         return self.after_attention(queried, attended, training), probabilities
@@ -62,21 +62,23 @@ class XlnetEncoder(ConfiguredEncoder):
 
     Attributes:
         recompute_every: must be 0.
-        mask_embedding: [1, 1, hidden], what the query stream begins with. It is not trainable, because fine-tuning has
-            no query stream and so no gradient for it.
+        mask_embedding: [1, 1, hidden], what the query stream begins with. Only pretraining makes it trainable, because
+            fine-tuning has no query stream and so no gradient for it.
 
     Call arguments:
         inputs: also may have
             perm_mask: [batch, seq, seq], 1 at [b, i, j] if token i does not see token j.
             target_mapping: [batch, predictions, seq] one-hot, the place of each prediction. It adds the query stream,
                 which does not see the token that it predicts.
+            permutation_ranks: [batch, seq] int32, in place of both, with masked_lm_positions [batch, predictions]
+                int32: see `hidden_by_order`.
             mems: a list of [batch, memory, hidden] for each block, what an earlier call returned; its tokens count as
                 of segment 0.
         return_mems: whether to return `mems` too.
 
     Returns a dict:
         sequence_output, pooled_output, hidden_states, attentions: those of the content stream.
-        query_output: for `target_mapping`, [batch, predictions, hidden], the last layer of the query stream.
+        query_output: for predictions, [batch, predictions, hidden], the last layer of the query stream.
         mems: on request or for `mems`, the states to give to the call for the next row, for which no gradient flows.
 
     Example:
@@ -113,8 +115,8 @@ class XlnetEncoder(ConfiguredEncoder):
             name="mask_embedding",
             shape=(1, 1, self.config.hidden_size),
             initializer=truncated_normal(self.config.initializer_range),
-            trainable=False,
         )
+        self.mask_embedding.trainable = False  # Only now: a gradient tape watches what was made trainable.
         for block in self.blocks:
             block.build(shape)
         if self.pooler is not None:
@@ -134,7 +136,8 @@ class XlnetEncoder(ConfiguredEncoder):
         batch, seq, width = ops.shape(states)
         mems = inputs.get("mems")
         remembered = 0 if mems is None else ops.shape(mems[0])[1]
-        query_bias, content_bias = self._biases(inputs, remembered)
+        places = _predicted_places(inputs)
+        query_bias, content_bias = self._biases(inputs, remembered, places)
         # The same dropout for all rows of a batch.
         distances = relative_sinusoids(seq, remembered + seq, width, self.config.clamp_len)
         distances = self.dropout(ops.cast(distances, self.compute_dtype), training=training)
@@ -142,20 +145,20 @@ class XlnetEncoder(ConfiguredEncoder):
         of_keys = ops.pad(segments, [[0, 0], [remembered, 0]])
         is_other_segment = ops.not_equal(segments[:, :, None], of_keys[:, None])
 
-        target_mapping = inputs.get("target_mapping")
         query = None
-        if target_mapping is not None:
-            shape = (batch, ops.shape(target_mapping)[1], width)
+        if places is not None:
+            shape = (*ops.shape(places), width)
             query = self.dropout(ops.broadcast_to(self._mask_embedding(), shape), training=training)
+            of_query = (query_bias, gather_positions(is_other_segment, places), places)
         hidden_states, attentions, new_mems = [states], [], []
         for index, block in enumerate(self.blocks):
             memory = None if mems is None else ops.cast(mems[index], self.compute_dtype)
             new_mems.append(self._remembered(states, memory))
-            attended = states if memory is None else ops.concatenate([memory, states], axis=1)
-            both = (distances, is_other_segment)
+            seen = states if memory is None else ops.concatenate([memory, states], axis=1)
+            attended = block.attention.attended(seen, distances)
             if query is not None:
-                query, _ = block(query, attended, query_bias, *both, target_mapping, training=training)
-            states, probabilities = block(states, attended, content_bias, *both, training=training)
+                query, _ = block(query, attended, *of_query, training=training)
+            states, probabilities = block(states, attended, content_bias, is_other_segment, training=training)
             attentions.append(probabilities)
             hidden_states.append(states)
 
@@ -174,21 +177,27 @@ class XlnetEncoder(ConfiguredEncoder):
     def _mask_embedding(self) -> Tensor:
         return ops.cast(self.mask_embedding, self.compute_dtype)
 
-    def _biases(self, inputs: Batch, remembered: int | Tensor) -> tuple[Tensor, Tensor]:
-        """The attention biases [batch, 1, seq, memory + seq] of the query stream and of the content stream.
+    def _biases(self, inputs: Batch, remembered: int | Tensor, places: Tensor | None) -> tuple[Tensor | None, Tensor]:
+        """The attention biases of the query stream, [batch, 1, predictions, memory + seq], and of the content stream.
 
         A token of the content stream always sees itself, and every token sees the memory.
         """
         is_hidden = ops.equal(inputs["input_mask"], 0)[:, None, :]
-        if inputs.get("perm_mask") is not None:
-            is_hidden = ops.logical_or(is_hidden, ops.not_equal(inputs["perm_mask"], 0))
         seq = ops.shape(inputs["input_mask"])[1]
+        if inputs.get("permutation_ranks") is not None:
+            is_hidden = ops.logical_or(is_hidden, hidden_by_order(inputs["permutation_ranks"]))
+        elif inputs.get("perm_mask") is not None:
+            is_hidden = ops.logical_or(is_hidden, ops.not_equal(inputs["perm_mask"], 0))
         is_own = ops.cast(ops.eye(seq), "bool")[None]
 
         def for_memory_too(is_hidden: Tensor) -> Tensor:
             return ops.pad(as_bias(is_hidden, self.compute_dtype), [[0, 0], [0, 0], [remembered, 0]])[:, None]
 
-        return for_memory_too(is_hidden), for_memory_too(ops.logical_and(is_hidden, ops.logical_not(is_own)))
+        of_query = None
+        if places is not None:
+            square = ops.broadcast_to(is_hidden, (ops.shape(places)[0], seq, seq))
+            of_query = for_memory_too(gather_positions(square, places))
+        return of_query, for_memory_too(ops.logical_and(is_hidden, ops.logical_not(is_own)))
 
     def _remembered(self, states: Tensor, memory: Tensor | None) -> Tensor:
         """What a block's input leaves for the next row: [batch, memory, hidden]."""
@@ -196,3 +205,11 @@ class XlnetEncoder(ConfiguredEncoder):
             states = states[:, : self.config.reuse_len]
         kept = states if memory is None else ops.concatenate([memory, states], axis=1)
         return ops.stop_gradient(kept[:, -self.config.mem_len :] if self.config.mem_len else kept)
+
+
+def _predicted_places(inputs: Batch) -> Tensor | None:
+    """Where the query stream predicts, [batch, predictions] int32; None for no query stream."""
+    if inputs.get("permutation_ranks") is not None:
+        return inputs["masked_lm_positions"]
+    mapping = inputs.get("target_mapping")
+    return None if mapping is None else ops.argmax(mapping, axis=-1)

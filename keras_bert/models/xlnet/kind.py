@@ -213,17 +213,22 @@ class Xlnet(ModelKind):
         return [Part("LM output bias", "V", config.vocab_size)]
 
     def training_flops(self, config: XlnetConfig, sequence_length: int, predictions_per_sequence: int) -> int:
-        """The FLOPs of the forward and backward pass of one example of one stream; see `models.sizes.training_flops`.
+        """The FLOPs of the forward and backward pass of one example; see `models.sizes.training_flops`.
 
         With S tokens and P predictions, the forward pass is
 
-            L · (8·S·H² + 4·S·H² + 8·S²·H + 4·S·H·F)   projections, those of 2·S distances, scores of content,
-                                                       position (twice as many) and context, feed-forward
-            + P · 2·H·V                                the decoder
+            L · (8·S·H² + 8·S²·H + 4·S·H·F)    projections, scores of content, position (twice as many) and context,
+                                               feed-forward: the content stream
+            + L · (4·P·H² + 8·P·S·H + 4·P·H·F) the query stream, which attends to the content's keys and values
+            + L · 4·S·H²                       projections of 2·S distances, counted for every row
+            + P · 2·H·V                        the decoder
+
+        The last block of the content stream, which only its keys and values are needed of, is counted in full.
         """
         S, P, H = sequence_length, predictions_per_sequence, config.hidden_size
         L, F, V = config.num_hidden_layers, config.intermediate_size, config.vocab_size
-        return 3 * (L * (12 * S * H**2 + 8 * S**2 * H + 4 * S * H * F) + P * 2 * H * V)
+        content, query = 12 * S * H**2 + 8 * S**2 * H + 4 * S * H * F, 4 * P * H**2 + 8 * P * S * H + 4 * P * H * F
+        return 3 * (L * (content + query) + P * 2 * H * V)
 
     def class_in_transformers(self, parts: Collection[str], config: XlnetConfig) -> str:
         return "BertLMHeadModel" if MASKED_LM_HEAD in parts else "BertModel"

@@ -124,7 +124,6 @@ def _shard_sources(config: PretrainConfig, folder: str, worker: int, is_settled:
     counts = shards[TRAIN].token_counts()
     require_word_marks(shards[TRAIN], counts, config.masking, vocabulary)
     plans, group = files.join(folder, "plans", f"worker-{worker}"), config.data.shards_per_group
-    decoder_start = _decoder_start(config)
 
     def source(
         side: str, phase: PhaseConfig, objective: ObjectiveConfig, seed: int, masking: MaskingConfig

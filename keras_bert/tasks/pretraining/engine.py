@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from keras_bert.config.pretraining import PretrainConfig
 from keras_bert.data.batches.corruption.corruption import most_targets
-from keras_bert.models.bert.config import DECODED, MASKED, BertConfig
+from keras_bert.models.bert.config import DECODED, MASKED, PERMUTED, BertConfig
 from keras_bert.models.encoder_decoder import EncoderDecoder
 from keras_bert.models.kind import kind_of_config
 from keras_bert.models.pretraining import BertForPreTraining, PretrainingObjective
@@ -39,8 +39,10 @@ def pretraining_engine(
         # Weights without a gradient would still be shrunk by weight decay.
         for term in map(term_named, model.terms):
             model.head_of(term).trainable = term in trained
-        assert model.encoder.pooler is not None
-        model.encoder.pooler.trainable = any(term.pools for term in trained)
+        if model.encoder.pooler is not None:
+            model.encoder.pooler.trainable = any(term.pools for term in trained)
+        for term in trained:
+            term.unfreeze(model)
         return model
 
     return make_engine(
@@ -89,7 +91,7 @@ def phase_predictions(config: PretrainConfig, phase: int) -> int:
 def _predictions(config: PretrainConfig, phase: int) -> int:
     phase_config = config.phases[phase]
     tokens, length = config.phase_objective(phase_config).tokens, phase_config.sequence_length
-    if tokens == MASKED:
+    if tokens in (MASKED, PERMUTED):
         return phase_config.max_predictions_per_seq
     # Next tokens are predicted at every position; the logits of the few that are not are computed too.
     return most_targets(config.objective.corruption, length) if tokens == DECODED else length

@@ -18,7 +18,7 @@ from keras_bert.checkpoints.writing import write_model_folder
 from keras_bert.config.initialization import InitializationConfig
 from keras_bert.config.pretraining import PretrainConfig
 from keras_bert.core import messages
-from keras_bert.models.bert.config import DECODED, MASKED, BertConfig
+from keras_bert.models.bert.config import DECODED, MASKED, PERMUTED, BertConfig
 from keras_bert.models.term import term_named
 from keras_bert.tasks.model_cards import pretraining_card
 from keras_bert.tasks.phased_batches import PhasedBatches
@@ -265,7 +265,8 @@ class Pretraining:
             return f"phases.{phase}.batch_size", self.config.phases[phase].batch_size
 
         columns = _columns(self.engine.step.objective.terms)
-        where = {MASKED: "at [MASK]", DECODED: "of the decoder"}.get(self.config.model.predicts, "of next tokens")
+        of_others = {MASKED: "at [MASK]", PERMUTED: "of permuted tokens", DECODED: "of the decoder"}
+        where = of_others.get(self.config.model.predicts, "of next tokens")
         charts = {f"loss {where} and the unigram's (nats)": "(mask|text)_token_loss", "perplexity": "perplexity"}
         with run_context(
             self.run, self.strategy, training, first_step, batch_key, charts, columns, started_at, callbacks

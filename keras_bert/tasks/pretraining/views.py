@@ -24,7 +24,7 @@ from keras_bert.inference.language_models import (
     first_ids,
     masked_ids,
 )
-from keras_bert.models.bert.config import BOTH, DECODED, MASKED, NEXT, BertConfig
+from keras_bert.models.bert.config import BOTH, DECODED, MASKED, NEXT, PERMUTED, BertConfig
 from keras_bert.models.pretraining import BertForPreTraining
 from keras_bert.tasks.pretraining.engine import phase_flops
 from keras_bert.text.tokenizers import Tokenizer
@@ -197,8 +197,8 @@ def require_examples(texts: Sequence[str], config: BertConfig, tokenizer: Tokeni
 def tried_examples(
     texts: Sequence[str], model: BertForPreTraining, tokenizer: Tokenizer
 ) -> Sequence[Filling | Continuation]:
-    """What the trained model makes of the examples; nothing if it predicts both ways, or with a decoder."""
-    if model.config.predicts in (BOTH, DECODED):
+    """What the trained model makes of the examples; nothing if it neither fills masks nor writes on."""
+    if model.config.predicts in (BOTH, PERMUTED, DECODED):
         return []
     if model.config.predicts == MASKED:
         return fill_masks(model, tokenizer, texts)

@@ -5,7 +5,9 @@ import pytest
 import tensorflow as tf
 from tiny import VOCABULARY
 
-from keras_bert.data.batches.packing import assemble_rows, next_and_previous_tokens
+from keras_bert.data.batches.packing import assemble_rows, next_and_previous_tokens, with_segment_of_cls
+from keras_bert.text.sentencepiece_vocabulary import unigram_model
+from keras_bert.text.xlnet_vocabulary import SPECIAL_TOKENS, XlnetVocabulary
 
 LENGTH = 40
 
@@ -35,6 +37,19 @@ def test_rows_are_cls_and_each_span_with_its_separator(spans):
         found = rows.sources[number].numpy()
         assert all(found[place] == source for place, source in enumerate(sources) if source is not None)
         assert found.min() >= 0 and found.max() < 1000
+
+
+def test_an_xlnets_rows_are_each_span_with_its_separator_and_cls():
+    """A row that only fills a batch is <cls> alone."""
+    vocabulary = XlnetVocabulary(unigram_model([(token, 0.0) for token in SPECIAL_TOKENS], b"", len(SPECIAL_TOKENS)))
+    cls, sep, pad = vocabulary.cls_id, vocabulary.sep_id, vocabulary.pad_id
+    plan = tf.constant([[5, 8, 20, 21], [3, 5, 0, 0], [0, 0, 0, 0]], tf.int64)
+    rows = assemble_rows(tf.range(100, 200), plan, 9, vocabulary)
+    expected = [[105, 106, 107, sep, 120, sep, cls], [103, 104, sep, cls], [cls]]
+    assert rows.lengths.numpy().tolist() == [len(ids) for ids in expected]
+    assert rows.word_ids.numpy().tolist() == [ids + [pad] * (9 - len(ids)) for ids in expected]
+    segments = with_segment_of_cls(tf.zeros_like(rows.word_ids), rows.lengths, vocabulary).numpy().tolist()
+    assert segments == [[0] * (len(ids) - 1) + [2] + [0] * (9 - len(ids)) for ids in expected]
 
 
 CLS, SEP = VOCABULARY.cls_id, VOCABULARY.sep_id

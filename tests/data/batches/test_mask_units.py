@@ -13,7 +13,7 @@ from keras_bert.data.batches.mask_units import (
     choose_phrases,
     choose_spans,
 )
-from keras_bert.data.batches.masking import DynamicMasking, _drawn_lengths, example_keys
+from keras_bert.data.batches.masking import DynamicMasking, drawn_lengths, example_keys
 from keras_bert.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 
 ROWS, LENGTH, BUDGET = 400, 48, 9
@@ -154,7 +154,7 @@ def test_phrases_come_before_words():
 @pytest.mark.parametrize("weights", [NGRAM_LENGTHS, SPAN_LENGTHS], ids=["ngram", "span"])
 def test_lengths_have_the_shares_of_the_papers(weights):
     """Fails by chance once in ten thousand runs; the seed is fixed, so it never does."""
-    lengths = _drawn_lengths(example_keys(1, 0, tf.range(2000, dtype=tf.int64)), weights)(tf.range(50)[None, :])
+    lengths = drawn_lengths(example_keys(1, 0, tf.range(2000, dtype=tf.int64)), weights)(tf.range(50)[None, :])
     found = np.bincount(lengths.numpy().ravel(), minlength=len(weights) + 1)
     assert found[0] == 0 and len(found) == len(weights) + 1
     assert chisquare(found[1:], np.array(weights) / sum(weights) * found.sum()).pvalue > 1e-4
