@@ -52,7 +52,7 @@ def test_states_and_logits_are_transformers(opened, case):
     `t5_gated`, as in T5 1.1, the output layer is not the word embeddings.
     """
     golden, loaded, inputs = opened[case]
-    assert type(loaded.model) is EncoderDecoder and not loaded.report.made_new and not loaded.report.unused
+    assert isinstance(loaded.model, EncoderDecoder) and not loaded.report.made_new and not loaded.report.unused
     outputs = loaded.model(inputs)
     states = np.stack(loaded.encoder(inputs)["hidden_states"])
     real, targets = inputs["input_mask"] > 0, inputs["decoder_mask"] > 0

@@ -92,7 +92,7 @@ def test_masks_are_keyed_by_the_epoch_and_the_place_of_the_example(
             "mask_epoch": tf.fill(tf.shape(lengths), epoch),
         }
 
-    source._masking = keep_keys
+    source._predict = keep_keys
     planned = planned_examples(shards, vocabulary, plans_folder, mask_epoch)
     for batch in take(source.epoch(2)):
         assert np.all(batch["mask_epoch"] == mask_epoch)
