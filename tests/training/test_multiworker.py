@@ -46,7 +46,7 @@ def run_as_one_and_as_two(folder, program, arguments):
         ["launch", "--workers", "2", "--", *arguments, "--output", "two"],
     ):
         command, environment = [sys.executable, "program.py", *words], {**os.environ, "PYTHONPATH": paths}
-        ended = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=300)
+        ended = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=600)
         assert ended.returncode == 0, ended.stderr
         outputs.append(ended.stdout)
     return outputs
@@ -148,7 +148,7 @@ def test_two_tasks_of_a_slurm_step_train_together(tmp_path):
         )
         for index in range(2)
     ]
-    outputs = [task.communicate(timeout=300)[0] for task in tasks]
+    outputs = [task.communicate(timeout=600)[0] for task in tasks]
     assert [task.returncode for task in tasks] == [0, 0], outputs
     assert "process 0 of 2" in outputs[0] and "2 replicas" in outputs[0]
     assert losses(tmp_path / "run")[-1][0] == 10
@@ -200,7 +200,7 @@ def test_workers_with_a_folder_each_are_refused(tmp_path):
     for name in ("0", "1"):
         (tmp_path / name).mkdir()
     for process in started(arguments, [tmp_path / "0", tmp_path / "1"]):
-        told = process.communicate(timeout=300)[0].strip().splitlines()[-1]
+        told = process.communicate(timeout=600)[0].strip().splitlines()[-1]
         assert process.returncode == 2 and "Error: run: needs the same folder in every process of the run." in told, (
             told
         )
