@@ -66,7 +66,7 @@ _ONLY_OF = {"quantize": LITERT, "dtype": SAVED_MODEL, "jit": SAVED_MODEL, "n_bes
     type=click.IntRange(min=1),
     default=5,
     show_default=True,
-    help="For question answering: answers listed for each question.",
+    help="For question answering: answers to each question; for a model that writes texts: texts of its beams.",
 )
 @casing_option
 @click.pass_context

@@ -131,6 +131,7 @@ def finetune(
       python run.py finetune --task mrpc --init MODEL --data-dir glue --seeds 1,2,3
       python run.py finetune --task text --init MODEL --train reviews.csv --text review --label stars
       python run.py finetune --task ner --init MODEL --data-dir conll2003 --features concat_last4
+      python run.py finetune --task seq2seq --init BART --train titles.tsv --text text --label target
     """
     started_at = time.monotonic()
     if not task and not config:

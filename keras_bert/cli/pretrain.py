@@ -135,7 +135,7 @@ def _next(run: str, predicts: str) -> str:
     command = {
         MASKED: f'fill --model {run} "…[MASK]…"',
         NEXT: f'generate --model {run} "…"',
-        DECODED: f"inspect {run}",
+        DECODED: f"finetune --task seq2seq --init {run} --train pairs.tsv",
         BOTH: f"finetune --task ner --features weighted_all --init {run} --data-dir …",
         PERMUTED: f"finetune --task sst2 --init {run}",
     }[predicts]

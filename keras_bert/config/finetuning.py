@@ -92,9 +92,10 @@ class TaskDataConfig(Checked):
     Attributes:
         folder: folder with the task's own files, such as GLUE's, or with data sets prepared by TFDS; by default TFDS's
             own folder, into which a missing data set is downloaded.
-        train: examples to train on: a file or, for `text`, `few-shot` and `rerank`, a table (CSV, JSON, Parquet, …),
-            tfds:NAME or hf:datasets/ORG/NAME.
-        dev: examples to validate on; by default, for `text`, `few-shot`, `rerank` and `qa`, a share of `train`.
+        train: examples to train on: a file or, for `text`, `few-shot`, `rerank` and `seq2seq`, a table (CSV, JSON,
+            Parquet, …), tfds:NAME or hf:datasets/ORG/NAME.
+        dev: examples to validate on; by default, for `text`, `few-shot`, `rerank`, `seq2seq` and `qa`, a share of
+            `train`.
         test: examples to predict once the model is trained.
         texts: column that holds the text, by name, or by number from 0 if a CSV or TSV has no header; two for pairs of
             texts. `pairs-contrastive` trains on more, each after the second with a hard negative of the pair.
