@@ -41,6 +41,12 @@ class CorruptionConfig(Checked):
         alone = [kind for kind in self.kinds if kind in (FRAGMENT, SENTINELS)]
         needed = f"{alone[0]} alone, whose decoder does not predict the whole text" if alone else ""
         require(not alone or len(self.kinds) == 1, "kinds", needed, self.kinds)
+        named = ", ".join(self.kinds)
+        has_share = any(kind in _SHARES for kind in self.kinds)
+        require(has_share or self.share is None, "share", f"no value for {named}, which has no share", self.share)
+        has_spans = INFILLING in self.kinds or SENTINELS in self.kinds
+        fits = has_spans or self.span_length == CorruptionConfig.span_length
+        require(fits, "span_length", f"no value for {named}, which has no spans", self.span_length)
 
     def share_of(self, kind: str) -> float:
         """The share of the tokens that a corruption applies to."""

@@ -274,11 +274,12 @@ def _with_task(folder: ModelFolder, task: Mapping[str, Any]) -> ModelFolder:
 
 
 def _run_config(path: str) -> FinetuneConfig | None:
-    """The recipe in a run folder, of several seeds that of the best; None for a folder with only a model."""
+    """The fine-tuning recipe in a run folder, of several seeds that of the best; None if there is no such recipe."""
     file, results = join(path, "config.yaml"), join(path, "results.json")
     if not exists(file) and exists(results):
         file = join(path, f"seed-{settings.read_json(results).get('best_seed')}", "config.yaml")
-    return FinetuneConfig.from_file(file) if exists(file) else None
+    # A pretrained encoder with a decoder answers too, and its run has a recipe of pretraining.
+    return FinetuneConfig.from_file(file) if exists(file) and "task" in settings.read_yaml(file) else None
 
 
 def _settings(cls: type[_Settings], values: Mapping[str, Any]) -> _Settings:

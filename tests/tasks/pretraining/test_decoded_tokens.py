@@ -117,6 +117,11 @@ def test_a_decoder_predicts_as_many_tokens_as_the_corruption_leaves_it(corpus):
         ({"objective.corruption.kinds": []}, "kinds: needs at least one corruption"),
         ({"objective.corruption.kinds": ["rotation", "rotation"]}, "kinds: needs each corruption once"),
         ({"objective.corruption.kinds": ["rotation", "sentinels"]}, "kinds: needs sentinels alone"),
+        ({"objective.corruption": {"kinds": ["rotation"], "share": 0.3}}, "share: needs no value for rotation"),
+        (
+            {"objective.corruption": {"kinds": ["fragment"], "span_length": 2}},
+            "span_length: needs no value for fragment",
+        ),
         ({"objective.span_boundary": True}, "objective.span_boundary: needs false if decoded tokens are predicted"),
         ({"phases.0.tokens": "next"}, "phases.0.tokens: needs no value for a BART, which predicts .* its decoder"),
     ],

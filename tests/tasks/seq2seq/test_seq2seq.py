@@ -17,7 +17,7 @@ from keras_bert.core.errors import UserError
 from keras_bert.export.litert import edge_signature
 from keras_bert.export.saved_model import write_version
 from keras_bert.export.serving_function import serving_function
-from keras_bert.tasks.evaluation import FinetunedModel, predict
+from keras_bert.tasks.evaluation import FinetunedModel, finetune_config, predict
 from keras_bert.tasks.finetuning.initial_weights import set_initial_weights
 from keras_bert.tasks.finetuning.runs import FinetuningRuns
 from keras_bert.tasks.seq2seq.network import BertForConditionalGeneration, TargetObjective, shifted
@@ -149,6 +149,13 @@ def test_a_model_without_a_decoder_and_litert_are_refused(init, data, bart):
         FinetuningRuns(config_of(bart, {**data, "label": "target"}, task="text"))
     with pytest.raises(UserError, match="--format litert needs a model that answers in one pass"):
         edge_signature(keras_bert.load(bart))
+
+
+def test_the_recipe_of_a_pretraining_run_is_not_taken_for_that_of_a_task(bart, tmp_path):
+    """`predict` with a BART that was pretrained here said that the recipe's section `model` is no setting."""
+    (tmp_path / "config.yaml").write_text("model: {model_type: bart}\n", encoding="utf-8")
+    folder = dataclasses.replace(open_model_folder(bart), other_fields={"keras_bert": {"task": "seq2seq"}})
+    assert finetune_config(str(tmp_path), folder, {}).task == "seq2seq"
 
 
 def test_a_folder_that_names_no_class_with_a_head_starts_with_its_decoder(bart):
