@@ -14,6 +14,12 @@ A step is forward, backward, clipping and AdamW, in float32 with dropout, on row
     ours-loop10            the same with training.steps_per_loop 10
     ours-loop50            the same with 50
 
+A model is pretrained as its kind is: an XLNet (`--models xlnet-mini`) by permutations, a BART or a T5 by restoring
+corrupted text with its decoder, which predicts as many tokens as in our batches. transformers' class is that of the
+kind, such as BartForConditionalGeneration. An XLNet and a decoder compute only the logits that are needed as they come,
+so compare them with `--baseline transformers`. Only a BERT has transformers-gathered and KerasHub's model; for others
+they are left out.
+
 Those of torch have its fused AdamW; all have the same shapes, numbers of predictions and threads. Each lives in a
 process of its own and sleeps while it is not its turn. They take turns, A B C A B C, and as a machine's speed drifts,
 each round is compared within itself: look at the median of the rounds' ratios, with quartiles. A round during which
@@ -23,8 +29,8 @@ Where a machine is never idle, `--clock cpu --threads 1` counts processor second
 left out: rougher, since the others use up caches and memory bandwidth, but not a measure of who waited longest. (More
 threads than one would not do: those of torch that wait for each other are busy doing so.)
 
-The share of peak is `keras_bert.models.sizes.training_flops` (masked positions only, for all alike) a second over the
-best rate of a float32 product of 3072 x 3072 by any framework in the same round.
+The share of peak is the kind's `training_flops` (predicted positions only, for all alike) a second over the best rate
+of a float32 product of 3072 x 3072 by any framework in the same round.
 """
 
 import dataclasses
@@ -35,15 +41,15 @@ import time
 import click
 import psutil
 from contestant import CLOCKS, Contestant, run
-from training_contestants import BUILDERS, PACKAGES, make_batch
+from random_batches import make_batch, predictions_of
+from training_contestants import BUILDERS, PACKAGES, takes
 
 from keras_bert.config.recipes import find_config
 from keras_bert.models.bert.config import BertConfig
-from keras_bert.models.sizes import training_flops
+from keras_bert.models.kind import kind_of_config
 
 BASELINE = "transformers-gathered"
 BY_DEFAULT = [name for name in BUILDERS if not name.startswith("ours-")]
-PREDICTIONS = {128: 20, 512: 77}
 STEPS_BEFORE_THE_CLOCK, MATMUL_SIZE, MATMULS = 3, 3072, 3
 OTHERS_SHARE, ROUNDS_NEEDED = 0.10, 3
 
@@ -53,10 +59,10 @@ class Shape:
     model: str
     batch_size: int
     sequence_length: int
+    predictions: int | None = None
 
-    @property
-    def predictions(self):
-        return PREDICTIONS.get(self.sequence_length, round(0.15 * self.sequence_length))
+    def __post_init__(self):
+        self.predictions = self.predictions or predictions_of(self.config, self.sequence_length)
 
     @property
     def config(self):
@@ -64,7 +70,8 @@ class Shape:
 
     @property
     def gigaflops(self):
-        return self.batch_size * training_flops(self.config, self.sequence_length, self.predictions) / 1e9
+        flops = kind_of_config(self.config).training_flops(self.config, self.sequence_length, self.predictions)
+        return self.batch_size * flops / 1e9
 
 
 def serve(name, settings, _):
@@ -202,7 +209,8 @@ def main(models, shapes, contestants, baseline, turns, seconds, threads, clock):
             click.echo(
                 f"{model}, {text}, {shape.predictions} predictions a sequence, {shape.gigaflops:.1f} GFLOP a step"
             )
-            rounds = run_rounds(shape, names, turns, seconds, threads, clock, baseline)
+            able = [name for name in names if takes(name, shape.config)]
+            rounds = run_rounds(shape, able, turns, seconds, threads, clock, baseline)
             report(shape, rounds, clock, baseline)
 
 

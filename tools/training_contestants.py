@@ -1,5 +1,7 @@
 """The implementations that benchmark_training.py compares: each builds its model and gives a function of one step.
 
+The model is of the config's kind, transformers' class that which files of the kind name.
+
 A step is forward, backward, clipping by a global norm of 1 and AdamW that spares biases and LayerNorm, with dropout at
 the config's rates, on a batch that lies in memory. `build(config, batch, threads)` returns `(step, matmul)`: `step()`
 trains once and returns the loss as a number, so the work is done; `matmul(size)` is one square product. Where a call
@@ -8,30 +10,14 @@ of `step` trains more than once, `step.steps` says how often.
 
 import functools
 import os
-import sys
 
 import numpy as np
+from random_batches import for_transformers, objective_of
 
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from keras_bert.models.kind import kind_of_config
+
 LEARNING_RATE, WEIGHT_DECAY, EPSILON, CLIP_NORM = 1e-4, 0.01, 1e-6, 1.0
 MASK_ID = 103
-
-
-def make_batch(config, batch_size, sequence_length, predictions):
-    """Random full rows as a `ShardBatches` gives them, in NumPy."""
-    rng = np.random.default_rng(0)
-    shape = (batch_size, sequence_length)
-    positions = np.stack([np.sort(rng.choice(sequence_length, predictions, False)) for _ in range(batch_size)])
-    return {
-        "input_word_ids": rng.integers(1000, config.vocab_size, shape, "int32"),
-        "input_mask": np.ones(shape, "int32"),
-        "input_type_ids": np.ones((batch_size, 1), "int32") * (np.arange(sequence_length) >= sequence_length // 2),
-        "masked_lm_positions": positions.astype("int32"),
-        "masked_lm_ids": rng.integers(1000, config.vocab_size, (batch_size, predictions), "int32"),
-        "masked_lm_weights": np.ones((batch_size, predictions), "float32"),
-        "next_sentence_labels": rng.integers(0, 2, batch_size, "int32"),
-        "example_weights": np.ones(batch_size, "float32"),
-    }
 
 
 def build_ours(config, batch, threads):
@@ -42,7 +28,7 @@ def build_ours(config, batch, threads):
 
     def step():
         result = trainer.train(batch, tf.constant(next(number), tf.int64))
-        return float(result["sums"]["mlm"]["loss"])
+        return float(result["sums"][trainer.objective.terms[0]]["loss"])
 
     return step, _tensorflow_matmul(tf)
 
@@ -53,7 +39,8 @@ def build_ours_fed(config, batch, threads, steps_per_loop=1):
     from keras_bert.training.metrics import each_step
     from keras_bert.training.step_loop import taking, trainer
 
-    training = trainer(_our_step(config), steps_per_loop)
+    trained = _our_step(config)
+    training = trainer(trained, steps_per_loop)
     dataset = tf.data.Dataset.from_tensors({name: tf.constant(value) for name, value in batch.items()}).repeat()
     strategy = tf.distribute.get_strategy()
     batches = iter(strategy.experimental_distribute_dataset(dataset.prefetch(4)))
@@ -62,7 +49,7 @@ def build_ours_fed(config, batch, threads, steps_per_loop=1):
 
     def step():
         result = training.train(take(steps_per_loop), tf.constant(next(number), tf.int64))
-        return float(each_step(result)[-1]["sums"]["mlm"]["loss"])
+        return float(each_step(result)[-1]["sums"][trained.objective.terms[0]]["loss"])
 
     step.steps = steps_per_loop
     return step, _tensorflow_matmul(tf)
@@ -73,16 +60,19 @@ def _our_step(config):
     import tensorflow as tf
 
     from keras_bert.config.training import OptimizerConfig
-    from keras_bert.models.pretraining import BertForPreTraining, PretrainingObjective
+    from keras_bert.models.pretraining import PretrainingObjective
+    from keras_bert.tasks.pretraining.engine import new_model
     from keras_bert.training.optimizer import make_optimizer
     from keras_bert.training.step import Step
 
-    model = BertForPreTraining(config)
+    objective = objective_of(config)
+    model = new_model(config, objective)
     settings = OptimizerConfig(learning_rate=LEARNING_RATE, weight_decay=WEIGHT_DECAY, epsilon=EPSILON)
     optimizer = make_optimizer(settings, total_steps=10**6)
     optimizer.build(model.trainable_variables)
     strategy = tf.distribute.get_strategy()
-    return Step(strategy, model, PretrainingObjective(MASK_ID), optimizer, CLIP_NORM, jit_compile=True)
+    loss = PretrainingObjective(MASK_ID, terms=objective.terms)
+    return Step(strategy, model, loss, optimizer, CLIP_NORM, jit_compile=True)
 
 
 def build_keras_hub(config, batch, threads):
@@ -117,29 +107,24 @@ def build_keras_hub(config, batch, threads):
     return lambda: float(model.train_function(batches)["loss"]), _tensorflow_matmul(tf)
 
 
-def build_transformers(config, batch, threads):
-    """As it comes: logits over the vocabulary at every position, labels of -100 where nothing is predicted."""
+def build_transformers(config, batch, threads, compiled=False):
+    """As it comes: of a BERT, logits over the vocabulary at every position, labels of -100 where nothing is predicted.
+
+    An XLNet and a decoder compute none but those of the predictions.
+    """
     torch, model = _transformers(config, threads)
-    tensors = {name: torch.from_numpy(value).long() for name, value in batch.items()}
-    labels = torch.full(tensors["input_word_ids"].shape, -100)
-    labels.scatter_(1, tensors["masked_lm_positions"], tensors["masked_lm_ids"])
+    tensors = _tensors(torch, for_transformers(config, batch))
 
     def loss():
-        return model(
-            input_ids=tensors["input_word_ids"],
-            attention_mask=tensors["input_mask"],
-            token_type_ids=tensors["input_type_ids"],
-            labels=labels,
-            next_sentence_label=tensors["next_sentence_labels"],
-        ).loss
+        return model(**tensors).loss
 
-    return _torch_step(torch, model, loss), _torch_matmul(torch)
+    return _torch_step(torch, model, torch.compile(loss) if compiled else loss), _torch_matmul(torch)
 
 
 def build_transformers_gathered(config, batch, threads, compiled=False):
     """The masked positions gathered by hand before the masked LM head."""
     torch, model = _transformers(config, threads)
-    tensors = {name: torch.from_numpy(value).long() for name, value in batch.items()}
+    tensors = _tensors(torch, batch)
     rows = torch.arange(len(tensors["input_word_ids"]))[:, None]
     cross_entropy = torch.nn.functional.cross_entropy
 
@@ -158,7 +143,8 @@ def build_transformers_gathered(config, batch, threads, compiled=False):
 
 
 def build_transformers_compiled(config, batch, threads):
-    return build_transformers_gathered(config, batch, threads, compiled=True)
+    build = build_transformers_gathered if _is_bert(config) else build_transformers
+    return build(config, batch, threads, compiled=True)
 
 
 BUILDERS = {
@@ -176,6 +162,17 @@ PACKAGES = {
     "keras-hub": ["tensorflow", "keras_hub"],
     **dict.fromkeys(["transformers", "transformers-gathered", "transformers-compiled"], ["torch", "transformers"]),
 }
+BERTS_ONLY = {"transformers-gathered", "keras-hub"}
+
+
+def takes(name, config):
+    """Whether a contestant has models of the config's kind."""
+    kind = kind_of_config(config)
+    return _is_bert(config) if name in BERTS_ONLY else kind.in_transformers or not name.startswith("transformers")
+
+
+def _is_bert(config):
+    return kind_of_config(config).model_type == "bert"
 
 
 def _tensorflow(threads):
@@ -204,21 +201,29 @@ def _tensorflow_matmul(tf):
 
 
 def _transformers(config, threads):
-    import dataclasses
-
     import torch
     import transformers
 
     torch.set_num_threads(threads)
-    model = transformers.BertForPreTraining(transformers.BertConfig(**dataclasses.asdict(config)))
-    return torch, model.train()
+    kind = kind_of_config(config)
+    made = getattr(transformers, kind.class_name(kind.class_in_transformers(kind.parts(config), config)))
+    return torch, made(made.config_class(**config.to_fields())).train()
+
+
+def _tensors(torch, arguments):
+    """Arrays as tensors, their integers 64 bits wide; other values as they are."""
+    wide = {name: value.astype("int64") if _has_integers(value) else value for name, value in arguments.items()}
+    return {name: torch.from_numpy(value) if isinstance(value, np.ndarray) else value for name, value in wide.items()}
+
+
+def _has_integers(value):
+    return isinstance(value, np.ndarray) and value.dtype.kind == "i"
 
 
 def _torch_step(torch, model, loss):
-    named = list(model.named_parameters())
-    plain = [value for name, value in named if name.endswith("bias") or "LayerNorm" in name]
-    decayed = [value for name, value in named if not (name.endswith("bias") or "LayerNorm" in name)]
-    groups = [{"params": decayed, "weight_decay": WEIGHT_DECAY}, {"params": plain, "weight_decay": 0.0}]
+    groups = [{"params": [], "weight_decay": WEIGHT_DECAY}, {"params": [], "weight_decay": 0.0}]
+    for name, value in model.named_parameters():
+        groups[name.endswith("bias") or "norm" in name.lower()]["params"].append(value)
     optimizer = torch.optim.AdamW(groups, lr=LEARNING_RATE, eps=EPSILON, fused=True)
 
     def step():

@@ -5,6 +5,7 @@ import dataclasses
 import numpy as np
 import tensorflow as tf
 
+from keras_bert.config.objectives import ObjectiveConfig
 from keras_bert.config.pretraining import PretrainConfig
 from keras_bert.data.batches.corruption.corruption import most_targets
 from keras_bert.models.bert.config import DECODED, MASKED, PERMUTED, BertConfig
@@ -29,33 +30,43 @@ def pretraining_engine(
         strategy: the run's strategy.
         vocabulary: the run's vocabulary, which may be smaller than the recipe asks for.
     """
-    training, trained = config.training, config.objective.trained
-
-    def make_model(dtype: str) -> BertForPreTraining | EncoderDecoder:
-        architecture = dataclasses.replace(config.model, vocab_size=len(vocabulary))
-        if config.objective.tokens == DECODED:
-            return EncoderDecoder(architecture, dtype=dtype)
-        model = BertForPreTraining(architecture, terms=config.objective.terms, dtype=dtype)
-        # Weights without a gradient would still be shrunk by weight decay.
-        for term in map(term_named, model.terms):
-            model.head_of(term).trainable = term in trained
-        if model.encoder.pooler is not None:
-            model.encoder.pooler.trainable = any(term.pools for term in trained)
-        for term in trained:
-            term.unfreeze(model)
-        return model
-
+    training = config.training
+    architecture = dataclasses.replace(config.model, vocab_size=len(vocabulary))
     return make_engine(
         strategy,
         run,
         training,
         training.steps,
         [phase.share for phase in config.phases],
-        make_model,
+        lambda dtype: new_model(architecture, config.objective, dtype),
         lambda budget, model: make_optimizer(config.optimizer, training.steps, budget.share, model=model),
         make_objective(config, vocabulary),
         config.optimizer.clip_norm,
     )
+
+
+def new_model(
+    config: BertConfig, objective: ObjectiveConfig, dtype: str = "float32"
+) -> BertForPreTraining | EncoderDecoder:
+    """A model with random weights, of which those are trainable that an objective trains.
+
+    Args:
+        config: the architecture.
+        objective: what is predicted.
+        dtype: the policy.
+    """
+    if objective.tokens == DECODED:
+        return EncoderDecoder(config, dtype=dtype)
+    trained = objective.trained
+    model = BertForPreTraining(config, terms=objective.terms, dtype=dtype)
+    # Weights without a gradient would still be shrunk by weight decay.
+    for term in map(term_named, model.terms):
+        model.head_of(term).trainable = term in trained
+    if model.encoder.pooler is not None:
+        model.encoder.pooler.trainable = any(term.pools for term in trained)
+    for term in trained:
+        term.unfreeze(model)
+    return model
 
 
 def make_objective(
