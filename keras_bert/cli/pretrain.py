@@ -166,7 +166,7 @@ def _show(results: dict[str, Any]) -> None:
     token, where = (
         ("mask_token", "At [MASK] positions only")
         if "eval_mask_token_loss" in results
-        else ("text_token", "Of these, at tokens of text, without [SEP]")
+        else ("text_token", "Of these, at tokens of text, without special tokens")
     )
     loss, unigram = results[f"eval_{token}_loss"], results.get(f"eval_{token}_unigram_loss")
     compared = (

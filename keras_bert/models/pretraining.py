@@ -120,6 +120,7 @@ class PretrainingObjective:
         terms: the names of the loss terms (`models/objectives.py`), first what the token head predicts. Whether masked
             or next tokens are predicted follows from the batch, so a run whose phases differ in that keeps its terms.
         sep_id, cls_id: the ids of [SEP] and [CLS], which are predicted as next tokens but not counted as text.
+        marker_ids: the ids of what else a decoder predicts that is not in the text, such as T5's sentinels.
     """
 
     terms: tuple[str, ...]
@@ -131,11 +132,12 @@ class PretrainingObjective:
         terms: Sequence[str] = PAPERS_TERMS,
         sep_id: int | None = None,
         cls_id: int | None = None,
+        marker_ids: Sequence[int] = (),
     ) -> None:
         self.terms = tuple(terms)
         self.mask_id = mask_id
         self.unigram_nats = unigram_nats
-        self.special_ids = [index for index in (sep_id, cls_id) if index is not None]
+        self.special_ids = [index for index in (sep_id, cls_id, *marker_ids) if index is not None]
         self._terms = [term_named(name) for name in self.terms]
 
     def counts(self, batch: Batch) -> dict[str, Tensor]:
@@ -149,7 +151,7 @@ class PretrainingObjective:
 
         `mask_token` has the loss at [MASK] positions only. A kept token gives the answer away and a replaced one
         misleads, so the loss over all predictions tells less about what the model has learned. Of next tokens,
-        `text_token` has the loss without those that are [SEP], which the unigram does not know.
+        `text_token` has the loss without special tokens, which the unigram does not know.
         """
         metrics = {term.name: term.metrics(outputs[term.output], term.labels(batch)) for term in self._terms}
         sums = {}
@@ -167,13 +169,12 @@ class PretrainingObjective:
         return sums
 
     def _unseen_tokens(self, batch: Batch) -> tuple[str, Tensor]:
-        """`mask_token` or `text_token`, and the weights of the predictions at [MASK] or of text without [SEP]."""
+        """`mask_token` or `text_token`, and the weights of the predictions at [MASK] or of text alone."""
         if "permutation_ranks" in batch:  # Predicted unseen, and never a special token.
             return "text_token", batch["masked_lm_weights"]
         if "masked_lm_positions" in batch:
             inputs = ops.take_along_axis(batch["input_word_ids"], batch["masked_lm_positions"], axis=1)
             return "mask_token", batch["masked_lm_weights"] * ops.cast(inputs == self.mask_id, "float32")
         labels, weights = self._terms[0].labels(batch), self._terms[0].weights(batch)
-        for special_id in self.special_ids:
-            weights = weights * ops.cast(labels != special_id, "float32")
-        return "text_token", weights
+        is_special = ops.any(labels[..., None] == np.array(self.special_ids, "int32"), axis=-1)
+        return "text_token", weights * ops.cast(ops.logical_not(is_special), "float32")

@@ -5,9 +5,10 @@ import dataclasses
 import numpy as np
 import tensorflow as tf
 
+from keras_bert.config.corruption import SENTINELS
 from keras_bert.config.objectives import ObjectiveConfig
 from keras_bert.config.pretraining import PretrainConfig
-from keras_bert.data.batches.corruption.corruption import most_targets
+from keras_bert.data.batches.corruption.corruption import most_targets, sentinel_ids
 from keras_bert.models.bert.config import DECODED, MASKED, PERMUTED, BertConfig
 from keras_bert.models.encoder_decoder import EncoderDecoder
 from keras_bert.models.kind import kind_of_config
@@ -74,7 +75,8 @@ def make_objective(
 ) -> PretrainingObjective:
     """The loss of a recipe; see `PretrainingObjective`."""
     ids = (vocabulary.sep_id, vocabulary.cls_id)
-    return PretrainingObjective(vocabulary.mask_id, unigram_nats, config.objective.terms, *ids)
+    markers = sentinel_ids(vocabulary) if SENTINELS in config.objective.corruption.kinds else []
+    return PretrainingObjective(vocabulary.mask_id, unigram_nats, config.objective.terms, *ids, markers)
 
 
 def phase_flops(config: PretrainConfig, phase: int, model: BertConfig | None = None) -> int:

@@ -12,8 +12,9 @@ from keras_bert.inference.loading import load
 from keras_bert.models.bart.kind import BartConfig
 from keras_bert.models.encoder_decoder import EncoderDecoder
 from keras_bert.models.t5.kind import T5Config
-from keras_bert.tasks.pretraining.engine import phase_flops, phase_predictions
+from keras_bert.tasks.pretraining.engine import make_objective, phase_flops, phase_predictions
 from keras_bert.tasks.pretraining.run import pretrain
+from keras_bert.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 from keras_bert.training.run_folder import RunFolder
 
 MODEL = {
@@ -106,6 +107,15 @@ def test_a_decoder_predicts_as_many_tokens_as_the_corruption_leaves_it(corpus):
         encoder = 8 * S * H**2 + 4 * S**2 * H + 4 * S * H * F
         decoder = 12 * P * H**2 + 4 * P**2 * H + 4 * S * H**2 + 4 * P * S * H + 4 * P * H * F + 2 * P * H * V
         assert phase_flops(config, 0) == 3 * (encoder + decoder)
+
+
+def test_sentinels_do_not_count_as_text(corpus):
+    """No text has one, so that the unigram takes each for a great surprise and seems to be far behind the model."""
+    vocabulary = Vocabulary([*SPECIAL_TOKENS, "[unused0]", "[unused1]", "."])
+    ids = [vocabulary.ids[token] for token in ("[unused0]", "[unused1]")]
+    for kinds, counted in ((["sentinels"], 0), (["masking"], 2)):
+        objective = make_objective(recipe(corpus, **{**BART, "objective.corruption.kinds": kinds}), vocabulary)
+        assert len({*ids} - {*objective.special_ids}) == counted
 
 
 @pytest.mark.parametrize(

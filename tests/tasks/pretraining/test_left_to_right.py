@@ -128,20 +128,20 @@ def predicted():
 
 
 def test_the_loss_is_the_mean_over_next_tokens(predicted):
-    """Against NumPy on the logits of the causal model; [SEP] does not count as text."""
+    """Against NumPy on the logits of the causal model; [SEP] and what marks a place do not count as text."""
     model, batch = predicted
-    outputs, sep_id = model(batch), 3
+    outputs, sep_id, marker_id = model(batch), 3, 7
     causal = BertForPreTraining(without_dropout(attention="causal"))
     random_weights(causal)
     np.testing.assert_array_equal(outputs["mlm_logits"], causal(batch)["mlm_logits"])
-    batch["next_token_ids"][0, 2] = sep_id
+    batch["next_token_ids"][0, 2:4] = sep_id, marker_id
     nats = np.linspace(1, 2, 60).astype("float32")
-    objective = PretrainingObjective(4, nats, ("mlm",), sep_id)
+    objective = PretrainingObjective(4, nats, ("mlm",), sep_id, marker_ids=[marker_id])
     tensors = {name: tf.constant(value) for name, value in batch.items()}
     counts, sums = objective.counts(tensors), objective.sums(outputs, tensors)
     labels, weights = batch["next_token_ids"], batch["next_token_weights"]
     losses = -np.take_along_axis(log_softmax(outputs["mlm_logits"].numpy(), -1), labels[..., None], -1)[..., 0]
-    of_text = weights * (labels != sep_id)
+    of_text = weights * ~np.isin(labels, [sep_id, marker_id])
     assert float(counts["mlm"]) == weights.sum() and float(counts["text_token"]) == of_text.sum() < weights.sum()
     np.testing.assert_allclose(sums["mlm"]["loss"], (losses * weights).sum(), rtol=1e-5)
     np.testing.assert_allclose(sums["text_token"]["loss"], (losses * of_text).sum(), rtol=1e-5)
