@@ -77,7 +77,8 @@ def pretrain(
     fresh: bool,
     **run: Any,
 ) -> None:
-    """Pretrain a BERT: masked LM and, unless the recipe says otherwise, next sentence prediction.
+    """Pretrain a BERT: masked LM and, unless the recipe says otherwise, next sentence prediction. Or, by recipes in
+    configs/pretrain, an ALBERT, a RoBERTa, an ELMo, an XLNet, a BART or a T5.
 
     \b
     Without --config the recipe is
