@@ -261,7 +261,7 @@ def test_commands_of_encoders_refuse_it(opened):
     for call in (loaded.fill, loaded.generate):
         with pytest.raises(UserError, match="Received: a BART"):
             call(["The [MASK]."])
-    with pytest.raises(UserError, match="model.model_type: needs another kind, as a BART is not trained from scratch"):
+    with pytest.raises(UserError, match="objective.tokens: needs decoded for this model.model_type"):
         PretrainConfig.from_mapping({"model": {**TINY, "max_position_embeddings": 512}})
     with pytest.raises(ValueError, match="EncoderDecoder: needs a model with a decoder. Received: a BERT"):
         EncoderDecoder(BertConfig(hidden_size=4, num_attention_heads=1))
