@@ -50,7 +50,8 @@ def pretraining(tmp_path):
 def finetuning(tmp_path):
     run = stand_in(Finetuning, FinetuneConfig("sst2"), tmp_path)
     run.validation = SimpleNamespace(columns=list, figures=None, checkpoint_score=None)
-    run.source, run.command_started_at = SimpleNamespace(batches_per_epoch=4), None
+    run.source = SimpleNamespace(batches_per_epoch=4)
+    run.command_started_at = run.began_at = None
     return run
 
 

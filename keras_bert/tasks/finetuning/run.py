@@ -163,7 +163,7 @@ class Finetuning:
         self.command = command
         self.callbacks = callbacks
         self.command_started_at = time.monotonic() if command_started_at is None else command_started_at
-        self._began_at = time.monotonic()
+        self.began_at = time.monotonic()
         self.is_chief = process_number(strategy) == 0
         check_divisible(config.training.batch_size, strategy, config.training.slices, "training.batch_size")
         claim(strategy, run, config)
@@ -301,7 +301,7 @@ class Finetuning:
             columns,
             self.command_started_at,
             self.callbacks,
-            self._began_at,
+            self.began_at,
         ) as context:
             self._goodput = context.goodput
             self.engine = self.engine.with_compilation(first_step, self.batches.sample, per_loop)
@@ -352,7 +352,7 @@ class Finetuning:
         }
         with self.engine.averaged_weights():
             scores, confusions = self.validation.all_splits(best_step)
-            seconds = round(time.monotonic() - self._began_at, 1)
+            seconds = round(time.monotonic() - self.began_at, 1)
             results |= {**scores, "seconds": seconds, "goodput": self._goodput.summary()}
             return by_chief(self.strategy, lambda: self._write(results, confusions))
 
