@@ -19,7 +19,7 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 from keras_bert.core.runtime import import_tensorflow  # noqa: E402
 
-OF_TIME = re.compile(r"per_second|_wait_|seconds|minutes|utili[sz]ation")
+OF_TIME = re.compile(r"per_second|_wait_|seconds|minutes|utili[sz]ation|goodput")
 
 
 def compare(one, other):
