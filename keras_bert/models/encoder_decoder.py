@@ -1,6 +1,7 @@
 """A model that reads a text with an encoder and writes another with a decoder, one token after the other."""
 
 import abc
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import keras
@@ -8,6 +9,7 @@ from keras import ops
 
 from keras_bert.layers.decoder_block import KeysAndValues
 from keras_bert.layers.tensors import Batch, Tensor
+from keras_bert.layers.visibility import as_bias, hidden_positions, later_places
 from keras_bert.models.bert.config import BertConfig
 from keras_bert.models.configured_model import ConfiguredModel
 from keras_bert.models.kind import kind_of_config, with_article
@@ -30,6 +32,12 @@ class Cache(NamedTuple):
 class Decoder(keras.layers.Layer, abc.ABC):
     """From the embeddings of tokens, and what the encoder has made of a text, to states that predict the next tokens.
 
+    Args:
+        heads, head_size: of the blocks' attention to the words.
+
+    Attributes:
+        blocks: `DecoderBlock`s, or what has their `remember`, `call` and `step`.
+
     Call arguments:
         words: float32 [batch, targets, hidden], what the encoder's `embeddings.words` gives for the tokens.
         memory: [batch, seq, hidden], the encoder's states.
@@ -39,14 +47,51 @@ class Decoder(keras.layers.Layer, abc.ABC):
     Returns: states [batch, targets, hidden].
     """
 
-    def __init__(self, **kwargs: Any) -> None:
+    blocks: Sequence[Any]
+
+    def __init__(self, heads: int, head_size: int, **kwargs: Any) -> None:
         super().__init__(autocast=False, **kwargs)  # `words` stay float32, as in `step`.
+        self.heads = heads
+        self.head_size = head_size
 
     @abc.abstractmethod
+    def embedded(self, words: Tensor, first_place: Tensor | int, training: bool = False) -> Tensor:
+        """What the first block reads, [batch, targets, hidden], for words from a place on."""
+
+    def with_distances(self, attention_bias: Tensor, place: Tensor | None = None) -> Tensor:
+        """The bias [..., targets or 1, width] with that of relative positions, for all targets or for one place."""
+        return attention_bias
+
+    def finished(self, hidden: Tensor, training: bool = False) -> Tensor:
+        """The states for what the last block gives."""
+        return hidden
+
+    def call(
+        self,
+        words: Tensor,
+        memory: Tensor,
+        memory_mask: Tensor,
+        decoder_mask: Tensor | None = None,
+        first_place: Tensor | int = 0,
+        training: bool = False,
+    ) -> Tensor:
+        hidden = self.embedded(words, first_place, training)
+        mask = ops.ones(ops.shape(words)[:2], "int32") if decoder_mask is None else decoder_mask
+        attention_bias = self.with_distances(as_bias(hidden_positions(mask, causal=True), self.compute_dtype))
+        memory_bias = as_bias(hidden_positions(memory_mask, causal=False), self.compute_dtype)
+        for block in self.blocks:
+            hidden = block(hidden, attention_bias, block.remember(memory), memory_bias, training=training)
+        return self.finished(hidden, training)
+
     def begin(self, memory: Tensor, memory_mask: Tensor, width: int) -> Cache:
         """A cache for `width` tokens of each row; no token has been read yet."""
+        empty = ops.zeros((ops.shape(memory)[0], self.heads, width, self.head_size), self.compute_dtype)
+        return Cache(
+            targets=tuple((empty, empty) for _ in self.blocks),
+            memory=tuple(block.remember(memory) for block in self.blocks),
+            memory_bias=as_bias(hidden_positions(memory_mask, causal=False), self.compute_dtype),
+        )
 
-    @abc.abstractmethod
     def step(self, words: Tensor, place: Tensor, cache: Cache) -> tuple[Tensor, Cache]:
         """Reads one more token of each row.
 
@@ -57,6 +102,15 @@ class Decoder(keras.layers.Layer, abc.ABC):
 
         Returns: (states [rows, 1, hidden], the cache with the tokens).
         """
+        hidden = self.embedded(words, place)
+        columns = ops.arange(ops.shape(cache.targets[0][0])[2], dtype="int32")
+        attention_bias = as_bias(later_places(ops.reshape(place, (1,)), columns), self.compute_dtype)
+        attention_bias = self.with_distances(attention_bias, place)
+        is_new, targets = ops.equal(columns, place), []
+        for block, before, remembered in zip(self.blocks, cache.targets, cache.memory, strict=True):
+            hidden, read = block.step(hidden, attention_bias, is_new, before, remembered, cache.memory_bias)
+            targets.append(read)
+        return self.finished(hidden), cache._replace(targets=tuple(targets))
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")

@@ -7,8 +7,7 @@ from keras import ops
 from keras_bert.layers.decoder_block import KeysAndValues, written
 from keras_bert.layers.dropout import Dropout
 from keras_bert.layers.tensors import Tensor
-from keras_bert.layers.visibility import as_bias, hidden_positions, later_places
-from keras_bert.models.encoder_decoder import Cache, Decoder
+from keras_bert.models.encoder_decoder import Decoder
 from keras_bert.models.t5.blocks import T5Block, t5_norm
 from keras_bert.models.t5.encoder import make_bias
 from keras_bert.models.t5.kind import T5Config
@@ -89,7 +88,7 @@ class T5Decoder(Decoder):
     """From words to states, each of which has seen the words up to its own and the encoder's states."""
 
     def __init__(self, config: T5Config, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
+        super().__init__(config.num_attention_heads, config.head_size, **kwargs)
         self.config = config
         policy = self.dtype_policy
         self.embedding_dropout = Dropout(config.hidden_dropout_prob, dtype=policy, name="embedding_dropout")
@@ -104,42 +103,16 @@ class T5Decoder(Decoder):
         for layer in (self.relative_bias, *self.blocks, self.norm):
             layer.build((None, None, self.config.hidden_size))
 
-    def call(
-        self,
-        words: Tensor,
-        memory: Tensor,
-        memory_mask: Tensor,
-        decoder_mask: Tensor | None = None,
-        first_place: Tensor | int = 0,
-        training: bool = False,
-    ) -> Tensor:
+    def embedded(self, words: Tensor, first_place: Tensor | int, training: bool = False) -> Tensor:
         # Where the words begin makes no difference to their distances.
-        hidden = self.embedding_dropout(ops.cast(words, self.compute_dtype), training=training)
-        targets = ops.shape(words)[1]
-        mask = ops.ones(ops.shape(words)[:2], "int32") if decoder_mask is None else decoder_mask
-        attention_bias = as_bias(hidden_positions(mask, causal=True), self.compute_dtype)
-        attention_bias = attention_bias + self.relative_bias.between(targets, targets)
-        memory_bias = as_bias(hidden_positions(memory_mask, causal=False), self.compute_dtype)
-        for block in self.blocks:
-            hidden = block(hidden, attention_bias, block.remember(memory), memory_bias, training=training)
+        return self.embedding_dropout(ops.cast(words, self.compute_dtype), training=training)
+
+    def with_distances(self, attention_bias: Tensor, place: Tensor | None = None) -> Tensor:
+        width = ops.shape(attention_bias)[-1]
+        if place is None:
+            return attention_bias + self.relative_bias.between(width, width)
+        columns = ops.arange(width, dtype="int32")
+        return attention_bias + self.relative_bias.of_distances(place - columns)[None, :, None]
+
+    def finished(self, hidden: Tensor, training: bool = False) -> Tensor:
         return self.dropout(self.norm(hidden), training=training)
-
-    def begin(self, memory: Tensor, memory_mask: Tensor, width: int) -> Cache:
-        shape = (ops.shape(memory)[0], self.config.num_attention_heads, width, self.config.head_size)
-        empty = ops.zeros(shape, self.compute_dtype)
-        return Cache(
-            targets=tuple((empty, empty) for _ in self.blocks),
-            memory=tuple(block.remember(memory) for block in self.blocks),
-            memory_bias=as_bias(hidden_positions(memory_mask, causal=False), self.compute_dtype),
-        )
-
-    def step(self, words: Tensor, place: Tensor, cache: Cache) -> tuple[Tensor, Cache]:
-        hidden = ops.cast(words, self.compute_dtype)
-        columns = ops.arange(ops.shape(cache.targets[0][0])[2], dtype="int32")
-        attention_bias = as_bias(later_places(ops.reshape(place, (1,)), columns), self.compute_dtype)
-        attention_bias = attention_bias + self.relative_bias.of_distances(place - columns)[None, :, None]
-        is_new, targets = ops.equal(columns, place), []
-        for block, before, remembered in zip(self.blocks, cache.targets, cache.memory, strict=True):
-            hidden, read = block.step(hidden, attention_bias, is_new, before, remembered, cache.memory_bias)
-            targets.append(read)
-        return self.norm(hidden), cache._replace(targets=tuple(targets))
