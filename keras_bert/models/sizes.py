@@ -25,6 +25,20 @@ class Part:
     count: int
 
 
+def block_parts(config: BertConfig) -> list[Part]:
+    """The parts of BERT's blocks and pooler."""
+    H, L, F = config.hidden_size, config.num_hidden_layers, config.intermediate_size
+    return [
+        Part("attention kernels", f"{L} layers · 4·H²", L * 4 * H * H),
+        Part("attention biases", f"{L} layers · 4·H", L * 4 * H),
+        Part("attention LayerNorm", f"{L} layers · 2·H", L * 2 * H),
+        Part("feed-forward kernels", f"{L} layers · 2·H·{F:,}", L * 2 * H * F),
+        Part("feed-forward biases", f"{L} layers · (H + {F:,})", L * (H + F)),
+        Part("feed-forward LayerNorm", f"{L} layers · 2·H", L * 2 * H),
+        Part(POOLER, "H² + H", H * H + H),
+    ]
+
+
 def encoder_parts(config: BertConfig) -> list[Part]:
     """Returns the parts of the encoder, pooler included."""
     return kind_of_config(config).encoder_table(config)

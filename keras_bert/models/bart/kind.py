@@ -10,7 +10,7 @@ from keras_bert.core.settings import Dropout, Positive, require
 from keras_bert.models.bart.names import PARTS
 from keras_bert.models.bert.config import BIDIRECTIONAL, DECODED, LEARNED, BertConfig
 from keras_bert.models.kind import ModelKind
-from keras_bert.models.sizes import Part
+from keras_bert.models.sizes import Part, block_parts
 from keras_bert.models.tensor_names import DECODER, LM_HEAD, TensorName, for_layers
 
 if TYPE_CHECKING:
@@ -171,19 +171,13 @@ class Bart(ModelKind):
         return {part: for_layers(rows, layers.get(part, config.num_hidden_layers)) for part, rows in PARTS.items()}
 
     def encoder_table(self, config: BartConfig) -> list[Part]:
-        V, H, L, F = config.vocab_size, config.hidden_size, config.num_hidden_layers, config.intermediate_size
+        V, H = config.vocab_size, config.hidden_size
         P = config.first_position + config.max_position_embeddings
         return [
             Part("word embeddings", f"V·H = {V:,}·{H}", V * H),
             Part("position embeddings", f"{P}·H", P * H),
             Part("embedding LayerNorm", "2·H", 2 * H),
-            Part("attention kernels", f"{L} layers · 4·H²", L * 4 * H * H),
-            Part("attention biases", f"{L} layers · 4·H", L * 4 * H),
-            Part("attention LayerNorm", f"{L} layers · 2·H", L * 2 * H),
-            Part("feed-forward kernels", f"{L} layers · 2·H·{F:,}", L * 2 * H * F),
-            Part("feed-forward biases", f"{L} layers · (H + {F:,})", L * (H + F)),
-            Part("feed-forward LayerNorm", f"{L} layers · 2·H", L * 2 * H),
-            Part("pooler", "H² + H", H * H + H),
+            *block_parts(config),
         ]
 
     def heads_table(self, config: BartConfig) -> list[Part]:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from keras_bert.models.bert.config import BertConfig
 from keras_bert.models.kind import GoogleFiles, ModelKind
-from keras_bert.models.sizes import Part, training_flops
+from keras_bert.models.sizes import Part, block_parts, training_flops
 from keras_bert.models.tensor_names import (
     ENCODER,
     MASKED_LM_HEAD,
@@ -93,21 +93,14 @@ class Bert(ModelKind):
         return found
 
     def encoder_table(self, config: BertConfig) -> list[Part]:
-        V, H, L = config.vocab_size, config.hidden_size, config.num_hidden_layers
-        F, T = config.intermediate_size, config.type_vocab_size
+        V, H, T = config.vocab_size, config.hidden_size, config.type_vocab_size
         P = config.first_position + config.max_position_embeddings
         return [
             Part("word embeddings", f"V·H = {V:,}·{H}", V * H),
             Part("position embeddings", f"{P}·H", P * H),
             Part("segment embeddings", f"{T}·H", T * H),
             Part("embedding LayerNorm", "2·H", 2 * H),
-            Part("attention kernels", f"{L} layers · 4·H²", L * 4 * H * H),
-            Part("attention biases", f"{L} layers · 4·H", L * 4 * H),
-            Part("attention LayerNorm", f"{L} layers · 2·H", L * 2 * H),
-            Part("feed-forward kernels", f"{L} layers · 2·H·{F:,}", L * 2 * H * F),
-            Part("feed-forward biases", f"{L} layers · (H + {F:,})", L * (H + F)),
-            Part("feed-forward LayerNorm", f"{L} layers · 2·H", L * 2 * H),
-            Part("pooler", "H² + H", H * H + H),
+            *block_parts(config),
         ]
 
     def heads_table(self, config: BertConfig) -> list[Part]:
