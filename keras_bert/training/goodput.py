@@ -51,6 +51,9 @@ class Goodput:
         """Counts as lost what was done after `step`."""
         lost = [parts for done, parts in self._lines if done > step]
         self._lines = [(done, parts) for done, parts in self._lines if done <= step]
+        self._seconds: defaultdict[str, float] = defaultdict(float)  # Of all lines.
+        for _, parts in self._lines:
+            _add(self._seconds, parts)
         if seconds := sum(value for parts in lost for part, value in parts.items() if part != _UTILIZATION):
             self._pending["lost_seconds"] += seconds
 
@@ -59,14 +62,13 @@ class Goodput:
         added = dict(self._pending)
         self._pending.clear()
         self._lines.append((step, _parts({**figures, **added})))
+        _add(self._seconds, self._lines[-1][1])
         return {**added, "goodput": self.summary()["share"]}
 
     def summary(self) -> dict[str, Any]:
         """`share`, that of steps; `seconds` of each part; and the mean `flops_utilization`, where lines have it."""
-        seconds: defaultdict[str, float] = defaultdict(float)
-        for parts in (*(parts for _, parts in self._lines), _parts(self._pending)):
-            for part, value in parts.items():
-                seconds[part] += value
+        seconds = self._seconds.copy()
+        _add(seconds, _parts(self._pending))
         utilized = seconds.pop(_UTILIZATION, 0.0)
         trained, whole = seconds[_STEPS] + seconds[_WAIT], sum(seconds.values())
         return {
@@ -74,6 +76,11 @@ class Goodput:
             "seconds": {part: round(seconds[part], 1) for part in (*PARTS.values(), _WAIT)},
             **({_UTILIZATION: utilized / trained} if utilized else {}),
         }
+
+
+def _add(seconds: defaultdict[str, float], parts: Mapping[str, float]) -> None:
+    for part, value in parts.items():
+        seconds[part] += value
 
 
 def _parts(figures: Mapping[str, Any]) -> dict[str, float]:
