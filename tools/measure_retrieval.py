@@ -8,7 +8,9 @@ bits. Each text is embedded once.
 """
 
 import argparse
+import bisect
 import gzip
+import itertools
 import json
 import os
 import re
@@ -36,6 +38,7 @@ from keras_bert.inference.sparse_rows import dot_products  # noqa: E402
 from keras_bert.inference.text_embedding import EmbeddedTexts, Embedder  # noqa: E402
 
 ROWS = [{}, {"precision": "float16"}, {"precision": "int8"}, {"precision": "binary"}, {"size": 192}]
+SENTENCE_END = re.compile(r"[.!?][\"')\]]*\s+(?=[A-Z\"'(\[])")
 SHOWN = ("ndcg_at_10", "mrr_at_10", "recall_at_1", "recall_at_10", "recall_at_100")
 
 
@@ -45,8 +48,9 @@ def main() -> None:
     parser.add_argument("folder", help="the folder in BEIR's form to write")
     parser.add_argument("--model", help="without one, only BM25 is measured")
     parser.add_argument("--every", type=int, default=1, metavar="N", help="keep every Nth paragraph and its questions")
+    parser.add_argument("--sentences", action="store_true", help="passages are sentences, not paragraphs")
     arguments = parser.parse_args()
-    write_folder(arguments.squad, arguments.folder, arguments.every)
+    write_folder(arguments.squad, arguments.folder, arguments.every, arguments.sentences)
     asked = read_retrieval_set(arguments.folder)
     show("BM25", bm25_scores(asked))
     if not arguments.model:
@@ -57,8 +61,9 @@ def main() -> None:
         show(name, evaluate_retrieval(embedder, asked, RetrievalConfig(**row)).scores)
 
 
-def write_folder(source: str, folder: str, every: int = 1) -> None:
-    """Writes a SQuAD file in BEIR's form. A question's relevant passage is its own paragraph."""
+def write_folder(source: str, folder: str, every: int = 1, sentences: bool = False) -> None:
+    """Writes a SQuAD file in BEIR's form. A question's relevant passage is its own paragraph or, with `sentences`, the
+    sentence in which its first answer begins."""
     opened = gzip.open if source.endswith(".gz") else open
     with opened(source, "rt", encoding="utf-8") as stream:
         paragraphs = [paragraph for article in json.load(stream)["data"] for paragraph in article["paragraphs"]]
@@ -68,11 +73,16 @@ def write_folder(source: str, folder: str, every: int = 1) -> None:
     with open(paths[0], "w") as passages, open(paths[1], "w") as queries, open(paths[2], "w") as grades:
         grades.write("query-id\tcorpus-id\tscore\n")
         for paragraph in paragraphs[::every]:
-            text = paragraph["context"]
-            if text not in ids:
-                ids[text] = f"p{len(ids)}"
-                passages.write(json.dumps({"_id": ids[text], "title": "", "text": text}) + "\n")
+            context = paragraph["context"]
+            ends = [found.end() for found in SENTENCE_END.finditer(context)] if sentences else []
+            edges = [0, *ends, len(context)]
+            texts = [context[begin:end].strip() for begin, end in itertools.pairwise(edges)]
+            for text in texts:
+                if text not in ids:
+                    ids[text] = f"p{len(ids)}"
+                    passages.write(json.dumps({"_id": ids[text], "title": "", "text": text}) + "\n")
             for question in paragraph["qas"]:
+                text = texts[bisect.bisect_right(ends, question["answers"][0]["answer_start"])]
                 queries.write(json.dumps({"_id": question["id"], "text": question["question"]}) + "\n")
                 grades.write(f"{question['id']}\t{ids[text]}\t1\n")
 
@@ -91,9 +101,19 @@ class OnceEmbedder(Embedder):
         return EmbeddedTexts(vectors, np.zeros(len(texts), bool), np.zeros(0, int), np.zeros(0, int))
 
 
-def bm25_scores(asked: RetrievalSet, k1: float = 1.2, b: float = 0.75) -> dict[str, float]:
-    """The scores of BM25 (Robertson and Zaragoza 2009) on lower-cased words, neither stemmed nor left out."""
-    ids, texts = zip(*asked.passages, strict=True)
+def bm25_scores(asked: RetrievalSet) -> dict[str, float]:
+    """The scores of what BM25 finds."""
+    ids = [passage for passage, _ in asked.passages]
+    judged = []
+    for grades, row in zip((asked.grades[query] for query in asked.queries), bm25_found(asked, 100), strict=True):
+        judged.append(([grades.get(ids[place], 0.0) for place in row], list(grades.values())))
+    return retrieval_scores(judged, 100)
+
+
+def bm25_found(asked: RetrievalSet, top_k: int, k1: float = 1.2, b: float = 0.75) -> np.ndarray:
+    """The places of each query's best passages, int [queries, top_k], by BM25 (Robertson and Zaragoza 2009) on
+    lower-cased words, neither stemmed nor left out."""
+    texts = [text for _, text in asked.passages]
     places: dict[str, int] = {}
     counts = [Counter(re.findall(r"\w+", text.lower())) for text in texts]
     words = word_matrix([{word: places.setdefault(word, len(places)) for word in row} for row in counts], counts)
@@ -107,11 +127,7 @@ def bm25_scores(asked: RetrievalSet, k1: float = 1.2, b: float = 0.75) -> dict[s
         Counter(word for word in re.findall(r"\w+", text.lower()) if word in places) for text in asked.queries.values()
     ]
     queries = word_matrix([{word: places[word] for word in row} for row in asking], asking, len(places))
-    found, _ = nearest(queries, [words], 100, dot_products)
-    judged = []
-    for grades, row in zip((asked.grades[query] for query in asked.queries), found, strict=True):
-        judged.append(([grades.get(ids[place], 0.0) for place in row], list(grades.values())))
-    return retrieval_scores(judged, 100)
+    return nearest(queries, [words], top_k, dot_products)[0]
 
 
 def word_matrix(
