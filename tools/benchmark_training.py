@@ -20,6 +20,10 @@ kind, such as BartForConditionalGeneration. An XLNet and a decoder compute only 
 so compare them with `--baseline transformers`. Only a BERT has transformers-gathered and KerasHub's model; for others
 they are left out.
 
+Where the frameworks have a GPU, all train on the first, with the clock of the wall:
+
+    python tools/benchmark_training.py --models base --shapes 32x128,8x512 --precision bfloat16
+
 Those of torch have its fused AdamW; all have the same shapes, numbers of predictions and threads. Each lives in a
 process of its own and sleeps while it is not its turn. They take turns, A B C A B C, and as a machine's speed drifts,
 each round is compared within itself: look at the median of the rounds' ratios, with quartiles. A round during which
@@ -76,11 +80,11 @@ class Shape:
 
 def serve(name, settings, _):
     """A contestant, whose turn takes so many seconds; it tells those of a step, a product's GFLOP/s, its CPU time."""
-    shape, threads, clock = settings
+    shape, threads, clock, precision = settings
     shape = Shape(**shape)
     config = shape.config
     batch = make_batch(config, shape.batch_size, shape.sequence_length, shape.predictions)
-    step, matmul = BUILDERS[name](config, batch, threads)
+    step, matmul = BUILDERS[name](config, batch, threads, precision)
     for _ in range(STEPS_BEFORE_THE_CLOCK):
         step()
         matmul(MATMUL_SIZE)
@@ -121,12 +125,12 @@ def _times(function, seconds, clock):
     return times
 
 
-def run_rounds(shape, names, turns, seconds, threads, clock, baseline):
+def run_rounds(shape, names, turns, seconds, threads, clock, precision, baseline):
     """`[{name: (seconds a step, GFLOP/s of a product, share of others)}]`, one dict a round."""
     contestants, rounds = {}, []
     try:
         for name in names:
-            contestants[name] = Contestant(name, [dataclasses.asdict(shape), threads, clock], threads)
+            contestants[name] = Contestant(name, [dataclasses.asdict(shape), threads, clock, precision], threads)
             contestants[name].ask(0)  # Builds and compiles; the others wait.
         for number in range(1, turns + 1):
             rounds.append({name: take_turn(contestant, seconds) for name, contestant in contestants.items()})
@@ -200,7 +204,10 @@ def _installed(names):
 @click.option("--seconds", default=3.0, show_default=True, help="Length of a turn, one step at least.")
 @click.option("--threads", default=2, show_default=True, help="Threads of each.")
 @click.option("--clock", default="wall", show_default=True, type=click.Choice(list(CLOCKS)), help="What is counted.")
-def main(models, shapes, contestants, baseline, turns, seconds, threads, clock):
+@click.option(
+    "--precision", default="float32", show_default=True, type=click.Choice(["float32", "bfloat16"]), help="Of products."
+)
+def main(models, shapes, contestants, baseline, turns, seconds, threads, clock, precision):
     """Prints a table for each model and shape."""
     names = list(_installed(contestants.split(",")))
     for model in models.split(","):
@@ -210,7 +217,7 @@ def main(models, shapes, contestants, baseline, turns, seconds, threads, clock):
                 f"{model}, {text}, {shape.predictions} predictions a sequence, {shape.gigaflops:.1f} GFLOP a step"
             )
             able = [name for name in names if takes(name, shape.config)]
-            rounds = run_rounds(shape, able, turns, seconds, threads, clock, baseline)
+            rounds = run_rounds(shape, able, turns, seconds, threads, clock, precision, baseline)
             report(shape, rounds, clock, baseline)
 
 

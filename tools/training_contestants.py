@@ -3,9 +3,10 @@
 The model is of the config's kind, transformers' class that which files of the kind name.
 
 A step is forward, backward, clipping by a global norm of 1 and AdamW that spares biases and LayerNorm, with dropout at
-the config's rates, on a batch that lies in memory. `build(config, batch, threads)` returns `(step, matmul)`: `step()`
-trains once and returns the loss as a number, so the work is done; `matmul(size)` is one square product. Where a call
-of `step` trains more than once, `step.steps` says how often.
+the config's rates, on a batch that lies in memory, on the first GPU if the framework has one.
+`build(config, batch, threads, precision)` returns `(step, matmul)`: `step()` trains once and returns the loss as a
+number, so the work is done; `matmul(size)` is one square product in that precision, `float32` or `bfloat16`, which
+leaves the weights float32. Where a call of `step` trains more than once, `step.steps` says how often.
 """
 
 import functools
@@ -20,9 +21,9 @@ LEARNING_RATE, WEIGHT_DECAY, EPSILON, CLIP_NORM = 1e-4, 0.01, 1e-6, 1.0
 MASK_ID = 103
 
 
-def build_ours(config, batch, threads):
+def build_ours(config, batch, threads, precision):
     tf = _tensorflow(threads)
-    trainer = _our_step(config)
+    trainer = _our_step(config, precision)
     batch = {name: tf.constant(value) for name, value in batch.items()}
     number = iter(range(10**9))
 
@@ -30,16 +31,16 @@ def build_ours(config, batch, threads):
         result = trainer.train(batch, tf.constant(next(number), tf.int64))
         return float(result["sums"][trainer.objective.terms[0]]["loss"])
 
-    return step, _tensorflow_matmul(tf)
+    return step, _tensorflow_matmul(tf, precision)
 
 
-def build_ours_fed(config, batch, threads, steps_per_loop=1):
+def build_ours_fed(config, batch, threads, precision, steps_per_loop=1):
     """The same, its batches from a data set, as the training loop has them: so many steps a call."""
     tf = _tensorflow(threads)
     from keras_bert.training.metrics import each_step
     from keras_bert.training.step_loop import taking, trainer
 
-    trained = _our_step(config)
+    trained = _our_step(config, precision)
     training = trainer(trained, steps_per_loop)
     dataset = tf.data.Dataset.from_tensors({name: tf.constant(value) for name, value in batch.items()}).repeat()
     strategy = tf.distribute.get_strategy()
@@ -52,21 +53,22 @@ def build_ours_fed(config, batch, threads, steps_per_loop=1):
         return float(each_step(result)[-1]["sums"][trained.objective.terms[0]]["loss"])
 
     step.steps = steps_per_loop
-    return step, _tensorflow_matmul(tf)
+    return step, _tensorflow_matmul(tf, precision)
 
 
-def _our_step(config):
+def _our_step(config, precision):
     """Our compiled step, to be made after `_tensorflow`."""
     import tensorflow as tf
 
     from keras_bert.config.training import OptimizerConfig
     from keras_bert.models.pretraining import PretrainingObjective
     from keras_bert.tasks.pretraining.engine import new_model
+    from keras_bert.training.engine import POLICIES
     from keras_bert.training.optimizer import make_optimizer
     from keras_bert.training.step import Step
 
     objective = objective_of(config)
-    model = new_model(config, objective)
+    model = new_model(config, objective, POLICIES[precision])
     settings = OptimizerConfig(learning_rate=LEARNING_RATE, weight_decay=WEIGHT_DECAY, epsilon=EPSILON)
     optimizer = make_optimizer(settings, total_steps=10**6)
     optimizer.build(model.trainable_variables)
@@ -75,11 +77,13 @@ def _our_step(config):
     return Step(strategy, model, loss, optimizer, CLIP_NORM, jit_compile=True)
 
 
-def build_keras_hub(config, batch, threads):
+def build_keras_hub(config, batch, threads, precision):
     """`BertMaskedLM` as `fit` trains it; it has no next sentence head."""
     tf = _tensorflow(threads)
     import keras
     import keras_hub
+
+    from keras_bert.training.engine import POLICIES
 
     backbone = keras_hub.models.BertBackbone(
         vocabulary_size=config.vocab_size,
@@ -88,6 +92,7 @@ def build_keras_hub(config, batch, threads):
         hidden_dim=config.hidden_size,
         intermediate_dim=config.intermediate_size,
         dropout=config.hidden_dropout_prob,
+        dtype=POLICIES[precision],
         max_sequence_length=config.max_position_embeddings,
     )
     model = keras_hub.models.BertMaskedLM(backbone)
@@ -104,47 +109,49 @@ def build_keras_hub(config, batch, threads):
     data = (inputs, batch["masked_lm_ids"], batch["masked_lm_weights"])
     batches = iter(tf.data.Dataset.from_tensors(tf.nest.map_structure(tf.constant, data)).repeat())
     model.make_train_function()
-    return lambda: float(model.train_function(batches)["loss"]), _tensorflow_matmul(tf)
+    return lambda: float(model.train_function(batches)["loss"]), _tensorflow_matmul(tf, precision)
 
 
-def build_transformers(config, batch, threads, compiled=False):
+def build_transformers(config, batch, threads, precision, compiled=False):
     """As it comes: of a BERT, logits over the vocabulary at every position, labels of -100 where nothing is predicted.
 
     An XLNet and a decoder compute none but those of the predictions.
     """
-    torch, model = _transformers(config, threads)
-    tensors = _tensors(torch, for_transformers(config, batch))
+    torch, model, device = _transformers(config, threads)
+    tensors = _tensors(torch, for_transformers(config, batch), device)
 
     def loss():
-        return model(**tensors).loss
+        with _autocast(torch, device, precision):
+            return model(**tensors).loss
 
-    return _torch_step(torch, model, torch.compile(loss) if compiled else loss), _torch_matmul(torch)
+    return _torch_step(torch, model, torch.compile(loss) if compiled else loss), _torch_matmul(torch, device, precision)
 
 
-def build_transformers_gathered(config, batch, threads, compiled=False):
+def build_transformers_gathered(config, batch, threads, precision, compiled=False):
     """The masked positions gathered by hand before the masked LM head."""
-    torch, model = _transformers(config, threads)
-    tensors = _tensors(torch, batch)
-    rows = torch.arange(len(tensors["input_word_ids"]))[:, None]
+    torch, model, device = _transformers(config, threads)
+    tensors = _tensors(torch, batch, device)
+    rows = torch.arange(len(tensors["input_word_ids"]), device=device)[:, None]
     cross_entropy = torch.nn.functional.cross_entropy
 
     def loss():
-        encoded = model.bert(
-            input_ids=tensors["input_word_ids"],
-            attention_mask=tensors["input_mask"],
-            token_type_ids=tensors["input_type_ids"],
-        )
-        masked = encoded.last_hidden_state[rows, tensors["masked_lm_positions"]]
-        logits, next_sentence = model.cls(masked, encoded.pooler_output)
-        masked_lm_loss = cross_entropy(logits.flatten(0, 1), tensors["masked_lm_ids"].flatten())
-        return masked_lm_loss + cross_entropy(next_sentence, tensors["next_sentence_labels"])
+        with _autocast(torch, device, precision):
+            encoded = model.bert(
+                input_ids=tensors["input_word_ids"],
+                attention_mask=tensors["input_mask"],
+                token_type_ids=tensors["input_type_ids"],
+            )
+            masked = encoded.last_hidden_state[rows, tensors["masked_lm_positions"]]
+            logits, next_sentence = model.cls(masked, encoded.pooler_output)
+            masked_lm_loss = cross_entropy(logits.flatten(0, 1), tensors["masked_lm_ids"].flatten())
+            return masked_lm_loss + cross_entropy(next_sentence, tensors["next_sentence_labels"])
 
-    return _torch_step(torch, model, torch.compile(loss) if compiled else loss), _torch_matmul(torch)
+    return _torch_step(torch, model, torch.compile(loss) if compiled else loss), _torch_matmul(torch, device, precision)
 
 
-def build_transformers_compiled(config, batch, threads):
+def build_transformers_compiled(config, batch, threads, precision):
     build = build_transformers_gathered if _is_bert(config) else build_transformers
-    return build(config, batch, threads, compiled=True)
+    return build(config, batch, threads, precision, compiled=True)
 
 
 BUILDERS = {
@@ -184,16 +191,18 @@ def _tensorflow(threads):
 
     tf.config.threading.set_intra_op_parallelism_threads(threads)
     tf.config.threading.set_inter_op_parallelism_threads(threads)
+    for device in tf.config.list_physical_devices("GPU"):
+        tf.config.experimental.set_memory_growth(device, True)  # The other contestants need some of it.
     return tf
 
 
-def _tensorflow_matmul(tf):
+def _tensorflow_matmul(tf, precision):
     compiled = tf.function(tf.matmul, autograph=False, jit_compile=True)
     square = {}
 
     def matmul(size):
         # By oneDNN and by XLA's own product in turns: the caller takes the best.
-        matrix = square.setdefault(size, tf.random.normal((size, size)))
+        matrix = square.setdefault(size, tf.cast(tf.random.normal((size, size)), precision))
         square["compiled"] = not square.get("compiled")
         return float((compiled if square["compiled"] else tf.matmul)(matrix, matrix)[0, 0])
 
@@ -207,13 +216,22 @@ def _transformers(config, threads):
     torch.set_num_threads(threads)
     kind = kind_of_config(config)
     made = getattr(transformers, kind.class_name(kind.class_in_transformers(kind.parts(config), config)))
-    return torch, made(made.config_class(**config.to_fields())).train()
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    return torch, made(made.config_class(**config.to_fields())).train().to(device), device
 
 
-def _tensors(torch, arguments):
-    """Arrays as tensors, their integers 64 bits wide; other values as they are."""
+def _autocast(torch, device, precision):
+    """Where products are computed in a precision, under which weights stay float32."""
+    return torch.autocast(device, torch.bfloat16, enabled=precision == "bfloat16")
+
+
+def _tensors(torch, arguments, device):
+    """Arrays as tensors on the device, their integers 64 bits wide; other values as they are."""
     wide = {name: value.astype("int64") if _has_integers(value) else value for name, value in arguments.items()}
-    return {name: torch.from_numpy(value) if isinstance(value, np.ndarray) else value for name, value in wide.items()}
+    return {
+        name: torch.from_numpy(value).to(device) if isinstance(value, np.ndarray) else value
+        for name, value in wide.items()
+    }
 
 
 def _has_integers(value):
@@ -237,11 +255,11 @@ def _torch_step(torch, model, loss):
     return step
 
 
-def _torch_matmul(torch):
+def _torch_matmul(torch, device, precision):
     square = {}
 
     def matmul(size):
-        matrix = square.setdefault(size, torch.randn(size, size))
+        matrix = square.setdefault(size, torch.randn(size, size, device=device, dtype=getattr(torch, precision)))
         return float((matrix @ matrix)[0, 0])
 
     return matmul

@@ -75,7 +75,7 @@ def _pairs(model: keras.Model, optimizer: BertOptimizer) -> Iterator[tuple[keras
 
 
 # Keras' dtype policy of each `training.precision`; variables are float32 in all of them.
-_POLICIES = {"float32": "float32", "bfloat16": "mixed_bfloat16", "float16": "mixed_float16"}
+POLICIES = {"float32": "float32", "bfloat16": "mixed_bfloat16", "float16": "mixed_float16"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -197,7 +197,7 @@ def make_engine(
     tf.config.experimental.enable_op_determinism()
     keras.utils.set_random_seed(training.seed)
     with strategy.scope():
-        model = make_model(_POLICIES[training.precision])
+        model = make_model(POLICIES[training.precision])
         _set_recomputation(model.encoder, training.recompute_every)
         budget = make_budget(training.minutes, steps, shares, strategy)
         optimizer = make_optimizer(budget, model)
