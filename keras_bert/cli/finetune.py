@@ -17,6 +17,7 @@ from keras_bert.api.finetuning import (
     require_known,
     starting_model,
 )
+from keras_bert.api.task_text import pretrained_on_task
 from keras_bert.cli.options import (
     casing_option,
     file_to_write,
@@ -74,6 +75,7 @@ _log = logging.getLogger(__name__)
 @setting_option(InputConfig, "max_length")
 @setting_option(FinetuneTrainingConfig, "freeze")
 @setting_option(FinetuneTrainingConfig, "lora_rank")
+@setting_option(FinetuneTrainingConfig, "pretrain_minutes", "--pretrain-on-task", metavar="MINUTES")
 @setting_option(FeaturesConfig, "kind", "--features")
 @click.option(
     "--noise",
@@ -113,6 +115,7 @@ def finetune(
     max_length: int | None,
     freeze: bool,
     lora_rank: int | None,
+    pretrain_on_task: float | None,
     features: str | None,
     noises: tuple[str, ...],
     picture: str | None,
@@ -161,6 +164,7 @@ def finetune(
                 "input.max_length": max_length,
                 "training.freeze": freeze or None,
                 "training.lora_rank": lora_rank,
+                "training.pretrain_minutes": pretrain_on_task,
                 "features.kind": features,
                 "noise.kinds": list(noises) or None,
             }
@@ -194,6 +198,8 @@ def finetune(
     import_tensorflow(context.find_root().params["debug"])
     context.meta["keras_bert.run_folder"] = output
     note_fresh_folder(output if fresh else None)
+    for name, recipe in recipes.items():
+        recipes[name] = pretrained_on_task(recipe, os.path.join(output, name) if benchmark else output)
     if benchmark:
         _all_of(benchmark, recipes, output, seed_list, picture, started_at)
     else:

@@ -205,6 +205,7 @@ class FinetuneTrainingConfig(RunConfig):
         dropout: replaces the encoder's own rates, for models pretrained without dropout.
         class_weights: `{label: weight}` in the loss; 1 for a label that is not named.
         balance_classes: weight labels by their rarity: n / (labels x its count).
+        pretrain_minutes: minutes of masked LM on the task's training texts before fine-tuning; 0 for none.
     """
 
     epochs: Positive[float] = 3.0
@@ -218,6 +219,7 @@ class FinetuneTrainingConfig(RunConfig):
     dropout: Dropout | None = None
     class_weights: dict[Any, NotNegative[float]] = field(default_factory=dict)  # A label may be a number.
     balance_classes: bool = False
+    pretrain_minutes: NotNegative[float] = 0.0
     # Once most examples are learned, the loss of most lines is near zero, and a single hard example is far above.
     loss_band: NotNegative[float] = 0.0
     keep_checkpoints: Positive[int] = 1
@@ -353,6 +355,8 @@ class FinetuneConfig(Checked):
         is_tagging = self.task in TAGGING_TASKS
         needed = f"a tagging task ({', '.join(TAGGING_TASKS)})"
         require(is_tagging or not self.head.crf, "head.crf", needed, self.task)
+        is_kept = not (self.from_scratch and self.training.pretrain_minutes)
+        require(is_kept, "from_scratch", "weights that are kept, with training.pretrain_minutes", self.from_scratch)
         is_replaced = any(vars(self.initialization).values())
         if self.training.lora_rank:
             needed, rank = "an encoder whose weights are trained", f"training.lora_rank {self.training.lora_rank}"
