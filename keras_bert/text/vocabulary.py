@@ -218,7 +218,8 @@ class Vocabulary:
             with open_file(path) as stream:
                 content = stream.read()
         except OSError as error:
-            raise UserError(f"{path}: cannot be read ({error.strerror or error}). Give a vocab.txt.") from None
+            wanted = find_vocabulary(path) or _file_names()
+            raise UserError(f"{path}: cannot be read ({error.strerror or error}). Give {wanted}.") from None
         rows = content.removeprefix(codecs.BOM_UTF8).split(b"\n")
         if not rows[-1]:
             rows.pop()
@@ -401,8 +402,12 @@ def vocabulary_file(folder: str) -> str:
     found, other = find_vocabulary(folder), join(folder, TOKENIZER)
     if found or is_file(other):
         return found or other
-    names = list(dict.fromkeys(kind.file_name for kind in vocabulary_kinds()))
-    raise UserError(f"{folder}: needs {' or '.join(names)} and lacks {'both' if len(names) == 2 else 'them'}.")
+    raise UserError(f"{folder}: needs {_file_names()} and lacks them.")
+
+
+def _file_names() -> str:
+    """What folders call the vocabularies of all kinds, for messages."""
+    return " or ".join(dict.fromkeys(kind.file_name for kind in vocabulary_kinds()))
 
 
 def read_tokenizer_settings(folder: str, lower_case: bool | None = None) -> tuple[TokenizerSettings, list[str]]:

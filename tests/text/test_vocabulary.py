@@ -79,6 +79,15 @@ def test_a_file_that_is_no_vocabulary_is_refused_by_name(tmp_path, content, told
     assert path in str(error.value) and told in str(error.value) and "\n" not in str(error.value)
 
 
+def test_a_folder_in_place_of_a_vocabulary_names_the_file_in_it(tmp_path):
+    """It was told to give a vocab.txt, which a model with another vocabulary does not have."""
+    with pytest.raises(UserError, match="cannot be read .*Give vocab.txt or spiece.model or .* or vocab.json"):
+        Vocabulary.from_file(tmp_path)
+    (tmp_path / "spiece.model").write_bytes(b"")
+    with pytest.raises(UserError, match=r"cannot be read .*Give .*/spiece.model\.$"):
+        Vocabulary.from_file(tmp_path)
+
+
 def test_a_missing_file_is_refused_by_name(tmp_path):
     with pytest.raises(UserError, match="nowhere.txt"):
         Vocabulary.from_file(str(tmp_path / "nowhere.txt"))
