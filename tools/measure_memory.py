@@ -2,10 +2,11 @@
 
     python tools/measure_memory.py [--model base] [--batch 32] [--length 512] [--recompute 0,3,2,1] [--accumulation 1]
                                    [--precision float32] [--jit] [--steps 2] [--lora-rank 0]
+                                   [--vocab-size 30522] [--written 128]
 
 Each value of `training.recompute_every` is measured in a process of its own, on random tokens, dropout on: the peak of
 the steps after the first, which traces and compiles, and the medians of their seconds. CPU seconds are those of all
-cores, and hardly depend on what else the machine does.
+cores, and hardly depend on what else the machine does. A model with a decoder predicts `--written` tokens.
 """
 
 import argparse
@@ -32,12 +33,14 @@ def main():
     parser.add_argument("--jit", action="store_true", help="compile with XLA")
     parser.add_argument("--steps", type=int, default=2, help="timed steps, after one that is not")
     parser.add_argument("--lora-rank", type=int, default=0, help="train LoRA's additions, not the encoder; 0 for all")
+    parser.add_argument("--vocab-size", type=int, help="by default the model's")
+    parser.add_argument("--written", type=int, help="tokens that a decoder predicts; by default --length")
     parser.add_argument("--measure", type=int, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.measure is not None:
         print(json.dumps(measured(arguments)))
         return
-    print(f"BERT-{arguments.model}, {arguments.batch} x {arguments.length}, {arguments.precision}")
+    print(f"{arguments.model}, {arguments.batch} x {arguments.length}, {arguments.precision}")
     print("| recompute_every | peak | before the steps | seconds per step | CPU seconds per step |")
     print("| --- | --- | --- | --- | --- |")
     for recompute_every in arguments.recompute.split(","):
@@ -61,6 +64,8 @@ def in_a_process(*options):
 
 def measured(arguments):
     """`{"peak": bytes, "before": bytes with model and optimizer alone, "seconds" and "cpu_seconds": of a step}`."""
+    import dataclasses
+
     import tensorflow as tf
 
     import keras_bert
@@ -68,6 +73,8 @@ def measured(arguments):
     keras_bert.keep_freed_memory()
     from keras_bert.config.training import OptimizerConfig
     from keras_bert.models.bert.config import BertConfig
+    from keras_bert.models.encoder_decoder import EncoderDecoder
+    from keras_bert.models.kind import kind_of_config
     from keras_bert.models.pretraining import BertForPreTraining, PretrainingObjective
     from keras_bert.training.loss_scale import LossScale
     from keras_bert.training.memory import peak_memory, reset_peak
@@ -75,7 +82,9 @@ def measured(arguments):
     from keras_bert.training.step import Step
 
     config = BertConfig.from_file(os.path.join(ROOT, "configs", "models", f"{arguments.model}.yaml"))
-    model = BertForPreTraining(config, dtype=POLICIES[arguments.precision])
+    config = dataclasses.replace(config, vocab_size=arguments.vocab_size or config.vocab_size)
+    decodes = kind_of_config(config).decodes
+    model = (EncoderDecoder if decodes else BertForPreTraining)(config, dtype=POLICIES[arguments.precision])
     model.encoder.recompute_every = arguments.measure
     if arguments.lora_rank:
         model.encoder.enable_lora(arguments.lora_rank)
@@ -84,13 +93,14 @@ def measured(arguments):
     step = Step(
         tf.distribute.get_strategy(),
         model,
-        PretrainingObjective(MASK_ID),
+        PretrainingObjective(MASK_ID, terms=("decoded",)) if decodes else PretrainingObjective(MASK_ID),
         optimizer,
         jit_compile=arguments.jit,
         accumulation=arguments.accumulation,
         loss_scale=LossScale() if arguments.precision == "float16" else None,
     )
-    batch = random_batch(config, arguments.batch, arguments.length)
+    written = (arguments.written or arguments.length) if decodes else 0
+    batch = random_batch(config, arguments.batch, arguments.length, written)
     reset_peak()
     before = peak_memory()
 
@@ -106,8 +116,8 @@ def measured(arguments):
     return {"peak": peak_memory(), "before": before, **medians}
 
 
-def random_batch(config, batch, length):
-    """A batch of pretraining, without padding, with 15% of the positions predicted."""
+def random_batch(config, batch, length, written):
+    """A batch of pretraining, without padding, with 15% of the positions masked, or `written` tokens for a decoder."""
     import numpy as np
     import tensorflow as tf
 
@@ -126,6 +136,9 @@ def random_batch(config, batch, length):
         "next_sentence_labels": rng.integers(0, 2, batch).astype("int32"),
         "example_weights": np.ones(batch, "float32"),
     }
+    if written:
+        arrays |= {"decoder_input_ids": ids(written), "target_ids": ids(written)}
+        arrays["target_weights"] = np.ones((batch, written), "float32")
     return {name: tf.constant(value) for name, value in arrays.items()}
 
 

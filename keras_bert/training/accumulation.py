@@ -6,6 +6,7 @@ import dataclasses
 import logging
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import tensorflow as tf
 
@@ -92,14 +93,24 @@ def step_memory(model: BertConfig, batch: BatchShape, recompute_every: int = 0, 
 
     It holds weights, moments and gradients, of the blocks what the backward pass needs, and the logits of all
     predictions in several forms. A block that is recomputed keeps only its input, and of weights that LoRA leaves
-    as they are, `frozen` many, there are no moments.
+    as they are, `frozen` many, there are no moments. A decoder's tokens are the predictions, and its blocks are taken
+    to be as wide as the encoder's.
     """
-    tokens, parts = batch.rows * batch.length, [*encoder_parts(model), *head_parts(model)]
-    heads = model.num_attention_heads * kind_of_config(model).scores_kept
+    tokens, kind = batch.rows * batch.length, kind_of_config(model)
+    # A task on an encoder alone predicts no tokens.
+    parts = [*encoder_parts(model), *(head_parts(model) if batch.predictions else ())]
+    heads = model.num_attention_heads * kind.scores_kept
     units = model.hidden_size + model.intermediate_size / 2
     block = tokens * (_PER_UNIT * units + _PER_SCORE * heads * batch.length)
     recomputed = model.num_blocks // recompute_every if recompute_every else 0
     blocks = (model.num_blocks - recomputed + bool(recomputed)) * block + recomputed * tokens * model.hidden_size
+    if batch.predictions and kind.decodes:
+        config: Any = model
+        written = batch.rows * batch.predictions
+        # Its attention to the encoder's states has their keys and values, and queries of its own.
+        attention = _PER_UNIT * model.hidden_size * (written + tokens / 3)
+        attention += _PER_SCORE * heads * written * (batch.predictions + batch.length)
+        blocks += config.decoder_layers * (_PER_UNIT * units * written + attention)
     logits = _PER_LOGIT * batch.rows * batch.predictions * model.vocab_size
     parameters = _PER_PARAMETER * (total(parts) - frozen) + _PER_FROZEN * frozen
     return _PROCESS + _BYTES_A_FLOAT * (parameters + batch.batch_size * (blocks + logits))

@@ -188,7 +188,12 @@ class T5(ModelKind):
     encoder_class: ClassVar[str] = "BertEncoderModel"
     pretrains_pooler = encoder_pools = attends = has_positions = False
     decodes = True
+    objective: ClassVar = {"objective.packing": "document", "objective.corruption.kinds": ["sentinels"]}
     values_here: ClassVar = {"is_encoder_decoder": (True, False), "quantization_config": (), "auto_map": ()}
+
+    @property
+    def scores_kept(self) -> int:
+        return 1
 
     def make_encoder(self, config: T5Config, with_pooler: bool = True, **keras_options: Any) -> "T5Encoder":
         from keras_bert.models.t5.encoder import T5Encoder

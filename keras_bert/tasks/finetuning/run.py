@@ -211,7 +211,7 @@ class Finetuning:
         widths, sizes = choose_shapes(rows, most)
         batch = BatchShape(training.batch_size, widths[-1], rows=sizes[-1])
         if rows.targets:
-            batch = BatchShape(training.batch_size, widths[-1] + sizes[-1], predictions=sizes[-1])
+            batch = BatchShape(training.batch_size, widths[-1], predictions=sizes[-1])
         frozen = total(encoder_parts(self.folder.config)) if training.lora_rank else 0
         slices = choose_accumulation(training, self.run, self.strategy, self.folder.config, [batch], frozen)
         training = dataclasses.replace(training, accumulation=slices)
