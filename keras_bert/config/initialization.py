@@ -6,6 +6,7 @@ from typing import Literal
 
 from keras_bert.core.errors import UserError
 from keras_bert.core.settings import Checked, Positive
+from keras_bert.models.kind import ModelKind, with_article
 
 RANDOM = "random"
 CORPUS, SINUSOIDAL, MIMETIC = "corpus", "sinusoidal", "mimetic"
@@ -59,6 +60,17 @@ class InitializationConfig(Checked):
     def needs_text(self) -> bool:
         """Whether the training text has to be counted first."""
         return self.word_embeddings == CORPUS or self.decoder_bias == UNIGRAM
+
+    def require_for(self, kind: ModelKind) -> None:
+        """Raises `UserError` if a kind of model has no place for one of these weights."""
+        for setting, default, has in (
+            ("position_embeddings", RANDOM, kind.has_positions),
+            ("attention", RANDOM, kind.attends),
+            ("decoder_bias", ZERO, not kind.decodes),  # With a decoder, the output bias is not trained.
+        ):
+            if not has and (chosen := getattr(self, setting)) != default:
+                needed = f"{default} for {with_article(kind.title)}"
+                raise UserError(f"initialization.{setting}: needs {needed}. Received: {chosen}. Leave it out.")
 
 
 # What a recipe may ask for by name.

@@ -4,8 +4,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_bert.config.initialization import CORPUS, MIMETIC, RANDOM, SINUSOIDAL, UNIGRAM, InitializationConfig
-from keras_bert.core.errors import UserError
+from keras_bert.config.initialization import CORPUS, MIMETIC, SINUSOIDAL, UNIGRAM, InitializationConfig
 from keras_bert.layers.embeddings import scaled_sinusoids
 from keras_bert.models.kind import kind_of_config
 from keras_bert.models.pretraining import BertForPreTraining
@@ -31,17 +30,13 @@ def apply_initialization(
             unigram.
         vectors: [vocab, hidden] from `data.corpus_vectors`; needed if the word embeddings start from them.
         seed: the seed of the noise in mimetic attention.
+
+    Raises:
+        UserError: the kind of model has no place for selected weights.
     """
-    deviation, embeddings = model.encoder.config.initializer_range, model.encoder.embeddings
-    kind = kind_of_config(model.encoder.config)
-    for setting, choice, lacks in (
-        ("position_embeddings", initialization.position_embeddings, not kind.has_positions),
-        ("attention", initialization.attention, not kind.attends),
-    ):
-        if choice != RANDOM and lacks:
-            raise UserError(
-                f"initialization.{setting}: needs {RANDOM} for a model without {setting}. Received: {choice}."
-            )
+    embeddings = model.encoder.embeddings
+    deviation = embeddings.initializer_range  # A T5's is not the config's.
+    initialization.require_for(kind_of_config(model.encoder.config))
     if initialization.word_embeddings == CORPUS:
         assert vectors is not None
         table = embeddings.word_embeddings
@@ -51,11 +46,6 @@ def apply_initialization(
         rows, width = table.shape
         table.assign(scaled_sinusoids(rows, width, deviation))
     if initialization.decoder_bias == UNIGRAM:
-        if kind.decodes:
-            raise UserError(
-                "initialization.decoder_bias: needs zero for a model with a decoder, whose output bias is not trained. "
-                "Received: unigram."
-            )
         assert unigram_nats is not None
         model.mlm_head.bias.assign(-unigram_nats)
     if initialization.attention == MIMETIC:

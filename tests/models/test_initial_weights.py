@@ -16,8 +16,10 @@ from keras_bert.inference.loading import load
 from keras_bert.layers.embeddings import sinusoids
 from keras_bert.models.albert.kind import AlbertConfig
 from keras_bert.models.bert.config import BertConfig
+from keras_bert.models.encoder_decoder import EncoderDecoder
 from keras_bert.models.initial_weights import apply_initialization, mimetic_kernels, set_new_words
 from keras_bert.models.pretraining import BertForPreTraining
+from keras_bert.models.t5.kind import T5Config
 from keras_bert.models.tensor_names import model_variables
 from keras_bert.tasks.pretraining.batch_sources import unigram_nats
 
@@ -59,6 +61,13 @@ def test_word_vectors_have_the_spread_of_the_other_rows(model):
     np.testing.assert_allclose(table[7:].mean(axis=0), 0.0, atol=1e-6)
     centred = VECTORS[7:] - VECTORS[7:].mean(axis=0)
     np.testing.assert_allclose(table[7:] / centred, table[7, 0] / centred[0, 0], rtol=1e-3)
+
+
+def test_word_vectors_of_a_t5_have_the_spread_of_its_own():
+    """A T5's embeddings start at 1, not at `initializer_range`, a fiftieth of them."""
+    model = EncoderDecoder(T5Config(60, 16, 1, 2, 8, head_size=8, initializer_factor=0.5))
+    apply_initialization(model, InitializationConfig(word_embeddings="corpus"), None, VECTORS, seed=1)
+    assert model.encoder.embeddings.word_embeddings.numpy()[7:].std() == pytest.approx(0.5, rel=1e-4)
 
 
 def test_the_bias_is_the_unigram(model):

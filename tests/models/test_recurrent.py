@@ -141,7 +141,7 @@ def test_it_is_pretrained(tmp_path):
     assert loaded.config.block == "gru" and loaded.config.hidden_size == 32
     with open(os.path.join(run.model, "README.md"), encoding="utf-8") as stream:
         assert "A recurrent BERT (`RecurrentForPreTraining`)" in stream.read()
-    with pytest.raises(UserError, match=r"initialization.attention: needs random for a model without attention"):
+    with pytest.raises(UserError, match=r"initialization.attention: needs random for a recurrent BERT"):
         other = RunFolder(str(tmp_path / "other"))
         pretrain(recipe(corpus, **RUN, initialization={"attention": "mimetic"}), other)
 

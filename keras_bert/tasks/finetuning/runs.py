@@ -110,6 +110,7 @@ class FinetuningRuns:
                 f"training.lora_rank: needs a model of attention blocks. Received: {self._folder.path}, of type "
                 f"{kind.model_type}. Leave it out, or start from a BERT."
             )
+        config.initialization.as_initialization().require_for(kind)
         if config.features.kind:
             feature_layers(config.features.kind, self._folder.config.num_blocks)
             require_one_process()
