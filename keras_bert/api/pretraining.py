@@ -22,6 +22,7 @@ from keras_bert.core.runtime import import_tensorflow
 from keras_bert.data.corpus.held_out import TRAIN
 from keras_bert.data.shards.prepared_folder import is_prepared
 from keras_bert.data.shards.shard_format import spaced_shards
+from keras_bert.models.kind import config_from_mapping, kind_of_config
 from keras_bert.text.vocabulary import Vocabulary, find_vocabulary
 from keras_bert.training.run_folder import PRETRAINING, RunFolder
 
@@ -126,6 +127,8 @@ def pretraining_recipe(
         _log.info(f"{_PREFIX_SPACE}: {chosen[_PREFIX_SPACE]} as set, where the model to start from has the other.")
     opened = given({"init": of_model.pop("init", None)})
     changes = {**of_model, **chosen, **opened}
+    if opened and "model" in of_model:
+        changes = {**_settings_of_objective(of_model["model"], recipe_file, chosen), **changes}
     if not opened:
         of_recipe = settings.section_of(settings.read_yaml(recipe_file), "vocabulary")
         own = {*changes, *(f"vocabulary.{key}" for key in of_recipe)}
@@ -133,6 +136,10 @@ def pretraining_recipe(
         changes.update({key: value for key, value in of_vocabulary.items() if key not in own})
     recipe = PretrainConfig.from_file(recipe_file, changes)
     recipe.require_warmup()
+    if not recipe.init:
+        recipe.initialization.require_for(kind_of_config(recipe.model))
+    if not (opened or recipe.vocabulary.file or any(map(is_prepared, recipe.data.files))):
+        recipe.require_learnable()
     return recipe
 
 
@@ -226,6 +233,15 @@ def _model_settings(init: str | None, lower_case: bool | None, run: RunFolder | 
         "vocabulary.lower_case": folder.lower_case,
         _PREFIX_SPACE: folder.tokenizer.prefix_space,
     }
+
+
+def _settings_of_objective(model: Mapping[str, Any], recipe_file: str, chosen: Mapping[str, Any]) -> dict[str, Any]:
+    """What models such as the one to start from are pretrained to predict, unless the recipe or `chosen` says it."""
+    of_recipe = settings.section_of(settings.read_yaml(recipe_file), "objective")
+    if "tokens" in of_recipe or {"objective", "objective.tokens"} & {*chosen}:
+        return {}
+    config = config_from_mapping(model)
+    return {"objective.tokens": config.predicts, **kind_of_config(config).objective}
 
 
 def _settings_of_vocabulary(chosen: Mapping[str, Any], lower_case: bool | None) -> dict[str, Any]:

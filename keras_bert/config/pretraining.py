@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
 from keras_bert.config.corpus import CorpusConfig, FilterConfig, extended_filters
+from keras_bert.config.corruption import SENTINELS
 from keras_bert.config.initialization import InitializationConfig, named_initialization
 from keras_bert.config.objectives import MaskingConfig, ObjectiveConfig, PhaseConfig
 from keras_bert.config.recipes import extended_model, name_from_file
@@ -216,6 +217,15 @@ class PretrainConfig(Checked):
             nearest = next(filter(fits, range(steps + 1, steps + 1_000)), None)
             known = f", as with {nearest:,} steps" if nearest else ""
             require(False, "training.steps", f"steps in every phase{known}", steps)
+
+    def require_learnable(self) -> None:
+        """Raises `UserError` if the model or the objective needs another kind of vocabulary to be learned."""
+        kind, chosen = kind_of_config(self.model), self.vocabulary.kind
+        needed, why = kind.vocabularies, with_article(kind.title)
+        if self.objective.tokens == DECODED and SENTINELS in self.objective.corruption.kinds:
+            needed, why = (T5,), f"objective.corruption.kinds {SENTINELS}"
+        if needed and chosen not in needed:
+            raise UserError(f"vocabulary.kind: needs {' or '.join(needed)} for {why}. Received: {chosen}.")
 
     def require_warmup(self) -> None:
         """Raises `UserError` unless the warm-up ends in the first phase, and before the run does."""

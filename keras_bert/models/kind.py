@@ -58,6 +58,8 @@ class ModelKind(abc.ABC):
         pretrains_pooler: whether a model for pretraining has a pooler even if no term of the loss needs it.
         encoder_class: transformers' class of the encoder alone, under BERT's name for it.
         decodes: whether it has a decoder, so that the whole model is an `EncoderDecoder`.
+        objective: the settings of pretraining, by key, that go with the tokens it predicts.
+        vocabularies: values of `vocabulary.kind` of which one is learned for a new model; empty for any.
         word_embeddings: the name of the word embeddings, after `stored_prefix`.
         also_word_embeddings: other names of theirs, one of which a file may have in place of that one.
         encoder_pools: whether transformers' encoder alone has a pooler.
@@ -81,6 +83,8 @@ class ModelKind(abc.ABC):
     encoder_pools: ClassVar[bool] = True
     encoder_class: ClassVar[str] = "BertModel"
     decodes: ClassVar[bool] = False
+    objective: ClassVar[Mapping[str, Any]] = {}
+    vocabularies: ClassVar[tuple[str, ...]] = ()
     word_embeddings: ClassVar[str] = "embeddings.word_embeddings.weight"
     also_word_embeddings: ClassVar[tuple[str, ...]] = ()
     classification_names: ClassVar[Mapping[str, str]] = {}

@@ -144,6 +144,8 @@ class Bart(ModelKind):
     encoder_class: ClassVar[str] = "BertEncoder"
     pretrains_pooler = encoder_pools = has_positions = False
     decodes = True
+    objective: ClassVar = {"objective.packing": "document"}
+    vocabularies = ("bytes", "xlm-roberta")  # Positions are counted from their padding's id, 1.
     values_here: ClassVar = {
         **{name: (value,) for name, value in _FIXED.items()},
         "tie_word_embeddings": (True,),

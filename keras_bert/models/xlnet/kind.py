@@ -168,6 +168,7 @@ class Xlnet(ModelKind):
     classification_names: ClassVar = {"classifier.": "logits_proj."}
     classifier_classes: ClassVar = ("BertForSequenceClassification", "BertForMultipleChoice")
     pretrains_pooler = encoder_pools = attends = has_positions = False
+    vocabularies = ("xlnet",)  # Whose rows end with <cls>.
     values_here: ClassVar = {
         **{name: (value,) for name, value in _FIXED.items()},
         "untie_r": (True,),

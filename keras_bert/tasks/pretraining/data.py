@@ -19,6 +19,7 @@ from keras_bert.data.shards.prepare import ShardSettings, prepare
 from keras_bert.data.shards.prepared_folder import UnfinishedWork
 from keras_bert.data.shards.shard_files import ShardSet
 from keras_bert.data.shards.shard_format import spaced_shards
+from keras_bert.models.kind import kind_of_config, with_article
 from keras_bert.tasks.pretraining.prepared_shards import check_settings, given_folder, vocabulary_of_shards
 from keras_bert.tasks.pretraining.run_text import PreparedText, corpus_of, remove_other_data
 from keras_bert.text.marks import JIEBA, ideograph_share, is_ideograph, read_phrases, require_jieba
@@ -46,7 +47,8 @@ def run_vocabulary(
         given: the vocabulary file to use; by default `vocabulary.file`, or else that of the model in `init`.
 
     Raises:
-        UserError: the given vocabulary does not have `model.vocab_size` rows, or another id for padding than the model.
+        UserError: the given vocabulary does not have `model.vocab_size` rows, or another id for padding than the model,
+            or other rows.
     """
     if (path := find_vocabulary(folder)) is None:
         files.make_folder(folder)
@@ -57,6 +59,7 @@ def run_vocabulary(
         vocabulary.to_file(path)
     vocabulary = Vocabulary.from_file(path)
     _require_its_padding(config, vocabulary)
+    _require_its_rows(config, vocabulary)
     return vocabulary.padded(config.model.vocab_size) if config.init else vocabulary
 
 
@@ -69,6 +72,16 @@ def _require_its_padding(config: PretrainConfig, vocabulary: Vocabulary) -> None
         raise UserError(
             f"model.pad_token_id: needs {vocabulary.pad_id}, the id of {vocabulary.tokens[vocabulary.pad_id]} in "
             f"{vocabulary.title}. Received: {first - 1}. {remedy} vocabulary.kind."
+        )
+
+
+def _require_its_rows(config: PretrainConfig, vocabulary: Vocabulary) -> None:
+    """Raises `UserError` if one of the model and the vocabulary is XLNet's, with <cls> at the end, and one is not."""
+    if config.model.cls_is_last != (vocabulary.row_pattern.last_segment is not None):
+        where = "rows that end" if config.model.cls_is_last else "no rows that end"
+        raise UserError(
+            f"vocabulary: needs {where} with <cls>, in a segment of its own, for "
+            f"{with_article(kind_of_config(config.model).title)}. Received: those of {vocabulary.title}."
         )
 
 

@@ -8,6 +8,7 @@ import pytest
 from click.testing import CliRunner
 from command_line import sets
 from corpus import write_corpus
+from goldens import COMMITTED
 from hub_server import Repository, hub_server, own_cache, point_to
 from said import listen
 from tiny import random_weights, without_dropout
@@ -24,9 +25,10 @@ from keras_bert.data.shards.shard_files import ShardSet
 from keras_bert.models.bert.encoder import BertEncoder
 from keras_bert.models.roberta.kind import RobertaConfig
 from keras_bert.models.tensor_names import ENCODER, MASKED_LM_HEAD
+from keras_bert.tasks.pretraining.data import run_vocabulary
 from keras_bert.tasks.pretraining.run import Pretraining
 from keras_bert.text.standalone_tokenizer import AddedToken
-from keras_bert.text.vocabulary import Vocabulary
+from keras_bert.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 from keras_bert.text.vocabulary_learning import learn_byte_pieces, learn_vocabulary
 from keras_bert.training.run_folder import RunFolder
 
@@ -237,9 +239,59 @@ def roberta(parts, tmp_path_factory):
     return folder
 
 
+@pytest.mark.parametrize(
+    ("name", "changes", "message"),
+    [
+        ("xlnet_mini", {"vocabulary.kind": "wordpiece"}, "vocabulary.kind: needs xlnet for an XLNet. Received: w"),
+        (
+            "bart_mini",
+            {"vocabulary.kind": "t5"},
+            "vocabulary.kind: needs bytes or xlm-roberta for a BART",
+        ),
+        ("t5_mini", {"vocabulary.kind": "bytes"}, "vocabulary.kind: needs t5 for .*sentinels. Received: bytes"),
+        ("bart_mini", {"initialization": "corpus"}, "initialization.position_embeddings: needs random for a BART"),
+        ("t5_mini", {"initialization.attention": "mimetic"}, "initialization.attention: needs random for a T5"),
+        ("mass_mini", {"initialization.decoder_bias": "unigram"}, "decoder_bias: needs zero for a BART"),
+    ],
+)
+def test_what_a_new_model_has_no_use_for_is_refused_before_anything_is_made(name, changes, message):
+    """A vocabulary was learned and the text prepared for hours, only to be told then or to train on other rows."""
+    with pytest.raises(UserError, match=message):
+        pretraining_recipe(find_config("pretrain", name), None, None, None, changes)
+
+
+def test_a_vocabulary_that_is_there_need_not_be_of_the_recipes_kind(tmp_path):
+    """WordPieces with free slots have sentinels too; an XLNet's rows need the <cls> at their end."""
+    file = tmp_path / "vocab.txt"
+    Vocabulary([*SPECIAL_TOKENS, *(f"[unused{number}]" for number in range(40)), "a"]).to_file(str(file))
+    changes = {"vocabulary.file": str(file), "vocabulary.kind": "wordpiece"}
+    config = pretraining_recipe(find_config("pretrain", "t5_mini"), None, None, None, changes)
+    assert len(run_vocabulary(config, str(tmp_path / "t5"), list)) == config.model.vocab_size
+    config = pretraining_recipe(find_config("pretrain", "xlnet_mini"), None, None, None, changes)
+    with pytest.raises(UserError, match="needs rows that end with <cls>, .* for an XLNet. Received: those of a WordP"):
+        run_vocabulary(config, str(tmp_path / "xlnet"), list)
+
+
 def recipe_of(init, **chosen):
     phases = [{"sequence_length": 16, "max_predictions_per_seq": 3}]
     return pretraining_recipe(find_config("pretrain", "continue"), init, None, None, {"phases": phases, **chosen})
+
+
+@pytest.mark.parametrize(
+    ("name", "tokens", "packing", "corruption"),
+    [
+        ("xlnet", "permuted", "filled", ["infilling", "sentences"]),
+        ("encoder_decoders/bart", "decoded", "document", ["infilling", "sentences"]),
+        ("encoder_decoders/t5", "decoded", "document", ["sentinels"]),
+    ],
+)
+def test_every_kind_of_model_goes_on_without_a_recipe(name, tokens, packing, corruption):
+    """The recipe `continue` was for masked tokens alone, and refused every XLNet, BART and T5."""
+    folder = os.path.join(COMMITTED, *name.split("/"))
+    found = recipe_of(folder).objective
+    assert (found.tokens, found.packing, found.corruption.kinds) == (tokens, packing, corruption)
+    with pytest.raises(UserError, match=f"objective.tokens: needs {tokens} for this model.model_type"):
+        recipe_of(folder, **{"objective.tokens": "masked"})
 
 
 def test_the_space_before_a_text_is_the_models_own(roberta, parts):
