@@ -16,6 +16,7 @@ import tensorflow as tf
 from keras_bert.config.training import RunConfig
 from keras_bert.core.errors import UserError
 from keras_bert.models.bert.encoder import BertEncoder
+from keras_bert.models.kind import kind_of_config, with_article
 from keras_bert.training.budget import StepBudget, TimeBudget, make_budget
 from keras_bert.training.checkpoints import Checkpoints
 from keras_bert.training.compilation import Choice, choose
@@ -264,6 +265,7 @@ def _set_recomputation(encoder: BertEncoder, recompute_every: int) -> None:
             f"Received: {recompute_every}."
         )
     if recompute_every and not encoder.recomputes:
-        raise UserError(f"training.recompute_every: needs 0 for recurrent layers. Received: {recompute_every}.")
+        title = with_article(kind_of_config(encoder.config).title)
+        raise UserError(f"training.recompute_every: needs 0 for {title}. Received: {recompute_every}.")
     if encoder.trainable:  # A frozen encoder has no backward pass.
         encoder.recompute_every = recompute_every
