@@ -129,6 +129,7 @@ class EncoderDecoder(ConfiguredModel):
             decoder_mask: optional, int32 [batch, targets], 1 for tokens and 0 for padding. Padding on the right needs
                 none, since no token sees what comes after it.
             decoder_first_place: optional, int32 [batch], the position of the decoder's first token; 0 by default.
+            encoder_states: optional, [batch, seq, hidden], what `encode` gives for these inputs, not to compute twice.
 
     Returns a dict:
         logits: float32 [batch, targets, vocab], of the token after each.
@@ -168,23 +169,28 @@ class EncoderDecoder(ConfiguredModel):
                 layer.build((None, None, self.config.hidden_size))
 
     def call(self, inputs: Batch, training: bool = False) -> dict[str, Any]:
-        memory = self.encoder(inputs, training=training)["sequence_output"]
+        memory = self.encode(inputs, training=training)
         words = self.encoder.embeddings.words(inputs["decoder_input_ids"])
         mask, first = inputs.get("decoder_mask"), inputs.get("decoder_first_place")
         first_place = 0 if first is None else first[:, None]
         states = self.decoder(words, memory, inputs["input_mask"], mask, first_place=first_place, training=training)
         return {"logits": self._logits(states), "decoder_states": states, "sequence_output": memory}
 
+    def encode(self, inputs: Batch, training: bool = False) -> Tensor:
+        """The encoder's states of the texts that are read, [batch, seq, hidden]; `encoder_states` if they are given."""
+        states = inputs.get("encoder_states")
+        return self.encoder(inputs, training=training)["sequence_output"] if states is None else states
+
     def begin(self, inputs: Batch, width: int) -> Cache:
         """Reads texts with the encoder.
 
         Args:
-            inputs: the encoder's inputs.
+            inputs: the encoder's inputs, with or without `encoder_states`.
             width: how many tokens may be written, the start included.
 
         Returns: the cache for the first `step`.
         """
-        return self.decoder.begin(self.encoder(inputs)["sequence_output"], inputs["input_mask"], width)
+        return self.decoder.begin(self.encode(inputs), inputs["input_mask"], width)
 
     def step(self, token_ids: Tensor, place: Tensor, cache: Cache) -> tuple[Tensor, Cache]:
         """Reads one more token of each row.

@@ -61,6 +61,7 @@ class TaskKind(abc.ABC):
         trains_vectors: whether its loss takes the section `vectors`.
         writes_texts: whether it takes the section `seq2seq`.
         noun: what the task's examples are called.
+        baseline: what tables call the scores of `Problem.baseline`.
         example_files: names for a file to answer and for the answers, in the command that a model card shows.
     """
 
@@ -82,6 +83,7 @@ class TaskKind(abc.ABC):
     trains_vectors: ClassVar[bool] = False
     writes_texts: ClassVar[bool] = False
     noun: ClassVar[str] = "examples"
+    baseline: ClassVar[str] = "majority"
     example_files: ClassVar[tuple[str, str]] = ("texts.txt", "answers.jsonl")
 
     def is_of(self, fields: Mapping[str, Any]) -> bool:

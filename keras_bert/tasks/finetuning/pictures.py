@@ -9,7 +9,13 @@ from numpy.typing import ArrayLike
 from keras_bert.core import files, whole_files
 from keras_bert.core.drawing import ACCENT, INK, PAGE, PALE, TITLE, new_figure, plain, png, tidy
 from keras_bert.tasks.benchmarks import Benchmark
-from keras_bert.tasks.finetuning.results import benchmark_scores, heading, per_cent_scale, published_beside
+from keras_bert.tasks.finetuning.results import (
+    baseline_name,
+    benchmark_scores,
+    heading,
+    per_cent_scale,
+    published_beside,
+)
 from keras_bert.tasks.problem import Problem
 from keras_bert.tasks.task import PublishedScore
 from keras_bert.training.run_folder import RunFolder
@@ -145,14 +151,14 @@ def results_groups(results: Mapping[str, Any], published: Sequence[PublishedScor
     scale = per_cent_scale(results["per_cent"])
     groups: dict[str, dict[str, list[float | None]]] = {}
     for split, baseline in results["baseline"].items():
-        for metric, majority in list(baseline.items())[:_MOST_METRICS]:
-            if metric not in results["splits"][split] or not isinstance(majority, (int, float)):
+        for metric, trivial in list(baseline.items())[:_MOST_METRICS]:
+            if metric not in results["splits"][split] or not isinstance(trivial, (int, float)):
                 continue
             spread = results.get("over_seeds", {}).get(split, {}).get(metric)
             values = spread["values"] if spread else [results["splits"][split][metric]]
             bars: dict[str, list[float | None]] = {
                 "this model": [scale * value for value in values],
-                "majority": [scale * majority],
+                baseline_name(results): [scale * trivial],
             }
             groups[f"{split} {metric}"] = bars | _published_bars(published, metric)
     return _with_all_bars(groups)

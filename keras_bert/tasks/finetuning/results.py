@@ -4,36 +4,44 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from keras_bert.tasks.benchmarks import Benchmark
+from keras_bert.tasks.kind import TaskKind, kind_of_task
 from keras_bert.tasks.problem import Problem
 from keras_bert.tasks.task import PublishedScore
 
 
 def results_lines(results: Mapping[str, Any], published: Sequence[PublishedScore] = ()) -> Iterator[str]:
-    """A table with a row for each split and metric, next to the score of the most frequent answer.
+    """A table with a row for each split and metric, next to the score of a trivial answer.
 
     Args:
         results: what `Finetuning.finetune` or `runs.summary` returns.
         published: what others reached, in rows below.
     """
     several, scale = "over_seeds" in results, per_cent_scale(results["per_cent"])
-    header = ["split", "metric", *(("median", "mean", "std", "best") if several else ("score",)), "majority"]
+    figures = ("median", "mean", "std", "best") if several else ("score",)
+    header = ["split", "metric", *figures, baseline_name(results)]
     rows = []
     for split, baseline in results["baseline"].items():
-        for metric, majority in baseline.items():
-            if metric not in results["splits"][split] or not isinstance(majority, (int, float)):
+        for metric, trivial in baseline.items():
+            if metric not in results["splits"][split] or not isinstance(trivial, (int, float)):
                 continue
             if several:
                 spread = results["over_seeds"][split][metric]
-                values = [spread[name] for name in header[2:-1]]
+                values = [spread[name] for name in figures]
             else:
                 values = [results["splits"][split][metric]]
-            rows.append([split, metric, *(f"{scale * value:.2f}" for value in (*values, majority))])
+            rows.append([split, metric, *(f"{scale * value:.2f}" for value in (*values, trivial))])
     metrics = {row[1] for row in rows}
     for score in published:
         if score.metric in metrics:
             name = f"{score.system} ({score.split})"
             rows.append([name, score.metric, f"{score.value:.1f}", *["-"] * (len(header) - 3)])
     return table_lines([header, *rows])
+
+
+def baseline_name(results: Mapping[str, Any]) -> str:
+    """What a table calls the trivial answer, such as "majority"."""
+    kind = kind_of_task(results["task"])
+    return kind.baseline if kind else TaskKind.baseline
 
 
 def sweep_lines(found: Sequence[tuple[Mapping[str, float], Mapping[str, Any]]]) -> Iterator[str]:

@@ -120,6 +120,7 @@ class Seq2SeqProblem(Problem):
         """Function (batch) -> `ids` int32 [batch, n best, tokens], `scores` [batch, n best]; with targets `losses`."""
 
         def answer(batch: Mapping[str, tf.Tensor], training: bool = False) -> dict[str, tf.Tensor]:
+            batch = {**batch, "encoder_states": model.encode(batch, training=training)}
             found, shape = self._writer(model, batch), [-1, self._writer.n_best]
             outputs = {"ids": tf.reshape(found.ids, [*shape, found.ids.shape[1]])}
             outputs["scores"] = tf.reshape(found.scores, shape)

@@ -78,6 +78,7 @@ class Seq2Seq(TaskKind):
     not_in_litert = "a model that answers in one pass"
     pipeline = "text2text-generation"
     noun = "texts"
+    baseline = "copy"
 
     def make_model(self, config: BertConfig, head: ConditionalGenerationConfig, **keras_options: Any) -> Any:
         from keras_bert.tasks.seq2seq.network import BertForConditionalGeneration

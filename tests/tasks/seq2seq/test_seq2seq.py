@@ -19,8 +19,10 @@ from keras_bert.export.saved_model import write_version
 from keras_bert.export.serving_function import serving_function
 from keras_bert.tasks.evaluation import FinetunedModel, finetune_config, predict
 from keras_bert.tasks.finetuning.initial_weights import set_initial_weights
+from keras_bert.tasks.finetuning.pictures import results_groups
+from keras_bert.tasks.finetuning.results import results_lines
 from keras_bert.tasks.finetuning.runs import FinetuningRuns
-from keras_bert.tasks.seq2seq.network import BertForConditionalGeneration, TargetObjective, shifted
+from keras_bert.tasks.seq2seq.network import BertForConditionalGeneration, TargetObjective, shifted, target_losses
 from keras_bert.tasks.seq2seq.task import ConditionalGenerationConfig
 from keras_bert.tasks.seq2seq.writing import Writer
 
@@ -167,6 +169,37 @@ def test_a_folder_that_names_no_class_with_a_head_starts_with_its_decoder(bart):
     set_initial_weights(model, config_of(bart, {}), folder, ConditionalGenerationConfig())
     [name, *_] = folder.names("decoder")
     np.testing.assert_array_equal(model.decoder.embeddings.position_embeddings, folder.tensors.read(name))
+
+
+def test_of_a_frozen_encoder_the_decoder_alone_is_trained(bart, data, tmp_path):
+    """The word embeddings are the encoder's, so that they and the output layer stay too."""
+    path = str(tmp_path / "run")
+    FinetuningRuns(config_of(bart, data, **{"training.freeze": True, "training.steps": 2})).one(path)
+    before, after = keras_bert.load(bart).model, keras_bert.load(path).model
+    for old, new in zip(before.encoder.weights, after.encoder.weights, strict=True):
+        np.testing.assert_array_equal(old, new, old.path)
+    assert all((old.numpy() != new.numpy()).any() for old, new in zip(before.decoder.weights, after.decoder.weights))
+
+
+def test_a_source_is_read_once_for_its_loss_and_its_text(trained, data, monkeypatch):
+    problem, read = FinetuningRuns(config_of(trained[0], data)).problem, []
+    model = keras_bert.load(trained[0]).model
+    batch = {"target_ids": tf.constant([[5, 6, 2]]), "input_type_ids": tf.zeros([1, 3], tf.int32)}
+    batch |= {"input_word_ids": tf.constant([[0, 7, 2]]), "input_mask": tf.ones([1, 3], tf.int32)}
+    expected = target_losses(model(batch)["logits"], batch["target_ids"])
+    encoder = type(model.encoder)
+    whole = encoder.call
+    monkeypatch.setattr(encoder, "call", lambda *options, **more: read.append(1) or whole(*options, **more))
+    np.testing.assert_allclose(problem.answering(model)(batch)["losses"], expected, rtol=1e-5)
+    assert len(read) == 1
+
+
+def test_the_table_names_the_trivial_answer_for_what_it_is(trained):
+    """Of a task without classes there is no majority: a copy of the text is what a model has to beat."""
+    header, *_ = results_lines(trained[1])
+    assert header.split() == ["split", "metric", "score", "copy"]
+    assert "copy" in results_groups(trained[1], ())["dev exact_match"]
+    assert next(results_lines({**trained[1], "task": "sst2"})).split()[-1] == "majority"
 
 
 def test_texts_to_read_take_noise_and_what_to_write_does_not(bart, data):
