@@ -139,7 +139,7 @@ def pretraining_recipe(
     if not recipe.init:
         recipe.initialization.require_for(kind_of_config(recipe.model))
     if not (opened or recipe.vocabulary.file or any(map(is_prepared, recipe.data.files))):
-        recipe.require_learnable()
+        recipe.require_learnable(lower_case)
     return recipe
 
 

@@ -29,6 +29,7 @@ _UNUSED = {
 }
 VocabularyKind = Literal["wordpiece", "sentencepiece", "bytes", "xlm-roberta", "t5", "xlnet"]
 WORDPIECE, SENTENCEPIECE, BYTES, XLM_ROBERTA, T5, XLNET = get_args(VocabularyKind)
+_CASED = (BYTES, XLM_ROBERTA, T5)
 _MASK = "[MASK]"  # `text.vocabulary.MASK`, which settings cannot import.
 _OLD_WHOLE_WORD = (
     "masking.whole_word: is now masking.unit: word. With masking.validation_unit: word it validates as it used to."
@@ -218,14 +219,23 @@ class PretrainConfig(Checked):
             known = f", as with {nearest:,} steps" if nearest else ""
             require(False, "training.steps", f"steps in every phase{known}", steps)
 
-    def require_learnable(self) -> None:
-        """Raises `UserError` if the model or the objective needs another kind of vocabulary to be learned."""
+    def require_learnable(self, lower_case: bool | None = None) -> None:
+        """Raises `UserError` if another kind of vocabulary has to be learned.
+
+        Args:
+            lower_case: the casing that was asked for; None if none was.
+        """
         kind, chosen = kind_of_config(self.model), self.vocabulary.kind
         needed, why = kind.vocabularies, with_article(kind.title)
         if self.objective.tokens == DECODED and SENTINELS in self.objective.corruption.kinds:
             needed, why = (T5,), f"objective.corruption.kinds {SENTINELS}"
         if needed and chosen not in needed:
             raise UserError(f"vocabulary.kind: needs {' or '.join(needed)} for {why}. Received: {chosen}.")
+        if lower_case and chosen in _CASED:
+            raise UserError(
+                f"--uncased: needs a vocabulary that may be uncased. Received: vocabulary.kind {chosen}, which never "
+                "is. Leave --uncased out."
+            )
 
     def require_warmup(self) -> None:
         """Raises `UserError` unless the warm-up ends in the first phase, and before the run does."""

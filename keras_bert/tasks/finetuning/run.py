@@ -261,7 +261,8 @@ class Finetuning:
         rate, architecture = self.config.training.dropout, self.folder.config.for_training()
         if rate is None:
             return architecture
-        return dataclasses.replace(architecture, hidden_dropout_prob=rate, attention_probs_dropout_prob=rate)
+        names = ("hidden_dropout_prob", "attention_probs_dropout_prob", "activation_dropout")  # The last is BART's.
+        return dataclasses.replace(architecture, **{name: rate for name in names if hasattr(architecture, name)})
 
     def restore(self) -> int:
         """Restores the newest checkpoint or, without one, sets the initial weights; returns the steps done."""

@@ -37,11 +37,15 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True)
 class PairWindow:
-    """Some of a split's texts, the texts to write for them, None if these are not read, and their file."""
+    """Some of a split's texts, the texts to write for them, None if these are not read, and their file.
+
+    `empty` are the places of texts without a character.
+    """
 
     sources: Sequence[str]
     targets: Sequence[str] | None
     origin: str
+    empty: Sequence[str] = ()
 
     def __len__(self) -> int:
         return len(self.sources)
@@ -135,23 +139,25 @@ class Seq2SeqProblem(Problem):
         origin = self._pairs.origin(split)
         for pairs in windows(self._pairs.read(split, labelled), lambda pair: len(pair.source)):
             targets = [pair.target or "" for pair in pairs] if labelled else None
-            yield PairWindow([pair.source for pair in pairs], targets, origin)
+            empty = [pair.place for pair in pairs if not pair.source.strip()]
+            yield PairWindow([pair.source for pair in pairs], targets, origin, empty)
 
     def lay_out(self, windows: Iterable[PairWindow]) -> Layout:
         rows = SequenceRows(self._tokenizer, self._config.input)
         targets = SequenceRows(self._tokenizer, InputConfig(max_length=self._settings.max_target_length))
-        origin, has_targets = "", False
+        origin, has_targets, empty = "", False, []
         for window in windows:
             rows.add([list(map(self.noise, window.sources)) if self.noise else window.sources])
             if window.targets is not None:
                 targets.add([window.targets])
                 has_targets = True
-            origin = window.origin
+            origin, empty = window.origin, [*empty, *window.empty]
         found = rows.rows()
         if has_targets:
             wanted = targets.rows()
             found.targets = TargetRows(wanted.ids, wanted.starts)
-        return Layout(rows=found, origin=origin)
+        warnings = [f"{origin}: empty texts: {len(empty):,} (the first: {empty[0]})"] if empty else []
+        return Layout(rows=found, origin=origin, warnings=warnings)
 
     def answers_of(self, layout: Layout, outputs: Mapping[str, Any]) -> list[WrittenText]:
         scores = np.asarray(outputs["scores"])

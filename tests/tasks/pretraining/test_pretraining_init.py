@@ -260,6 +260,13 @@ def test_what_a_new_model_has_no_use_for_is_refused_before_anything_is_made(name
         pretraining_recipe(find_config("pretrain", name), None, None, None, changes)
 
 
+def test_lower_case_is_refused_where_the_vocabulary_never_is():
+    """--uncased was passed over, and a model for the texts as they are trained."""
+    with pytest.raises(UserError, match="--uncased: needs a vocabulary that may be uncased. Received: .* t5, which"):
+        pretraining_recipe(find_config("pretrain", "t5_mini"), None, True, None, {})
+    assert pretraining_recipe(find_config("pretrain", "xlnet_mini"), None, True, None, {}).vocabulary.lower_case
+
+
 def test_a_vocabulary_that_is_there_need_not_be_of_the_recipes_kind(tmp_path):
     """WordPieces with free slots have sentinels too; an XLNet's rows need the <cls> at their end."""
     file = tmp_path / "vocab.txt"

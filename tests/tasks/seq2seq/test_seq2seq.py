@@ -172,9 +172,11 @@ def test_a_folder_that_names_no_class_with_a_head_starts_with_its_decoder(bart):
 
 
 def test_of_a_frozen_encoder_the_decoder_alone_is_trained(bart, data, tmp_path):
-    """The word embeddings are the encoder's, so that they and the output layer stay too."""
-    path = str(tmp_path / "run")
-    FinetuningRuns(config_of(bart, data, **{"training.freeze": True, "training.steps": 2})).one(path)
+    """The word embeddings are the encoder's, so that they and the output layer stay too. All rates are the recipe's."""
+    path, settings = str(tmp_path / "run"), {"training.freeze": True, "training.steps": 2, "training.dropout": 0.3}
+    FinetuningRuns(config_of(bart, data, **settings)).one(path)
+    config = keras_bert.load(path).config
+    assert (config.hidden_dropout_prob, config.attention_probs_dropout_prob, config.activation_dropout) == (0.3,) * 3
     before, after = keras_bert.load(bart).model, keras_bert.load(path).model
     for old, new in zip(before.encoder.weights, after.encoder.weights, strict=True):
         np.testing.assert_array_equal(old, new, old.path)
@@ -200,6 +202,14 @@ def test_the_table_names_the_trivial_answer_for_what_it_is(trained):
     assert header.split() == ["split", "metric", "score", "copy"]
     assert "copy" in results_groups(trained[1], ())["dev exact_match"]
     assert next(results_lines({**trained[1], "task": "sst2"})).split()[-1] == "majority"
+
+
+def test_texts_without_a_character_are_told(bart, data, tmp_path):
+    """As for every other task; nothing was said, and a text learned for no text is written for any."""
+    path = tmp_path / "train.jsonl"
+    path.write_text('{"text": "a", "target": "b"}\n{"text": " ", "target": "b"}\n', encoding="utf-8")
+    problem = FinetuningRuns(config_of(bart, {**data, "train": str(path)})).problem
+    assert problem.notes == [f"{path}: empty texts: 1 (the first: {path} line 2)"]
 
 
 def test_texts_to_read_take_noise_and_what_to_write_does_not(bart, data):
