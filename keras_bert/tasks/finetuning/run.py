@@ -262,7 +262,8 @@ class Finetuning:
         if rate is None:
             return architecture
         names = ("hidden_dropout_prob", "attention_probs_dropout_prob", "activation_dropout")  # The last is BART's.
-        return dataclasses.replace(architecture, **{name: rate for name in names if hasattr(architecture, name)})
+        rates: dict[str, Any] = {name: rate for name in names if hasattr(architecture, name)}
+        return dataclasses.replace(architecture, **rates)
 
     def restore(self) -> int:
         """Restores the newest checkpoint or, without one, sets the initial weights; returns the steps done."""
