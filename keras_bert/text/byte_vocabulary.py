@@ -56,6 +56,7 @@ class ByteVocabulary(Vocabulary):
 
     title = "a byte-level BPE vocabulary"
     file_name = VOCABULARY_FILE
+    example_recipe = "roberta_mini"
     other_files = (MERGES_FILE,)
     tokenizer = "keras_bert.text.byte_pieces:BytePieceTokenizer"
     tokenizer_settings = ("prefix_space",)

@@ -37,7 +37,7 @@ class T5Vocabulary(ModelVocabulary):
     title = "a SentencePiece model like T5's"
     tokenizer = "keras_bert.text.t5_pieces:T5Tokenizer"
     class_names = ("T5Tokenizer",)
-    example_recipe = "albert_mini"
+    example_recipe = "t5_mini"
 
     def __init__(self, model: bytes, source: StrPath = "vocabulary", sentinels: int = SENTINELS) -> None:
         """`source` names the origin of the model in messages; `sentinels` follow its pieces, if it has none itself.

@@ -11,9 +11,13 @@ from command_line import output_of
 from corpus import write_corpus
 
 from keras_bert.cli import main
+from keras_bert.config.pretraining import PretrainConfig
+from keras_bert.config.recipes import find_config
 from keras_bert.data.corpus.held_out import is_validation
 from keras_bert.data.shards.prepared_folder import is_prepared
 from keras_bert.data.shards.shard_files import ShardSet
+from keras_bert.text.byte_vocabulary import ByteVocabulary
+from keras_bert.text.t5_vocabulary import T5Vocabulary
 from keras_bert.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 from keras_bert.text.xlnet_vocabulary import SPECIAL_TOKENS as XLNETS_TOKENS
 from keras_bert.text.xlnet_vocabulary import XlnetVocabulary
@@ -111,6 +115,13 @@ def test_an_xlnets_model_is_learned_cased_with_its_special_tokens(text):
     assert "T" in "".join(vocabulary.tokens[9:]) and not vocabulary.is_piece[:8].any()
     output = output_of("prepare", "--input", text, "--cased", "--vocab", "spiece.model", "--output", "prepared")
     assert "pretrain --config xlnet_mini --data prepared" in output
+
+
+def test_the_recipe_that_is_named_learns_such_a_vocabulary():
+    """After `prepare` the one for ALBERTs was named for a T5's pieces, and that for BERTs for byte-level BPE."""
+    for vocabulary, kind in ((T5Vocabulary, "t5"), (XlnetVocabulary, "xlnet"), (ByteVocabulary, "bytes")):
+        recipe = PretrainConfig.from_file(find_config("pretrain", vocabulary.example_recipe))
+        assert recipe.vocabulary.kind == kind
 
 
 @pytest.mark.parametrize(
