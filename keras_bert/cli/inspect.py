@@ -104,7 +104,7 @@ def _table(config: BertConfig) -> Iterator[str]:
 
 
 def _row(part: sizes.Part) -> str:
-    return f"  {part.name:<28}{part.product:<32}{part.count:>15,}"
+    return f"  {part.name:<30}{part.product:<30}{part.count:>15,}"
 
 
 def _sum(name: str, count: int) -> str:

@@ -18,9 +18,11 @@ from keras_bert.cli import main
 from keras_bert.cli.options import run_settings
 from keras_bert.cli.pretrain import _estimate, _next, _show
 from keras_bert.config.pretraining import PretrainConfig
+from keras_bert.config.recipes import find_config
 from keras_bert.core.errors import RunStopped, UserError
 from keras_bert.core.program import same_command
-from keras_bert.models.bert.config import TOKENS
+from keras_bert.models.bert.config import TOKENS, BertConfig
+from keras_bert.models.sizes import encoder_parts, head_parts
 from keras_bert.training.run_folder import RunFolder
 
 TINY_RUN = sets(
@@ -66,6 +68,16 @@ def test_the_list_of_commands_says_all_of_each_and_shows_the_path():
     path = ("vocab", "prepare", "pretrain --config", "finetune", "evaluate", "predict", "export", "COMMAND --help")
     places = [told.index(f"python run.py {step}") for step in path]
     assert places == sorted(places)
+
+
+@pytest.mark.parametrize("name", ["t5-mini", "elmo-mini", "large"])
+def test_the_columns_of_inspect_do_not_touch(name):
+    """The name of a T5's feed-forward kernels ran into their number."""
+    config = BertConfig.from_file(find_config("models", name))
+    rows = [line for line in invoke("inspect", name).output.splitlines() if line.startswith("  ")]
+    for part in encoder_parts(config):
+        assert any(re.fullmatch(rf"  {part.name} +{re.escape(part.product)} +{part.count:,}", row) for row in rows)
+    assert not any(part.name + part.product in row for part in head_parts(config) for row in rows)
 
 
 def invoke(*arguments):
