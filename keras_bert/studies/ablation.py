@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from keras_bert.config.studies import AblationPlan, VariantPlan
 from keras_bert.studies.characters import bits_per_character, held_out_characters, held_out_meta
 from keras_bert.studies.downstream import Results, better, finetunings, main_scores, majority, metric
+from keras_bert.studies.restoration import LOST, MOVED, NATS, restoration
 from keras_bert.studies.runs import pretrained
 from keras_bert.studies.study import Findings, StudyFolder, median_and_range, rows_of_markdown
 from keras_bert.tasks.finetuning.pictures import scores_picture
@@ -87,6 +88,7 @@ def ablation(
     measured = {"nats below the unigram": {key: nats_below(run) for key, run in runs.items()}}
     if bits := _bits(study, runs):
         measured["bits per character"] = bits
+    measured.update(_restored(study, runs))
     learned = {
         heading: {name: [figures[name, seed] for seed in numbers] for name in variants}
         for heading, figures in measured.items()
@@ -125,6 +127,23 @@ def _bits(study: StudyFolder, runs: Mapping[tuple[str, int], str]) -> dict[tuple
         loss = (RunFolder(runs[key]).results() or {}).get("eval_mask_token_loss")
         bits[key] = bits_per_character(loss, meta, characters) if meta and loss is not None else None
     return bits
+
+
+def _restored(
+    study: StudyFolder, runs: Mapping[tuple[str, int], str]
+) -> dict[str, dict[tuple[str, int], float | None]]:
+    """What each run restores of corrupted text, `{heading: figures}`; {} if none has a decoder that predicts it."""
+    if not any("eval_decoded_loss" in (RunFolder(run).results() or {}) for run in runs.values()):
+        return {}
+    parts = {
+        f"{name}, seed {seed}": study.kept(f"restored {name}, seed {seed}", {}, functools.partial(restoration, run))
+        for (name, seed), run in runs.items()
+    }
+    made = study.made(parts, "Restored")
+    return {
+        heading: {(name, seed): made[f"{name}, seed {seed}"].get(heading) for name, seed in runs}
+        for heading in (LOST, NATS, MOVED)
+    }
 
 
 def table(

@@ -13,6 +13,7 @@ from keras_bert.config.recipes import find_config
 from keras_bert.config.studies import AblationPlan
 from keras_bert.core import settings
 from keras_bert.data.shards.shard_format import FORMAT, KINDS
+from keras_bert.studies.restoration import LOST, MOVED, NATS
 
 PLAN = """
 recipe: five_minutes
@@ -25,9 +26,10 @@ tasks:
 """
 
 
-def test_the_plan_that_is_shipped_can_be_trained_on_the_same_tokens():
+@pytest.mark.parametrize("name", ["ablation", "corruptions"])
+def test_a_plan_that_is_shipped_can_be_trained_on_the_same_tokens(name):
     """A setting that does not exist, or a variant that sees more text, would show after hours."""
-    plan = settings.from_mapping(AblationPlan, settings.read_yaml(find_config("studies", "ablation")))
+    plan = settings.from_mapping(AblationPlan, settings.read_yaml(find_config("studies", name)))
     tokens = set()
     for name, variant in plan.variants.items():
         variant = plan.variants[variant.pretrained_as or name]
@@ -125,6 +127,29 @@ def test_variants_with_other_vocabularies_are_compared_by_characters(tmp_path, m
     # The losses of the two seeds, 5 and 4 nats, times the pieces of a character.
     assert lines[5].split(" | ")[2] == "1.298 (1.154–1.443)"
     assert lines[6].split(" | ")[2] == "2.597 (2.308–2.885)"
+
+
+def test_corruptions_are_compared_by_what_they_restore(tmp_path, monkeypatch):
+    """A loss over all of a text says how well it is copied."""
+    (tmp_path / "plan.yaml").write_text(PLAN)
+
+    def decoding(folder, changes, command, options):
+        results = scripted(folder, changes, command, options)
+        if command == "pretrain":
+            with open(f"{folder}/results.json", "w") as stream:
+                json.dump({"steps": 10, "eval_decoded_loss": 2.0}, stream)
+        return results
+
+    figures = iter([{LOST: 0.25, NATS: 3.0, MOVED: 0.5}, {MOVED: 0.75}] * 2)
+    monkeypatch.setattr("keras_bert.studies.runs.run_command", decoding)
+    monkeypatch.setattr("keras_bert.studies.ablation.restoration", lambda run: next(figures))
+    give(*ablation_line(tmp_path, "--only", "base", "--only", "no_nsp"))
+    lines = (tmp_path / "out" / "ablation.md").read_text().splitlines()
+    assert lines[2].startswith(f"|  | nats below the unigram | {LOST} | {NATS} | {MOVED} | mrpc, f1")
+    assert lines[5].startswith("| base | – | 0.250 (0.250–0.250) | 3.000 (3.000–3.000) | 0.500 (0.500–0.500) |")
+    assert lines[6].startswith("| no nsp | – | – | – | 0.750 (0.750–0.750) |")
+    again = give(*ablation_line(tmp_path, "--only", "base", "--only", "no_nsp"))  # Measures nothing anew.
+    assert "0.750" in again.output
 
 
 def test_runs_made_with_other_settings_are_refused(tmp_path, monkeypatch):

@@ -139,7 +139,7 @@ def _shard_sources(config: PretrainConfig, folder: str, worker: int, is_settled:
             group,
             counts,
             side,
-            _decoder_start(config),
+            decoder_start(config),
         )
 
     return BatchSources(
@@ -173,7 +173,7 @@ def _text_sources(config: PretrainConfig, folder: str, is_settled: bool) -> Batc
     def source(
         phase: PhaseConfig, objective: ObjectiveConfig, seed: int, masking: MaskingConfig, validation: bool
     ) -> TextBatches:
-        return TextBatches(lines, tokenizer, phase, objective, masking, seed, validation, _decoder_start(config))
+        return TextBatches(lines, tokenizer, phase, objective, masking, seed, validation, decoder_start(config))
 
     return BatchSources(
         tokenizer,
@@ -190,7 +190,7 @@ def _text_sources(config: PretrainConfig, folder: str, is_settled: bool) -> Batc
     )
 
 
-def _decoder_start(config: PretrainConfig) -> int | None:
+def decoder_start(config: PretrainConfig) -> int | None:
     """The id from which the model's decoder predicts the first token; None for a model without a decoder."""
     return getattr(config.model, "decoder_start_token_id", None)
 

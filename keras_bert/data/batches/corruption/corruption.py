@@ -94,6 +94,7 @@ class Corruption:
 
         Args:
             input_word_ids: int32 [batch, seq] with static `seq`; rows hold a text between special tokens, and padding.
+                To tell equal tokens apart, a multiple of the vocabulary's size may be added to each.
             lengths: int32 [batch], tokens of each row that are not padding.
             example_ids: int64 [batch].
             epoch: int, scalar or int64 [batch].

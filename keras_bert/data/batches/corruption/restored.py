@@ -75,7 +75,7 @@ def permute_sentences(texts: Texts, keys: tf.Tensor, ends_sentence: npt.NDArray[
         ends_sentence: bool [vocab], see `sentence_ends`. As in BART's code a sentence extends to the last of several
             such tokens in a row; what follows the last sentence's end is a sentence too.
     """
-    is_end = tf.gather(tf.constant(ends_sentence), texts.word_ids) & texts.is_token
+    is_end = tf.gather(tf.constant(ends_sentence), texts.word_ids % len(ends_sentence)) & texts.is_token
     is_end &= ~tf.pad(is_end[:, 1:], [(0, 0), (0, 1)])
     sentence = tf.cumsum(tf.cast(is_end, tf.int32), axis=1, exclusive=True)
     scores = tf.gather(non_negative(stream_bits(keys, _SENTENCES, texts.width)), sentence, batch_dims=1)
