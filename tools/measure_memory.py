@@ -1,7 +1,8 @@
 """Peak memory beside the time of a pretraining step: what recomputing encoder blocks saves, what transformers needs.
 
     python tools/measure_memory.py [--model base] [--batch 32] [--length 512] [--recompute 0,3,2,1] [--accumulation 1]
-                                   [--precision float32] [--jit] [--steps 2] [--lora-rank 0] [--transformers] [--vocab-size 30522]
+                                   [--precision float32] [--jit] [--steps 2] [--lora-rank 0] [--vocab-size 30522]
+                                   [--predictions 20] [--transformers]
 
 Each value of `training.recompute_every` is measured in a process of its own, on random tokens, dropout on: the peak of
 the steps after the first, which traces and compiles, and the medians of their seconds. CPU seconds are those of all
