@@ -32,6 +32,9 @@ IN_BATCH, COSINE, COSENT, TRIPLET = get_args(VectorLoss)
 # The schemes in which a head can learn entities.
 LearnedScheme = Literal["bio", "bioes"]
 BIO, BIOES = get_args(LearnedScheme)
+# What a tagger reads together.
+TaggedRows = Literal["sentence", "document"]
+SENTENCE, DOCUMENT = get_args(TaggedRows)
 # The share of its units that each kind changes if the setting gives none.
 WORDS, BLANKS, CHARACTERS = "words", "blanks", "Chinese characters"
 KINDS = {
@@ -113,6 +116,8 @@ class TaskDataConfig(Checked):
         dev_share: share of `train` to validate on if there is no `dev`.
         positive: score from which a pair of `pairs-contrastive` means the same; if `train` has no scores, all do.
         shots: examples of each class that `few-shot` draws from `train`, by the seed; 0 for all.
+        rows: what a tagger reads together: a `sentence`, or the sentences of a `document`, in windows that overlap by
+            half, so that a word has at least a quarter of a row before it and after it, if the document has.
     """
 
     folder: str | None = None
@@ -133,6 +138,7 @@ class TaskDataConfig(Checked):
     dev_share: OpenShare = 0.1
     positive: float = 4.0
     shots: NotNegative[int] = 0
+    rows: TaggedRows = "sentence"
 
 
 @dataclass

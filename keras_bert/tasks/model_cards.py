@@ -6,7 +6,7 @@ from typing import Any
 
 from keras_bert.checkpoints.hub import hub_repository, shown_name
 from keras_bert.checkpoints.model_card import ModelCard, Score, Scores
-from keras_bert.config.finetuning import FinetuneConfig
+from keras_bert.config.finetuning import DOCUMENT, FinetuneConfig
 from keras_bert.config.initialization import CORPUS
 from keras_bert.config.pretraining import PretrainConfig
 from keras_bert.models.bert.config import BOTH, DECODED, MASKED, NEXT, PERMUTED
@@ -142,10 +142,10 @@ def _data(config: FinetuneConfig) -> _KnownData:
 
 
 def _length(config: FinetuneConfig, results: Mapping[str, Any]) -> str:
-    rate = config.optimizer.learning_rate
+    rate, of_documents = config.optimizer.learning_rate, " of whole documents" * (config.data.rows == DOCUMENT)
     return (
-        f"{results['steps']:,} steps of {config.training.batch_size} rows of at most {config.input.max_length} tokens, "
-        + (f"learning rate {rate:g}" if rate else "the default learning rate")
+        f"{results['steps']:,} steps of {config.training.batch_size} rows of at most {config.input.max_length} tokens"
+        f"{of_documents}, " + (f"learning rate {rate:g}" if rate else "the default learning rate")
     )
 
 

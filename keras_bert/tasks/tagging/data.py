@@ -61,8 +61,8 @@ class TaggedFiles:
         self.notes += reader.notes()
         return tagged
 
-    def windows(self, split: str, marks_entities: bool) -> Iterator[tuple[TaggedWords, str | None]]:
-        """Yields (the words of some sentences, the scheme in which to write their entities).
+    def windows(self, split: str, marks_entities: bool, by_document: bool) -> Iterator[tuple[TaggedWords, str | None]]:
+        """Yields (the words of some sentences or documents, the scheme in which to write their entities).
 
         Labels are only read to infer the scheme, which is None if the labels do not mark entities.
         """
@@ -72,7 +72,7 @@ class TaggedFiles:
                 path = stack.enter_context(_readable_twice(path))
                 scheme = self._inferred_scheme(path, split)
             reader = self._task.reader(path, labels_needed=False, **self._options)
-            for tagged in reader.windows():
+            for tagged in reader.windows(by_document):
                 yield tagged, scheme
             self.notes += reader.notes()
 

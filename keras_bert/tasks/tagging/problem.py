@@ -13,7 +13,7 @@ import keras
 import numpy as np
 import sklearn.metrics
 
-from keras_bert.config.finetuning import BIO, FinetuneConfig, TaskDataConfig
+from keras_bert.config.finetuning import BIO, DOCUMENT, FinetuneConfig, TaskDataConfig
 from keras_bert.core.errors import UserError
 from keras_bert.inference.texts import require_numbers
 from keras_bert.layers.crf import FORBIDDEN
@@ -69,14 +69,14 @@ class TaggedWindow:
 
 @dataclasses.dataclass(kw_only=True)
 class TaggedLayout(Layout):
-    """Sentences as rows, with the tokens' `labels`: -1 for a token without one.
+    """Sentences or documents as rows, with the tokens' `labels`: -1 for a token without one.
 
-    For a CRF the rows also have `sentence_starts` and `sentence_ends`: whether the first or last word of a sentence is
-    labelled in the row.
+    For a CRF the rows also have `sentence_starts` and `sentence_ends`: whether the first or last word of a sentence or
+    document is labelled in the row.
 
     Attributes:
         words: where the words are in the rows.
-        starts: int64 [sentences + 1], where each sentence starts in the words.
+        starts: int64 [sentences or documents + 1], where each starts in the words.
     """
 
     words: WordRows
@@ -87,10 +87,11 @@ class TaggingProblem(Problem):
     """A `TaggingTask`. The answers are the labels, one per word.
 
     The label of a word is predicted at its first piece (paper, section 5.3), and sentences too long for a row are split
-    into windows; see `lay_out_words`. A CRF decodes the labels of a sentence together, across its windows. The source
-    is `{split: path}`; each file is read when it is first needed. Of `config.data`, `word` and `label` choose columns,
-    `scheme` is the files' scheme, and entities are learned in `learned_scheme`, whatever that is. `config.head` may
-    have a CRF; with `config.features`, the tagger works on frozen features.
+    into windows; see `lay_out_words`. A CRF decodes the labels of a sentence together, across its windows. If
+    `config.data.rows` says so, whole documents take the place of sentences in both. The source is `{split: path}`; each
+    file is read when it is first needed. Of `config.data`, `word` and `label` choose columns, `scheme` is the files'
+    scheme, and entities are learned in `learned_scheme`, whatever that is. `config.head` may have a CRF; with
+    `config.features`, the tagger works on frozen features.
 
     Attributes:
         head: the `TokenClassificationConfig`; for frozen features the `FeatureTaggingConfig`, for a CRF the
@@ -119,6 +120,7 @@ class TaggingProblem(Problem):
     ):
         super().__init__(task, source, tokenizer, config, head, task_record)
         self._columns = self._reader_options(config.data)
+        self._by_document = config.data.rows == DOCUMENT
         self._files = TaggedFiles(task, source, config.data.scheme, self._columns)
         self.notes = self._files.notes
         self._marks_entities = self._labels_mark_entities(head)
@@ -144,6 +146,7 @@ class TaggingProblem(Problem):
             "task": self.task.name,
             "max_length": self._config.input.max_length,
             **({"scheme": scheme} if scheme else {}),
+            **({"rows": DOCUMENT} if self._by_document else {}),
             **self._columns,
         }
 
@@ -155,17 +158,19 @@ class TaggingProblem(Problem):
         if labelled:
             yield TaggedWindow(self._words(split), learned=self._learned_labels(split))
         else:
-            yield from itertools.starmap(TaggedWindow, self._files.windows(split, self._marks_entities))
+            found = self._files.windows(split, self._marks_entities, self._by_document)
+            yield from itertools.starmap(TaggedWindow, found)
 
     def lay_out(self, windows: Iterable[TaggedWindow]) -> TaggedLayout:
-        """The rows of the sentences of a single window."""
+        """The rows of a single window. Raises `UserError` if documents are needed, but the file marks none."""
         [window] = windows
         tagged, max_length = window.tagged, self._config.input.max_length
-        words = lay_out_words(tagged.words, tagged.starts, self._tokenizer, max_length)
+        starts = self._starts(tagged)
+        words = lay_out_words(tagged.words, starts, self._tokenizer, max_length)
         ids, unknown = self._label_ids(window)
         words.rows.token_extra["labels"] = words.token_values(ids)
         if self._kind.has_crf:
-            words.rows.extra |= words.sentence_flags(tagged.starts)
+            words.rows.extra |= words.sentence_flags(starts)
         warnings = [
             f"{tagged.origin}: {len(found):,} words {what} (the first: line {tagged.lines[found[0]]})."
             for found, what in (
@@ -179,7 +184,7 @@ class TaggingProblem(Problem):
             origin=tagged.origin,
             warnings=[*unknown, *warnings],
             words=words,
-            starts=tagged.starts,
+            starts=starts,
         )
 
     def answers_of(self, layout: TaggedLayout, outputs: Mapping[str, Any]) -> list[str]:
@@ -311,6 +316,18 @@ class TaggingProblem(Problem):
             scheme = self._config.data.learned_scheme if self._marks_entities else None
             return CrfTaggingConfig(labels, scheme, bilstm_size=settings.bilstm_size)
         return TokenClassificationConfig(labels, bilstm_size=settings.bilstm_size)
+
+    def _starts(self, tagged: TaggedWords) -> np.ndarray:
+        """Where each sentence or, if they are read together, each document starts: int64 [n + 1]."""
+        if not self._by_document:
+            return tagged.starts
+        if tagged.documents is None:
+            raise UserError(
+                f"{tagged.origin}: needs documents, because data.rows is {DOCUMENT}: lines -DOCSTART- in columns, "
+                "# newdoc in CoNLL-U. Received: none. Mark them, even a single one, or train with data.rows=sentence; "
+                "a row of a table may then be a whole document."
+            )
+        return tagged.starts[tagged.documents]
 
     def _words(self, split: str) -> TaggedWords:
         """The words of a split; under noise, their labels mark entities in BIO."""

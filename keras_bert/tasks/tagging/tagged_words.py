@@ -1,6 +1,7 @@
 """Sentences of labelled words, and the lines they were read from."""
 
 import dataclasses
+import itertools
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
@@ -30,6 +31,8 @@ class TaggedWords:
         source: the lines or texts read, as their reader writes them again; None if they need not be.
         first_line: the number of the first of these lines.
         reader: the reader that they come from; None if `source` is.
+        documents: int64 [documents + 1], the first sentence of each document, and how many sentences there are; None
+            if the file marks no documents.
     """
 
     origin: str
@@ -40,6 +43,7 @@ class TaggedWords:
     source: list[str] | None = None
     first_line: int = 1
     reader: "TaggedReader | None" = None
+    documents: np.ndarray | None = None
 
     @property
     def sentences(self) -> int:
@@ -77,6 +81,7 @@ class Sentences:
     def __init__(self) -> None:
         self.words, self.labels, self.lines = [], [], []
         self._starts = [0]
+        self._documents: list[int] = []
         self._known: dict[str | None, Any] = {}  # Keeps each word in memory once, however often it occurs.
 
     def add(self, word: str, label: str | None, line: int) -> None:
@@ -90,16 +95,28 @@ class Sentences:
         if len(self.words) > self._starts[-1]:
             self._starts.append(len(self.words))
 
+    def begin_document(self) -> None:
+        """Ends the current sentence; the next one begins a document."""
+        self.end()
+        self._documents.append(len(self._starts) - 1)
+
+    @property
+    def has_documents(self) -> bool:
+        """Whether `begin_document` was called."""
+        return bool(self._documents)
+
     def tagged(self, origin: str, **fields: Any) -> TaggedWords:
         """The words collected; `fields` are further fields of `TaggedWords`."""
         self.end()
         labelled = any(label is not None for label in self.labels)
+        documents = np.unique([0, *self._documents, len(self._starts) - 1]) if self._documents else None
         return TaggedWords(
             origin,
             self.words,
             self.labels if labelled else None,
             np.array(self._starts, np.int64),
             np.array(self.lines, np.int64),
+            documents=documents,
             **fields,
         )
 
@@ -118,25 +135,52 @@ class TaggedReader:
         """All words at once. Raises `UserError` if the file cannot be read, a line is malformed, or it has no words."""
         sentences = Sentences()
         for number, line in numbered(read_whole_lines(self.path)):
-            self._read(line, number, sentences)
+            self._read_marked(line, number, sentences)
         tagged = sentences.tagged(self.path)
         self._check(len(tagged.words))
         return tagged
 
-    def windows(self) -> Iterator[TaggedWords]:
+    def windows(self, by_document: bool = False) -> Iterator[TaggedWords]:
         """The words in windows of whole sentences, some hundred thousand characters at a time, with their lines.
+
+        Args:
+            by_document: whether windows are of whole documents; a file that marks none is then a single window.
 
         Raises `UserError` as `whole` does.
         """
         words = 0
-        for first, lines in _blocks(read_whole_lines(self.path)):
-            sentences = Sentences()
-            for number, line in numbered(lines, first):
-                self._read(line, number, sentences)
+        for first, lines, sentences in self._blocks(by_document):
             tagged = sentences.tagged(self.path, source=lines, first_line=first, reader=self)
             words += len(tagged.words)
             yield tagged
         self._check(words)
+
+    def _blocks(self, by_document: bool) -> Iterator[tuple[int, list[str], Sentences]]:
+        """(number of the first line, lines, what is in them); see `windows`."""
+        block, sentences, characters, first = list[str](), Sentences(), 0, 1
+        source, lines = itertools.tee(read_whole_lines(self.path))
+        for original, (number, line) in zip(source, numbered(lines)):
+            if characters >= _CHARACTERS_AT_ONCE:
+                # Only a file without documents has a block without one.
+                at_document = by_document and sentences.has_documents and self._marks_document(line)
+                if at_document or not by_document and not block[-1].strip():
+                    yield first, block, sentences
+                    block, sentences, characters, first = [], Sentences(), 0, number
+            block.append(original)
+            characters += len(original)
+            self._read_marked(line, number, sentences)
+        if block:
+            yield first, block, sentences
+
+    def _read_marked(self, line: str, number: int, sentences: Sentences) -> None:
+        """As `_read`, with the documents that lines mark."""
+        if self._marks_document(line):
+            sentences.begin_document()
+        self._read(line, number, sentences)
+
+    def _marks_document(self, line: str) -> bool:
+        """Whether a document begins after a line, according to the lines read before it; by default none does."""
+        return False
 
     def notes(self) -> list[str]:
         """What the user should know about the lines read so far, one string per note."""
@@ -171,7 +215,7 @@ class RowsReader(TaggedReader):
         self._check(len(tagged.words))
         return tagged
 
-    def windows(self) -> Iterator[TaggedWords]:
+    def windows(self, by_document: bool = False) -> Iterator[TaggedWords]:
         found = 0
         for window in windows(self._rows(), lambda row: sum(map(len, row[1])) + 1, _CHARACTERS_AT_ONCE):
             tagged = self._tagged(window, reader=self, source=[row[3] for row in window])
@@ -238,16 +282,3 @@ def numbered(lines: Iterable[str], first: int = 1) -> Iterator[tuple[int, str]]:
     """(number, line) of the lines of a file from `first` on, with line ends, but without a byte order mark."""
     for number, line in enumerate(lines, first):
         yield number, line.removeprefix("\ufeff") if number == 1 else line
-
-
-def _blocks(lines: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
-    """(number of the first line, lines); each block but the last ends after an empty line, so between sentences."""
-    first, block, characters = 1, [], 0
-    for line in lines:
-        block.append(line)
-        characters += len(line)
-        if characters >= _CHARACTERS_AT_ONCE and not line.strip():
-            yield first, block
-            first, block, characters = first + len(block), [], 0
-    if block:
-        yield first, block

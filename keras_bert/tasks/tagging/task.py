@@ -104,7 +104,7 @@ class Tagging(TaskKind):
         return transformers_pipeline(str(self.pipeline), _EXAMPLE, joined)
 
     def data_fields(self, task: str) -> Collection[str]:
-        return ("scheme", "learned_scheme", *(("texts", "word", "label") if TAGGING[task].in_columns else ()))
+        return ("scheme", "learned_scheme", "rows", *(("texts", "word", "label") if TAGGING[task].in_columns else ()))
 
     def unnamed_labels(self, head: Any) -> tuple[str, ...]:
         return head.labels if head.is_unnamed else ()

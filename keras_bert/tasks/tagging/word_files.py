@@ -11,6 +11,7 @@ from keras_bert.tasks.tagging.tagged_words import Sentences, SentencesReader, Ta
 
 DOCUMENT = "-DOCSTART-"  # Marks the start of a document, in the place of a word.
 _NAMES = re.compile(r"#\s*global\.columns\s*=\s*(.*)")  # CoNLL-U Plus.
+_NEW_DOCUMENT = re.compile(r"#\s*newdoc\b")  # CoNLL-U.
 _BLANKS = re.compile(r"[ \t]+")
 
 
@@ -63,6 +64,10 @@ class ColumnsReader(TaggedReader):
         self._with_comments = self._in_sentence = False
         self.names_line, self.separator = 0, " "
 
+    def _marks_document(self, line: str) -> bool:
+        is_comment = self._with_comments and not self._in_sentence
+        return line.lstrip(" \t").startswith(DOCUMENT) or is_comment and bool(_NEW_DOCUMENT.match(line))
+
     def _read(self, line: str, number: int, sentences: Sentences) -> None:
         text = line.rstrip("\r\n")
         if not text.strip():
@@ -82,7 +87,6 @@ class ColumnsReader(TaggedReader):
             return
         if cells[0].startswith(DOCUMENT):
             self._in_sentence = False
-            sentences.end()
             return
         where = f"{self.path} line {number}"
         if self._place is None:
@@ -196,6 +200,9 @@ class ConlluReader(TaggedReader):
         self._skipped = {_MULTIWORD: 0, _EMPTY: 0}
         self._unlabelled = 0
         self._first_unlabelled: int | None = None
+
+    def _marks_document(self, line: str) -> bool:
+        return bool(_NEW_DOCUMENT.match(line))
 
     def _read(self, line: str, number: int, sentences: Sentences) -> None:
         text = line.rstrip("\r\n")
