@@ -61,7 +61,8 @@ def plan_packed(
         fills: whether a row may end within a sentence; otherwise only sentences longer than a row are divided.
 
     Returns:
-        int32 [rows, 2 * documents_in_row + 1]: start and end of each span, both 0 if unused, and a label of 0.
+        int32 [rows, 2 * documents_in_row + 1]: start and end of each span, both 0 if unused, and a label: 1 if the row
+        goes on with the document of the row before, 0 if it begins with a document's start.
     """
     if sequence_length < 3:
         raise ValueError(f"sequence_length: needs at least 3, [CLS], a token and [SEP]. Received: {sequence_length}.")
@@ -80,7 +81,8 @@ def plan_packed(
     span_starts = np.maximum(starts[:, None], edges[number])
     span_ends = np.minimum(ends[:, None], edges[number + 1])
     spans = np.where(is_used[:, :, None], np.stack([span_starts, span_ends], axis=2), 0)
-    return np.pad(spans.reshape(len(starts), 2 * documents_in_row), [(0, 0), (0, 1)]).astype(np.int32)
+    goes_on = ~np.isin(starts, edges)
+    return np.column_stack([spans.reshape(len(starts), 2 * documents_in_row), goes_on]).astype(np.int32)
 
 
 def _rows_of_sentences(

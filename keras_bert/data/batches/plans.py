@@ -1,6 +1,7 @@
 """The plans of a shard set, kept in files: which spans of tokens make up each example.
 
-A plan is an int32 array [examples, 2 * spans + 1]: start and end of each span, half-open, and the label of the pair.
+A plan is an int32 array [examples, 2 * spans + 1]: start and end of each span, half-open, and the label of the pair or,
+of packed rows, whether one goes on with the document of the row before.
 An example is [CLS] and its spans, each followed by [SEP]; an empty span has no [SEP].
 
 Segment pairs, of two spans, are planned after `create_instances_from_document` and `truncate_seq_pair` in Google's
@@ -245,7 +246,7 @@ class Plans:
             kind = f"swapped-seed{self._seed}-epoch{epoch}"
             made_from += [objective.short_sequence_share]
         else:
-            kind = f"packed-{objective.packing}"
+            kind = f"rows-{objective.packing}"
         fingerprint = hashlib.sha256(json.dumps(made_from).encode()).hexdigest()[:12]
         return join(self._folder, f"{description['name']}-{kind}-length{self._sequence_length}-{fingerprint}.npy")
 
