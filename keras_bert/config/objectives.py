@@ -4,8 +4,8 @@ from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
 from keras_bert.config.corruption import CorruptionConfig
-from keras_bert.core.settings import Bounds, Checked, OneOf, Positive, PositiveShare, Share, require
-from keras_bert.models.bert.config import DECODED, Tokens
+from keras_bert.core.settings import Bounds, Checked, NotNegative, OneOf, Positive, PositiveShare, Share, require
+from keras_bert.models.bert.config import DECODED, PERMUTED, Tokens
 from keras_bert.models.term import Term, all_terms
 
 NO_PAIR = "none"
@@ -39,6 +39,8 @@ class ObjectiveConfig(Checked):
             2020, section 3.2).
         auxiliary: names of terms of the loss that have no setting of their own (`models/objectives.py`).
         corruption: how the text is corrupted from which a decoder predicts tokens.
+        memory_length: how many tokens before a row an XLNet remembers, in training: row i of a batch goes on from row i
+            of the batch before (Yang et al. 2019, section 2.4). 0 for rows on their own, in a random order.
     """
 
     tokens: Tokens = "masked"
@@ -49,6 +51,7 @@ class ObjectiveConfig(Checked):
     span_boundary: bool = False
     auxiliary: list[str] = field(default_factory=list)
     corruption: CorruptionConfig = field(default_factory=CorruptionConfig)
+    memory_length: NotNegative[int] = 0
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -59,6 +62,8 @@ class ObjectiveConfig(Checked):
         require(not decodes or self.packing == "document", "packing", needed, self.packing)
         fits = decodes or self.corruption == CorruptionConfig()
         require(fits, "corruption", f"no value for tokens {self.tokens}, whose text is not corrupted", "settings")
+        needed = f"0 for tokens {self.tokens}: only an XLNet, by tokens {PERMUTED}, is trained with a memory"
+        require(self.tokens == PERMUTED or not self.memory_length, "memory_length", needed, self.memory_length)
         without_setting = [term.name for term in all_terms() if term.setting == Term.setting]
         needed = f"registered terms ({', '.join(without_setting) or 'there are none'})"
         require(set(self.auxiliary) <= set(without_setting), "auxiliary", needed, self.auxiliary)

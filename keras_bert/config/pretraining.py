@@ -164,6 +164,12 @@ class PretrainConfig(Checked):
                 "another value if data.source is text, in which no phrases are marked and no tokens counted",
                 value,
             )
+        require(
+            self.data.source != "text" or not self.objective.memory_length,
+            "objective.memory_length",
+            "0 if data.source is text, whose rows are read in no order to go on from. Let `prepare` make shards of it",
+            self.objective.memory_length,
+        )
 
         self._require_steps_in_every_phase()
 

@@ -34,7 +34,7 @@ class BertForPreTraining(EncoderWithHeads):
         inputs: the encoder's inputs. If they include `masked_lm_positions` [batch, predictions] int32, the masked LM
             logits are computed only there. The span boundary objective needs them. If they include `next_token_ids`,
             attention is causal, whatever the config says. An XLNet with `permutation_ranks` (see `XlnetEncoder`)
-            predicts from its query stream.
+            predicts from its query stream, and with `mems` also returns its `hidden_states`.
 
     An ELMo predicts the next token from the first half of a state, and with inputs `previous_token_ids` the previous
     token from the second half (`previous_logits` [batch, seq, vocab]).
@@ -93,6 +93,8 @@ class BertForPreTraining(EncoderWithHeads):
         if "query_output" in encoded:
             forward, positions = encoded["query_output"], None
         outputs = {"mlm_logits": self.mlm_head(forward, table, positions=positions)}
+        if "mems" in inputs:
+            outputs["hidden_states"] = encoded["hidden_states"]
         if "previous_token_ids" in inputs:
             outputs["previous_logits"] = self.mlm_head(sequence_output[..., width:], table)
         encoded = {**encoded, "word_embeddings": table}

@@ -131,7 +131,8 @@ def choose(
     """
     assert plain.optimizer is not None
     scale = [] if plain.loss_scale is None else plain.loss_scale.variables
-    with unchanged([*plain.model.variables, *plain.optimizer.variables, *scale]):
+    memory = [] if plain.memory is None else plain.memory.variables
+    with unchanged([*plain.model.variables, *plain.optimizer.variables, *scale, *memory]):
         without = time_step(plain, batch)
         left, shortest = seconds_left(without.later), SHORTEST_SECONDS * shapes
         if not chief_decides(lambda: left >= shortest):

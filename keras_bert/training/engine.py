@@ -33,6 +33,7 @@ from keras_bert.training.processes import (
     require_same_start,
 )
 from keras_bert.training.run_folder import RunFolder
+from keras_bert.training.segment_memory import SegmentMemory
 from keras_bert.training.step import Batch, Step
 from keras_bert.training.step_loop import StepLoop, trainer
 from keras_bert.training.strategy import checkpoint_device
@@ -178,6 +179,7 @@ def make_engine(
     make_optimizer: Callable[[StepBudget | TimeBudget, keras.Model], BertOptimizer],
     objective: Any,
     clip_norm: float,
+    make_memory: Callable[[], SegmentMemory] | None = None,
 ) -> Engine:
     """A new `Engine`, with random weights from `training.seed`.
 
@@ -191,6 +193,7 @@ def make_engine(
         make_optimizer: function (budget, model) -> the optimizer.
         objective: the loss; see `Step`.
         clip_norm: the largest global norm of the gradients.
+        make_memory: function () -> what the model remembers of the batch before; None for nothing.
     """
     on_tpu = isinstance(strategy, tf.distribute.TPUStrategy)
     if on_tpu and training.precision == "float16":
@@ -204,6 +207,7 @@ def make_engine(
         optimizer = make_optimizer(budget, model)
         optimizer.build(model.trainable_variables)
         loss_scale = LossScale() if training.precision == "float16" else None
+        memory = None if make_memory is None else make_memory()
         is_auto = training.jit_compile == "auto"
         # A TPU compiles whatever it runs.
         choice = Choice() if is_auto and not on_tpu else None
@@ -220,11 +224,14 @@ def make_engine(
             training.slices,
             loss_scale,
             gradient_parts(model) if training.gradient_norms else None,
+            memory,
         )
 
     more = {"budget": budget} if training.minutes else {}
     if loss_scale is not None:
         more["loss_scale"] = loss_scale
+    if memory is not None:
+        more["memory"] = memory
     compiled_step = None
     if choice is not None:
         more["compilation"] = choice

@@ -11,6 +11,7 @@ from keras_bert.layers.dropout import counter_bits, dropout_key, is_static
 from keras_bert.training.loss_scale import LossScale
 from keras_bert.training.metrics import MetricSums
 from keras_bert.training.optimizers.base import BertOptimizer
+from keras_bert.training.segment_memory import MEMORY, SegmentMemory
 from keras_bert.training.variable_names import gradient_norms
 
 SUM = tf.distribute.ReduceOp.SUM
@@ -57,6 +58,7 @@ class Step:
         accumulation: how many slices of a replica's batch are computed one after the other.
         loss_scale: for a model that computes in float16.
         gradient_parts: parts of the model whose gradients' norms `train` returns; see `gradient_norms`.
+        memory: what the model remembers of the batch before.
 
     Attributes:
         update: what `train` does, to be called inside another `tf.function`; see `StepLoop`.
@@ -74,6 +76,7 @@ class Step:
         accumulation: int = 1,
         loss_scale: LossScale | None = None,
         gradient_parts: Mapping[str, Sequence[int]] | None = None,
+        memory: SegmentMemory | None = None,
     ):
         self.strategy = strategy
         self.model = model
@@ -84,6 +87,7 @@ class Step:
         self.accumulation = accumulation
         self.loss_scale = loss_scale
         self.gradient_parts = gradient_parts or {}
+        self.memory = memory
         # The step of a single replica compiles as one program, including clipping and update. With several, the
         # reduction in between does not compile, so only forward and backward do. A TPU compiles whatever it runs.
         on_tpu = isinstance(strategy, tf.distribute.TPUStrategy)
@@ -132,10 +136,15 @@ class Step:
         context = tf.distribute.get_replica_context()
         totals = _all_reduce(context, self.objective.counts(batch))
         replica = tf.convert_to_tensor(context.replica_id_in_sync_group) if context.num_replicas_in_sync > 1 else 0
+        if self.memory is not None:
+            batch = self.memory.with_memory(batch, replica)
         gradients, sums = self._compiled_gradients(batch, totals, dropout_key_of(self.seed, step), replica)
         gradients = _all_reduce(context, gradients)
         if self.loss_scale is not None:
             gradients = self.loss_scale.unscaled(gradients)
+        sums = _all_reduce(context, sums)
+        if self.memory is not None:
+            self.memory.remember(sums.pop(MEMORY), batch)
         part_norms = gradient_norms(gradients, self.gradient_parts)
         gradients, norm = tf.clip_by_global_norm(gradients, self.clip_norm)
         learning_rate = tf.convert_to_tensor(self.optimizer.learning_rate)
@@ -148,7 +157,7 @@ class Step:
         mask = tf.cast(batch["input_mask"], tf.float32)
         seen = {"examples": tf.cast(tf.shape(mask)[0], tf.float32), "tokens": tf.reduce_sum(mask)}
         return {
-            "sums": _all_reduce(context, sums),
+            "sums": sums,
             "counts": totals,
             **_all_reduce(context, seen),
             "grad_norm": norm,
@@ -162,18 +171,19 @@ class Step:
     ) -> tuple[list[tf.Tensor], Sums]:
         """(gradients, sums) of a replica's batch, computed in `accumulation` slices; see `_slice_gradients`.
 
-        The gradients are those of the scaled loss if there is a loss scale. `key` is of the dropout masks.
+        The gradients are those of the scaled loss if there is a loss scale. `key` is of the dropout masks. With a
+        `memory`, the sums have its next rows under `MEMORY`, which are zero outside this replica's.
         """
         if self.accumulation == 1:
             return self._slice_gradients(batch, totals, key, replica)
-        slices = {
-            name: tf.reshape(value, [self.accumulation, value.shape[0] // self.accumulation, *value.shape[1:]])
-            for name, value in batch.items()
-        }
+        slices = tf.nest.map_structure(
+            lambda value: tf.reshape(value, [self.accumulation, value.shape[0] // self.accumulation, *value.shape[1:]]),
+            batch,
+        )
 
         def slice_number(index: tf.Tensor) -> tuple[list[tf.Tensor], Sums]:
             part = replica * self.accumulation + index
-            return self._slice_gradients({name: value[index] for name, value in slices.items()}, totals, key, part)
+            return self._slice_gradients(tf.nest.map_structure(lambda value: value[index], slices), totals, key, part)
 
         def add_slice(
             index: tf.Tensor, so_far: tuple[list[tf.Tensor], Sums]
@@ -197,11 +207,14 @@ class Step:
     ) -> tuple[list[tf.Tensor], Sums]:
         """(dense gradients of this slice's contribution to the loss of the global batch, the slice's sums)."""
         with tf.GradientTape() as tape, dropout_key(key, self._bits, part):
-            sums = self.objective.sums(self.model(batch, training=True), batch)
+            outputs = self.model(batch, training=True)
+            sums = self.objective.sums(outputs, batch)
             loss = tf.add_n([tf.math.divide_no_nan(sums[term]["loss"], totals[term]) for term in self.objective.terms])
             if self.loss_scale is not None:
                 loss = loss * self.loss_scale.scale
         gradients = tape.gradient(loss, self.model.trainable_variables)
+        if self.memory is not None:
+            sums[MEMORY] = self.memory.of_rows(outputs["hidden_states"], batch, part)
         # Keras' optimizers would square an embedding's sparse gradient before summing its repeated rows.
         return [tf.convert_to_tensor(gradient) for gradient in gradients], sums
 

@@ -327,8 +327,8 @@ def outputs_of_xlnet(model: torch.nn.Module, inputs: dict[str, np.ndarray]) -> d
 def streams_of(model: torch.nn.Module, inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     """What an XLNet makes of random permutations: both streams over two rows of text, the second with memory.
 
-    Each row is padded at the start. `streams/NAME` are the inputs of the second call, without `mems` those of the first
-    too, and `streams/outputs/…` what it returns.
+    Each row is padded at the start, but for those of `streams/whole`. `streams/NAME` are the inputs of the second call,
+    without `mems` those of the first too, and `streams/outputs/…` what it returns.
     """
     rng = np.random.default_rng(1)
     batch, _ = padded_at_start(inputs)
@@ -342,6 +342,11 @@ def streams_of(model: torch.nn.Module, inputs: dict[str, np.ndarray]) -> dict[st
         mems = run(model, batch, **options).mems
         outputs = run(model, batch, mems=mems, output_hidden_states=True, **options)
         last = run(model.transformer, batch, mems=mems, **options).last_hidden_state
+        # Rows without padding, twice: the second remembers the text of the first, without <sep> and <cls>.
+        whole = whole_rows(inputs)
+        text = [value[:-2] for value in run(model, whole, **options).mems]
+        labels = torch.tensor(np.take_along_axis(whole["input_ids"], places, axis=1)).long()
+        loss = run(model, whole, mems=text, labels=labels, **options).loss
     memories = {f"streams/mems/{index}": value.numpy() for index, value in enumerate(mems)}
     again = {f"streams/outputs/mems/{index}": value.numpy() for index, value in enumerate(outputs.mems)}
     stored = {**batch, "perm_mask": perm_mask, "target_mapping": target_mapping}
@@ -349,10 +354,21 @@ def streams_of(model: torch.nn.Module, inputs: dict[str, np.ndarray]) -> dict[st
         **{f"streams/{name}": value for name, value in stored.items()},
         **memories,
         **again,
+        **{f"streams/whole/{name}": value for name, value in {**whole, "ranks": order, "places": places}.items()},
+        "streams/outputs/loss_of_whole": loss.numpy(),
         "streams/outputs/content": outputs.hidden_states[-2].numpy(),
         "streams/outputs/query": last.numpy(),
         "streams/outputs/logits": outputs.logits.numpy(),
     }
+
+
+def whole_rows(inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """The inputs of an XLNet with tokens in place of padding."""
+    mask = inputs["attention_mask"]
+    is_last = np.arange(mask.shape[1]) == mask.shape[1] - 1
+    segments = np.broadcast_to(np.where(is_last, 2, 0), mask.shape).astype("int32")
+    ids = np.where(mask, inputs["input_ids"], 9).astype("int32")
+    return {"input_ids": ids, "attention_mask": np.ones_like(mask), "token_type_ids": segments}
 
 
 def attentions_of(model: torch.nn.Module, inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:

@@ -32,6 +32,9 @@ class ShardBatches:
 
     With `masking.refresh` "never", every epoch has the pairs and masks of epoch 0, in another order.
 
+    With `objective.memory_length` the examples of a group keep their order, from a random one on, and come in as many
+    stretches as a batch has rows: row i of a batch is the example after that of row i of the batch before.
+
     A batch is a dict of tensors with static shapes:
         input_word_ids, input_mask, input_type_ids: int32 [batch, seq]; [CLS] A [SEP] in segment 0 and B [SEP] in
             segment 1, or [CLS] and the packed sentences of each document with its [SEP], all in segment 0. An XLNet's
@@ -45,6 +48,9 @@ class ShardBatches:
         what the terms of the objective add (`Term.features`), such as next_sentence_labels int32 [batch], 0 if B
             follows A, 1 if it is from another document.
         example_weights: float32 [batch], 1 for an example, 0 for a row that only fills the batch.
+        goes_on: int32 [batch], for `objective.memory_length`, 1 if a row goes on with the document of the same row in
+            the batch before, 0 if not.
+        batch_numbers: int64 [batch], beside it, the batch's number, counted over all epochs; the same in all rows.
 
     Attributes:
         examples_per_epoch: how many examples are planned.
@@ -168,11 +174,11 @@ class ShardBatches:
         # The remaining batches of each group; a group without any is never read.
         starts = np.clip(first_batch - (ends - batches), 0, batches)
         rows = [
-            (group, *self._rng(_ROWS_STREAM, epoch, group).integers(2**31, size=2), start, stop)
-            for group, start, stop in zip(order, starts, batches)
+            (group, *self._rng(_ROWS_STREAM, epoch, group).integers(2**31, size=2), start, stop, before)
+            for group, start, stop, before in zip(order, starts, batches, epoch * ends[-1] + ends - batches)
             if start < stop
         ]
-        visits = np.array(rows, np.int64).reshape(-1, 5)
+        visits = np.array(rows, np.int64).reshape(-1, 6)
         content_epoch = self._content_epoch(epoch)
 
         def load(visit: tf.Tensor) -> tuple[_Group, tf.Tensor, tf.Tensor]:
@@ -207,12 +213,15 @@ class ShardBatches:
         first_ids = tf.gather(all_first_ids, shards) - tf.cumsum(counts, exclusive=True)
         places = tf.range(tf.reduce_sum(counts))
         example_ids = tf.repeat(first_ids, counts) + places
-        order = tf.random.experimental.stateless_shuffle(places, row_seed, alg="philox")
+        if self._objective.memory_length:
+            order = _in_stretches(places, row_seed, self._phase.batch_size)
+        else:
+            order = tf.random.experimental.stateless_shuffle(places, row_seed, alg="philox")
         plan = tf.gather(self._read_plan(shards, counts, epoch), order)
         word_marks = self._read_marks(shards, "continuations", self._uses_word_marks)
         phrase_marks = self._read_marks(shards, "phrases", self._uses_phrase_marks)
-        group = _Group(self._read_tokens(shards), word_marks, phrase_marks, plan, tf.gather(example_ids, order))
-        return group, start, stop
+        marks, ids = (word_marks, phrase_marks), tf.gather(example_ids, order)
+        return _Group(self._read_tokens(shards), *marks, plan, ids, visit[5]), start, stop
 
     def _read_tokens(self, shards: tf.Tensor) -> tf.Tensor:
         paths = [self._shards.path(name, "tokens") for name in self._shards.names]
@@ -273,6 +282,11 @@ class ShardBatches:
         unmasked = Rows(rows.word_ids, rows.lengths, segment_ids, tf.cast(plan[:, -1], tf.int32))
         for term in self._objective.trained:
             batches.update(term.features(unmasked))
+        if self._objective.memory_length:
+            of_rows = tf.repeat(numbers, batch_size)
+            # A group's first batch goes on with nothing.
+            batches["goes_on"] = tf.where(of_rows > 0, tf.cast(plan[:, -1], tf.int32), 0)
+            batches["batch_numbers"] = group.batches_before + of_rows
         return {name: tf.reshape(value, [-1, batch_size, *value.shape[1:]]) for name, value in batches.items()}
 
 
@@ -284,6 +298,7 @@ class _Group(NamedTuple):
         word_marks, phrase_marks: uint8 [tokens], or [0] if they are not used.
         plan: int64 [examples, columns].
         example_ids: int64 [examples].
+        batches_before: int64 scalar, how many batches came before those of this group, in all epochs.
     """
 
     tokens: tf.Tensor
@@ -291,6 +306,7 @@ class _Group(NamedTuple):
     phrase_marks: tf.Tensor
     plan: tf.Tensor
     example_ids: tf.Tensor
+    batches_before: tf.Tensor
 
 
 def _require_two_documents(shards: ShardSet, side: str) -> None:
@@ -318,6 +334,16 @@ def _group_shards(counts: np.ndarray, shards_per_group: int, batch_size: int, se
         if min(counts[group].sum() for group in groups) >= batch_size:
             break
     return groups
+
+
+def _in_stretches(places: tf.Tensor, seed: tf.Tensor, batch_size: int) -> tf.Tensor:
+    """The places [n] in their order, from a random one on, dealt to batches whose rows each go through a stretch."""
+    size = tf.size(places)
+    first = tf.random.stateless_uniform([], seed, maxval=size, dtype=tf.int32, alg="philox")
+    places = tf.roll(places, -first, axis=0)
+    batches = size // batch_size
+    dealt = tf.transpose(tf.reshape(places[: batches * batch_size], [batch_size, batches]))
+    return tf.concat([tf.reshape(dealt, [-1]), places[batches * batch_size :]], axis=0)
 
 
 def _read_files(paths: tf.Tensor) -> tf.Tensor:

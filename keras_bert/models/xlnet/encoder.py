@@ -74,6 +74,7 @@ class XlnetEncoder(ConfiguredEncoder):
                 int32: see `hidden_by_order`.
             mems: a list of [batch, memory, hidden] for each block, what an earlier call returned; its tokens count as
                 of segment 0.
+            mems_mask: [batch, memory], 0 for the tokens of the memory that a row does not see.
         return_mems: whether to return `mems` too.
 
     Returns a dict:
@@ -180,7 +181,7 @@ class XlnetEncoder(ConfiguredEncoder):
     def _biases(self, inputs: Batch, remembered: int | Tensor, places: Tensor | None) -> tuple[Tensor | None, Tensor]:
         """The attention biases of the query stream, [batch, 1, predictions, memory + seq], and of the content stream.
 
-        A token of the content stream always sees itself, and every token sees the memory.
+        A token of the content stream always sees itself, and every token sees the memory, unless `mems_mask` hides it.
         """
         is_hidden = ops.equal(inputs["input_mask"], 0)[:, None, :]
         seq = ops.shape(inputs["input_mask"])[1]
@@ -191,7 +192,12 @@ class XlnetEncoder(ConfiguredEncoder):
         is_own = ops.cast(ops.eye(seq), "bool")[None]
 
         def for_memory_too(is_hidden: Tensor) -> Tensor:
-            return ops.pad(as_bias(is_hidden, self.compute_dtype), [[0, 0], [0, 0], [remembered, 0]])[:, None]
+            bias = ops.pad(as_bias(is_hidden, self.compute_dtype), [[0, 0], [0, 0], [remembered, 0]])
+            if inputs.get("mems_mask") is not None:
+                # Twice, so that a token that sees nothing at all does not see this either.
+                of_memory = 2 * as_bias(ops.equal(inputs["mems_mask"], 0), self.compute_dtype)
+                bias += ops.pad(of_memory, [[0, 0], [0, seq]])[:, None]
+            return bias[:, None]
 
         of_query = None
         if places is not None:

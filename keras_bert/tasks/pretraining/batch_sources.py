@@ -202,7 +202,8 @@ def _phase_masking(config: PretrainConfig, phase: PhaseConfig) -> MaskingConfig:
 
 def _validation_objective(config: PretrainConfig) -> ObjectiveConfig:
     objective = config.objective
-    return dataclasses.replace(objective, packing="full") if objective.packing == "filled" else objective
+    packing = "full" if objective.packing == "filled" else objective.packing
+    return dataclasses.replace(objective, packing=packing, memory_length=0)
 
 
 def _validation_masking(config: PretrainConfig) -> MaskingConfig:

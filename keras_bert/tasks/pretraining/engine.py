@@ -18,6 +18,7 @@ from keras_bert.text.vocabulary import Vocabulary
 from keras_bert.training.engine import Engine, make_engine
 from keras_bert.training.optimizer import make_optimizer
 from keras_bert.training.run_folder import RunFolder
+from keras_bert.training.segment_memory import SegmentMemory
 
 
 def pretraining_engine(
@@ -33,6 +34,12 @@ def pretraining_engine(
     """
     training = config.training
     architecture = dataclasses.replace(config.model, vocab_size=len(vocabulary))
+    memory_length = config.objective.memory_length
+
+    def make_memory() -> SegmentMemory:
+        rows = max(phase.batch_size for phase in config.phases)
+        return SegmentMemory(rows, memory_length, architecture.num_hidden_layers, architecture.hidden_size)
+
     return make_engine(
         strategy,
         run,
@@ -43,6 +50,7 @@ def pretraining_engine(
         lambda budget, model: make_optimizer(config.optimizer, training.steps, budget.share, model=model),
         make_objective(config, vocabulary),
         config.optimizer.clip_norm,
+        make_memory if memory_length else None,
     )
 
 

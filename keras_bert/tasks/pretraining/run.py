@@ -193,9 +193,9 @@ class Pretraining:
 
     def _with_slices(self, model: BertConfig) -> PretrainConfig:
         """The recipe with a number for `training.accumulation`. A collective."""
-        config = self.config
+        config, memory = self.config, self.config.objective.memory_length
         shapes = [
-            BatchShape(phase.batch_size, phase.sequence_length, phase_predictions(config, index))
+            BatchShape(phase.batch_size, phase.sequence_length + memory, phase_predictions(config, index))
             for index, phase in enumerate(config.phases)
         ]
         slices = choose_accumulation(config.training, self.run, self.strategy, model, shapes)

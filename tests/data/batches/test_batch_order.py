@@ -140,3 +140,38 @@ def test_first_batch_past_the_epoch_is_refused(make_source):
     source = make_source()
     with pytest.raises(ValueError, match="first_batch"):
         source.epoch(0, first_batch=source.batches_per_epoch + 1)
+
+
+def test_with_a_memory_row_i_goes_on_from_row_i_of_the_batch_before(make_source, shards, vocabulary):
+    """By the text: what a row begins with follows what the row before ended with, or it is a document's start."""
+    objective = ObjectiveConfig(tokens="permuted", pair="none", packing="filled", memory_length=8)
+    source, corpus = make_source(objective=objective), "|"
+    for name in shards.names:
+        tokens, sentences, documents = shards.read(name)
+        edges = sentences[documents]
+        corpus += "".join(f" {_text(tokens[begin:end])} |" for begin, end in zip(edges, edges[1:]))
+    for epoch in (0, 1):
+        batches, before = take(source.epoch(epoch)), []
+        assert len({row.tobytes() for batch in batches for row in batch["input_word_ids"]}) == 8 * len(batches)
+        for number, batch in enumerate(batches):
+            assert (batch["batch_numbers"] == epoch * len(batches) + number).all()
+            texts = [_texts(row, vocabulary) for row in batch["input_word_ids"]]
+            for row, goes_on in enumerate(batch["goes_on"]):
+                if goes_on:
+                    assert f" {before[row][-1]} {texts[row][0]} " in corpus
+                elif batch["goes_on"].any():  # Else a group begins.
+                    assert f"| {texts[row][0]} " in corpus
+            before = texts
+        assert np.mean([batch["goes_on"] for batch in batches]) > 0.7
+    for one, other in zip(take(source.epoch(1, first_batch=5)), batches[5:], strict=True):
+        assert all(np.array_equal(one[key], other[key]) for key in one)
+
+
+def _text(tokens):
+    return " ".join(map(str, tokens.tolist()))
+
+
+def _texts(row, vocabulary):
+    """The text of each document in a row."""
+    ends = np.flatnonzero(row == vocabulary.sep_id)
+    return [_text(row[begin + 1 : end]) for begin, end in zip([0, *ends], ends)]

@@ -34,13 +34,14 @@ PERMUTED = {
     "initialization": {"decoder_bias": "unigram"},
 }
 SHORT = {"training.steps": 6, "training.evaluate_every": 6}
+MEMORY = {"objective.memory_length": 40}  # More than a row's tokens.
 
 
 @pytest.fixture(scope="module")
 def straight(corpus, tmp_path_factory):
     """(run folder, results) of a run that nothing stops."""
     run = RunFolder(str(tmp_path_factory.mktemp("runs") / "straight"))
-    return run, pretrain(recipe(corpus, **PERMUTED, **SHORT), run)
+    return run, pretrain(recipe(corpus, **PERMUTED, **SHORT, **MEMORY), run)
 
 
 def test_a_run_on_raw_text_learns_its_vocabulary_and_writes_an_xlnet(straight):
@@ -61,12 +62,12 @@ def test_a_run_on_raw_text_learns_its_vocabulary_and_writes_an_xlnet(straight):
 
 @pytest.mark.slow
 def test_stopped_and_started_again_gives_the_same_numbers(corpus, straight, tmp_path, monkeypatch):
-    """The mask embedding and its moments are in the checkpoint, and orders are a function of the example."""
-    run = RunFolder(str(tmp_path / "stopped"))
+    """The mask embedding, its moments and the memory are in the checkpoint, and orders a function of the example."""
+    run, config = RunFolder(str(tmp_path / "stopped")), recipe(corpus, **PERMUTED, **SHORT, **MEMORY)
     with stopped_at(4, monkeypatch):
-        pretrain(recipe(corpus, **PERMUTED, **SHORT), run)
+        pretrain(config, run)
     said = listen()
-    results = pretrain(recipe(corpus, **PERMUTED, **SHORT), run)
+    results = pretrain(config, run)
     assert "Resuming from step 3." in said and metrics(run) == metrics(straight[0])
     assert without_clock(results) == without_clock(straight[1])
     weights = [keras_bert.load(folder.path).model.get_weights() for folder in (run, straight[0])]
@@ -111,14 +112,15 @@ def test_two_slices_have_the_gradients_of_one(built):
 
 
 @pytest.mark.slow
-def test_mirrored_gives_the_losses_of_one_device(corpus, tmp_path, monkeypatch, mirrored_strategy):
-    off = {"model.hidden_dropout_prob": 0.0, "model.attention_probs_dropout_prob": 0.0}
+def test_mirrored_in_slices_gives_the_losses_of_one_device(corpus, tmp_path, monkeypatch, mirrored_strategy):
+    """A memory that reached another row than its own would change them."""
+    off = {"model.hidden_dropout_prob": 0.0, "model.attention_probs_dropout_prob": 0.0, **MEMORY}
     strategies = {"one": tf.distribute.OneDeviceStrategy("CPU:0"), "mirrored": mirrored_strategy}
     monkeypatch.setattr("keras_bert.tasks.pretraining.run.make_strategy", lambda name, *where: strategies[name])
-    losses = []
+    losses, slices = [], {"one": {}, "mirrored": {"training.accumulation": 2}}
     for name in strategies:
         run = RunFolder(str(tmp_path / name))
-        pretrain(recipe(corpus, **PERMUTED, **SHORT, **off, **{"training.strategy": name}), run)
+        pretrain(recipe(corpus, **PERMUTED, **SHORT, **off, **{"training.strategy": name, **slices[name]}), run)
         losses.append([line.get("loss", line.get("eval_loss")) for line in metrics(run)])
     np.testing.assert_allclose(losses[0], losses[1], rtol=1e-5)
 
@@ -142,6 +144,14 @@ def test_raw_text_gives_the_same_kind_of_run(corpus, straight, tmp_path):
         ({"objective": {"tokens": "permuted"}}, "objective.pair: needs none if permuted tokens are predicted"),
         ({"masking": {"unit": "word"}}, "masking.unit: needs no value for objective.tokens permuted"),
         ({"masking": {"random_token_share": 0.0}}, "masking.random_token_share: needs no value for objective.tokens"),
+        (
+            {"objective": {"memory_length": 8, "pair": "none"}},
+            "objective.memory_length: needs 0 for tokens masked",
+        ),
+        (
+            {"objective.memory_length": 8, "data.source": "text"},
+            "objective.memory_length: needs 0 if data.source is",
+        ),
         ({"model": {"max_position_embeddings": 128}}, "objective.tokens: needs masked for this"),
     ],
 )
