@@ -167,7 +167,7 @@ class PretrainConfig(Checked):
         require(
             self.data.source != "text" or not self.objective.memory_length,
             "objective.memory_length",
-            "0 if data.source is text, whose rows are read in no order to go on from. Let `prepare` make shards of it",
+            "0 if data.source is text, whose rows do not go on from each other as those of data.source files do",
             self.objective.memory_length,
         )
 

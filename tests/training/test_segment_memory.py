@@ -7,8 +7,11 @@ import tensorflow as tf
 from goldens import ENCODER_INPUTS, Golden, under
 
 import keras_bert
-from keras_bert.models.pretraining import BertForPreTraining
+from keras_bert.config.training import OptimizerConfig
+from keras_bert.models.pretraining import BertForPreTraining, PretrainingObjective
+from keras_bert.training.optimizer import make_optimizer
 from keras_bert.training.segment_memory import SegmentMemory
+from keras_bert.training.step import Step
 
 SEQ, VOCAB, BLOCKS, HIDDEN, ROWS = 10, 30, 2, 16, 3
 CONFIG = keras_bert.XlnetConfig(
@@ -115,6 +118,28 @@ def test_parts_of_a_batch_add_up_to_its_memory_also_to_a_smaller_batch(model):
     for name, value in whole.items():
         np.testing.assert_allclose(value, sum(part[name] for part in parts), rtol=1e-5, atol=1e-5)
         assert not value[ROWS].numpy().any() and value[ROWS - 1].numpy().any()
+
+
+@pytest.mark.slow
+def test_compiled_in_slices_it_is_that_of_a_plain_step():
+    def trained(jit_compile, accumulation):
+        keras.utils.set_random_seed(0)
+        model, memory = BertForPreTraining(CONFIG, terms=("plm",)), SegmentMemory(ROWS, 6, BLOCKS, HIDDEN)
+        optimizer, objective = (
+            make_optimizer(OptimizerConfig(warmup_steps=1), 3),
+            PretrainingObjective(6, terms=("plm",)),
+        )
+        optimizer.build(model.trainable_variables)
+        options = {"jit_compile": jit_compile, "accumulation": accumulation, "memory": memory}
+        step, losses = Step(tf.distribute.get_strategy(), model, objective, optimizer, **options), []
+        for number in range(3):
+            batch = batch_number(number)
+            labels = {"masked_lm_ids": tf.fill([ROWS, 2], 9), "masked_lm_weights": tf.ones([ROWS, 2])}
+            losses.append(step.train({**batch, **labels}, tf.constant(number, tf.int64))["sums"]["plm"]["loss"])
+        return [*losses, *memory.states, memory.is_token, memory.batch_number]
+
+    for plain, compiled in zip(trained(False, 1), trained(True, 3), strict=True):
+        np.testing.assert_allclose(plain, compiled, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parity
