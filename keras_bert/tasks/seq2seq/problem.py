@@ -145,7 +145,8 @@ class Seq2SeqProblem(Problem):
     def lay_out(self, windows: Iterable[PairWindow]) -> Layout:
         rows = SequenceRows(self._tokenizer, self._config.input)
         targets = SequenceRows(self._tokenizer, InputConfig(max_length=self._settings.max_target_length))
-        origin, has_targets, empty = "", False, []
+        origin, has_targets = "", False
+        empty: list[str] = []
         for window in windows:
             rows.add([list(map(self.noise, window.sources)) if self.noise else window.sources])
             if window.targets is not None:
