@@ -54,6 +54,9 @@ if TYPE_CHECKING:  # The names of `public_names.py`, for type checkers.
     from keras_bert.models.bert.config import BertConfig as BertConfig
     from keras_bert.models.bert.encoder import BertEncoder as BertEncoder
     from keras_bert.models.camembert.kind import CamembertConfig as CamembertConfig
+    from keras_bert.models.electra.encoder import ElectraEncoder as ElectraEncoder
+    from keras_bert.models.electra.kind import ElectraConfig as ElectraConfig
+    from keras_bert.models.electra.pretraining import ElectraForPreTraining as ElectraForPreTraining
     from keras_bert.models.elmo.encoder import ElmoEncoder as ElmoEncoder
     from keras_bert.models.elmo.kind import ElmoConfig as ElmoConfig
     from keras_bert.models.encoder_decoder import EncoderDecoder as EncoderDecoder

@@ -22,6 +22,8 @@ from keras_bert.core.runtime import import_tensorflow
 from keras_bert.data.corpus.held_out import TRAIN
 from keras_bert.data.shards.prepared_folder import is_prepared
 from keras_bert.data.shards.shard_format import spaced_shards
+from keras_bert.models.bert.config import REPLACED, BertConfig
+from keras_bert.models.electra.kind import ElectraConfig
 from keras_bert.models.kind import config_from_mapping, kind_of_config
 from keras_bert.text.vocabulary import Vocabulary, find_vocabulary
 from keras_bert.training.run_folder import PRETRAINING, RunFolder
@@ -125,15 +127,19 @@ def pretraining_recipe(
         of_model = _unless_in_recipe(of_model, recipe_file, lower_case)
     if _PREFIX_SPACE in of_model and chosen.get(_PREFIX_SPACE, of_model[_PREFIX_SPACE]) != of_model[_PREFIX_SPACE]:
         _log.info(f"{_PREFIX_SPACE}: {chosen[_PREFIX_SPACE]} as set, where the model to start from has the other.")
+    own = settings.read_yaml(recipe_file)
+    tokens = chosen.get("objective.tokens", settings.section_of(own, "objective").get("tokens"))
+    if tokens == REPLACED and "model_type" not in of_model.get("model", {"model_type": None}):
+        of_model["model"] = settings.to_mapping(ElectraConfig.from_bert(BertConfig.from_mapping(of_model["model"])))
     opened = given({"init": of_model.pop("init", None)})
     changes = {**of_model, **chosen, **opened}
     if opened and "model" in of_model:
         changes = {**_settings_of_objective(of_model["model"], recipe_file, chosen), **changes}
     if not opened:
-        of_recipe = settings.section_of(settings.read_yaml(recipe_file), "vocabulary")
-        own = {*changes, *(f"vocabulary.{key}" for key in of_recipe)}
+        of_recipe = settings.section_of(own, "vocabulary")
+        set_already = {*changes, *(f"vocabulary.{key}" for key in of_recipe)}
         of_vocabulary = _settings_of_vocabulary(chosen, lower_case)
-        changes.update({key: value for key, value in of_vocabulary.items() if key not in own})
+        changes.update({key: value for key, value in of_vocabulary.items() if key not in set_already})
     recipe = PretrainConfig.from_file(recipe_file, changes)
     recipe.require_warmup()
     if not recipe.init:

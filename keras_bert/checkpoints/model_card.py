@@ -13,7 +13,7 @@ import yaml
 
 from keras_bert.core import files, whole_files
 from keras_bert.core.program import VERSION
-from keras_bert.models.bert.config import BOTH, DECODED, PERMUTED, BertConfig
+from keras_bert.models.bert.config import BOTH, DECODED, PERMUTED, REPLACED, BertConfig
 from keras_bert.models.kind import bert_counterpart, kind_of_config, with_article
 from keras_bert.tasks.kind import TaskKind, kind_of_fields, own_architecture, transformers_pipeline
 
@@ -140,7 +140,7 @@ def _text(card: ModelCard, config: BertConfig, fields: Mapping[str, Any], parame
     if not model_kind.in_transformers or is_half or kind and (not kind.in_transformers or own_architecture(fields)):
         card = dataclasses.replace(card, in_transformers=False)
     # An ELMo and an XLNet have a language model's head, but fill in nothing.
-    headless = _ENCODING if config.predicts in (BOTH, DECODED, PERMUTED) else _PIPELINES.get(berts)
+    headless = _ENCODING if config.predicts in (BOTH, DECODED, PERMUTED, REPLACED) else _PIPELINES.get(berts)
     pipeline = kind.pipeline if kind else headless
     header = yaml.safe_dump(
         _header(card, pipeline, model_kind.model_type, library), sort_keys=False, allow_unicode=True, width=1000

@@ -29,7 +29,7 @@ from keras_bert.core import settings
 from keras_bert.core.files import shown
 from keras_bert.core.program import PROGRAM, command_line, note_fresh_folder, same_command
 from keras_bert.core.runtime import import_tensorflow
-from keras_bert.models.bert.config import BOTH, DECODED, MASKED, NEXT, PERMUTED
+from keras_bert.models.bert.config import BOTH, DECODED, MASKED, NEXT, PERMUTED, REPLACED
 from keras_bert.models.term import all_terms
 from keras_bert.training.run_folder import PRETRAINING, RunFolder
 
@@ -78,7 +78,7 @@ def pretrain(
     **run: Any,
 ) -> None:
     """Pretrain a BERT: masked LM and, unless the recipe says otherwise, next sentence prediction. Or, by recipes in
-    configs/pretrain, an ALBERT, a RoBERTa, an ELMo, an XLNet, a BART or a T5.
+    configs/pretrain, an ALBERT, a RoBERTa, an ELMo, an XLNet, an ELECTRA, a BART or a T5.
 
     \b
     Without --config the recipe is
@@ -138,7 +138,7 @@ def _next(run: str, predicts: str) -> str:
         NEXT: f'generate --model {run} "…"',
         DECODED: f"finetune --task seq2seq --init {run} --train pairs.tsv",
         BOTH: f"finetune --task ner --features weighted_all --init {run} --data-dir …",
-        PERMUTED: f"finetune --task sst2 --init {run}",
+        **dict.fromkeys((PERMUTED, REPLACED), f"finetune --task sst2 --init {run}"),
     }[predicts]
     return f"{PROGRAM} {command}   |   tensorboard --logdir {run}"
 
@@ -156,14 +156,20 @@ def _estimate(recipe: PretrainConfig, run: RunFolder) -> None:
 
 
 def _show(results: dict[str, Any]) -> None:
-    of_tokens = next(term for term in all_terms() if term.predicts_tokens and f"eval_{term.name}_loss" in results)
-    accuracies = {term.title: results.get(f"eval_{term.name}_accuracy") for term in all_terms() if term != of_tokens}
-    beside = "".join(f", {title} {value:.1%}" for title, value in accuracies.items() if value is not None)
-    click.echo(
-        f"Held-out documents, after {results['steps']} steps: {of_tokens.title} loss "
-        f"{results[f'eval_{of_tokens.name}_loss']:.3f} nats, "
-        f"perplexity {results['eval_perplexity'] or math.inf:.1f}{beside}."
-    )
+    trained = [term for term in all_terms() if f"eval_{term.name}_loss" in results]
+    of_tokens = next((term for term in trained if term.predicts_tokens), None)
+    parts = []
+    if of_tokens:
+        nats, perplexity = results[f"eval_{of_tokens.name}_loss"], results["eval_perplexity"] or math.inf
+        parts = [f"{of_tokens.title} loss {nats:.3f} nats", f"perplexity {perplexity:.1f}"]
+    for term in trained:
+        accuracy, majority = (results.get(f"eval_{term.name}_{metric}") for metric in ("accuracy", "majority"))
+        if term != of_tokens and accuracy is not None:
+            beside = "" if majority is None else f" (the majority's {majority:.1%})"
+            parts.append(f"{term.title} {accuracy:.1%}{beside}")
+    click.echo(f"Held-out documents, after {results['steps']} steps: {', '.join(parts)}.")
+    if not of_tokens:
+        return
     token, where = (
         ("mask_token", "At [MASK] positions only")
         if "eval_mask_token_loss" in results

@@ -4,8 +4,9 @@ from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
 from keras_bert.config.corruption import CorruptionConfig
+from keras_bert.config.replacement import ReplacementConfig
 from keras_bert.core.settings import Bounds, Checked, NotNegative, OneOf, Positive, PositiveShare, Share, require
-from keras_bert.models.bert.config import DECODED, PERMUTED, Tokens
+from keras_bert.models.bert.config import DECODED, PERMUTED, REPLACED, Tokens
 from keras_bert.models.term import Term, all_terms
 
 NO_PAIR = "none"
@@ -25,7 +26,8 @@ class ObjectiveConfig(Checked):
             for a causal model (the left-to-right model of the paper's section 5.1); `both` every token from those
             before it and, apart from that, from those after it, for an ELMo; `permuted` some tokens in a random order,
             each from those before it in that order and from all that are not predicted, for an XLNet (Yang et al.
-            2019, section 2.2); `decoded` what `corruption` says, from corrupted text, for a model with a decoder.
+            2019, section 2.2); `decoded` what `corruption` says, from corrupted text, for a model with a decoder;
+            `replaced` which tokens are not the text's, as `replacement` says, for an ELECTRA (Clark et al. 2020).
         pair: `nsp` makes segment pairs for next sentence prediction (paper, section 3.1, task 2, and appendix A.2);
             `sop` pairs of consecutive segments, half of them swapped, for sentence order prediction (ALBERT, Lan et al.
             2020, section 3.1); `none` packs whole sentences up to the sequence length.
@@ -41,6 +43,7 @@ class ObjectiveConfig(Checked):
         corruption: how the text is corrupted from which a decoder predicts tokens.
         memory_length: how many tokens before a row an XLNet remembers, in training: row i of a batch goes on from row i
             of the batch before (Yang et al. 2019, section 2.4). 0 for rows on their own, in a random order.
+        replacement: what the tokens are replaced by that a discriminator finds.
     """
 
     tokens: Tokens = "masked"
@@ -52,6 +55,7 @@ class ObjectiveConfig(Checked):
     auxiliary: list[str] = field(default_factory=list)
     corruption: CorruptionConfig = field(default_factory=CorruptionConfig)
     memory_length: NotNegative[int] = 0
+    replacement: ReplacementConfig = field(default_factory=ReplacementConfig)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -64,6 +68,8 @@ class ObjectiveConfig(Checked):
         require(fits, "corruption", f"no value for tokens {self.tokens}, whose text is not corrupted", "settings")
         needed = f"0 for tokens {self.tokens}: only an XLNet, by tokens {PERMUTED}, is trained with a memory"
         require(self.tokens == PERMUTED or not self.memory_length, "memory_length", needed, self.memory_length)
+        fits = self.tokens == REPLACED or self.replacement == ReplacementConfig()
+        require(fits, "replacement", f"no value for tokens {self.tokens}, which replaces none", "settings")
         without_setting = [term.name for term in all_terms() if term.setting == Term.setting]
         needed = f"registered terms ({', '.join(without_setting) or 'there are none'})"
         require(set(self.auxiliary) <= set(without_setting), "auxiliary", needed, self.auxiliary)

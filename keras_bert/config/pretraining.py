@@ -16,7 +16,7 @@ from keras_bert.core import settings
 from keras_bert.core.errors import UserError
 from keras_bert.core.files import expand, parent
 from keras_bert.core.settings import Checked, OpenShare, Positive, require
-from keras_bert.models.bert.config import DECODED, MASKED, NEXT, PERMUTED, BertConfig
+from keras_bert.models.bert.config import DECODED, MASKED, NEXT, PERMUTED, REPLACED, BertConfig
 from keras_bert.models.kind import kind_of_config, with_article
 
 # Mark data of TensorFlow Datasets, and of the Hugging Face hub.
@@ -192,12 +192,13 @@ class PretrainConfig(Checked):
             f"{needed} for {'model.attention causal' if needed == NEXT else 'this model.model_type'}",
             self.objective.tokens,
         )
-        lacks = "predicts tokens with its decoder" if needed == DECODED else "has no attention to make causal"
+        others = {DECODED: "predicts tokens with its decoder", REPLACED: "sees both sides of a token"}
+        lacks = others.get(needed, "has no attention to make causal")
         without = f"no value for {with_article(kind.title)}, which {lacks}"
         for index, phase in enumerate(self.phases):
-            fits = phase.tokens is None or (kind.attends and needed != DECODED)
+            fits = phase.tokens is None or (kind.attends and needed not in others)
             require(fits, f"phases.{index}.tokens", without, phase.tokens)
-        if all(self.phase_objective(phase).tokens == MASKED for phase in self.phases):
+        if all(self.phase_objective(phase).tokens in (MASKED, REPLACED) for phase in self.phases):
             return
         predicted = f"{needed if needed in (DECODED, PERMUTED) else NEXT} tokens are predicted"
         for term in self.objective.trained:

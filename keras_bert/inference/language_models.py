@@ -23,7 +23,7 @@ from keras_bert.inputs.rows import doubling_lengths
 from keras_bert.layers.decoder_block import KeysAndValues, written
 from keras_bert.layers.tensors import Tensor
 from keras_bert.layers.visibility import as_bias, later_places
-from keras_bert.models.bert.config import BOTH, DECODED, MASKED, NEXT, PERMUTED, BertConfig
+from keras_bert.models.bert.config import BOTH, DECODED, MASKED, NEXT, PERMUTED, REPLACED, BertConfig
 from keras_bert.models.bert.encoder import BertEncoder
 from keras_bert.models.pretraining import BertForPreTraining
 from keras_bert.text.tokenizers import Tokenizer
@@ -219,6 +219,7 @@ def chosen_token(logits: np.ndarray, sampling: SamplingConfig, rng: np.random.Ge
 
 # What a model predicts that cannot fill in, and what it is for.
 _OTHERS = {
+    REPLACED: f"which tokens were replaced. Fine-tune it on a task: {PROGRAM} finetune --init MODEL",
     PERMUTED: f"permuted tokens. Fine-tune it on a task: {PROGRAM} finetune --init MODEL",
     NEXT: f"next tokens. Continue texts with it: {PROGRAM} generate",
     DECODED: f"the text that it restores. Fine-tune it on a task: {PROGRAM} finetune --init MODEL",

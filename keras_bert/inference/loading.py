@@ -27,10 +27,11 @@ from keras_bert.inference.texts import text_list
 from keras_bert.layers.tensors import normal_replaced_by
 from keras_bert.models.bert.config import BertConfig
 from keras_bert.models.bert.encoder import BertEncoder
+from keras_bert.models.electra.pretraining import ElectraForPreTraining
 from keras_bert.models.encoder_decoder import EncoderDecoder
 from keras_bert.models.kind import with_article
 from keras_bert.models.pretraining import BertForPreTraining
-from keras_bert.models.tensor_names import DECODER, MASKED_LM_HEAD, POOLER, encoder_of
+from keras_bert.models.tensor_names import DECODER, MASKED_LM_HEAD, POOLER, REPLACED_TOKEN_HEAD, encoder_of
 from keras_bert.tasks.kind import kind_of_head, kind_of_task, task_names
 from keras_bert.text.tokenizers import Tokenizer, make_tokenizer
 
@@ -47,7 +48,8 @@ class LoadedModel:
         folder: the model folder it was loaded from.
         tokenizer: the tokenizer with the model's vocabulary.
         model: the model of the folder's task, such as a `BertForSequenceClassification`; without a task's head a
-            `BertForPreTraining`, or for a folder with a decoder an `EncoderDecoder`; without a masked LM head either,
+            `BertForPreTraining`, or for a folder with a decoder an `EncoderDecoder`, and for a discriminator an
+            `ElectraForPreTraining`; without a masked LM head either,
             the `BertEncoder` alone.
         report: which tensors the folder lacked, so that they were newly initialized, and which were not used.
         new_head: the config of a head that `load` was asked to make; None for the folder's own.
@@ -380,6 +382,8 @@ def _model_maker(folder: ModelFolder) -> Callable[[BertConfig], keras.Model]:
     found, kind = folder.parts(), folder.model_kind
     if DECODER in found:
         return EncoderDecoder
+    if REPLACED_TOKEN_HEAD in found:
+        return ElectraForPreTraining
     if MASKED_LM_HEAD in found:
         return BertForPreTraining
     return functools.partial(kind.make_encoder, with_pooler=kind.encoder_pools or POOLER in found)

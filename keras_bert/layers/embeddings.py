@@ -77,11 +77,15 @@ class BertEmbeddings(PlainLayer):
         self.dropout = Dropout(dropout_rate, dtype=self.dtype_policy, name="dropout")
 
     def build(self, *input_shapes: tuple[int | None, ...]) -> None:
+        self.add_tables()
+        self.layer_norm.build((None, None, self.hidden_size))
+
+    def add_tables(self) -> None:
+        """Makes the weights of the three embeddings."""
         self.word_embeddings = self._add_table("word_embeddings", self.vocab_size)
         positions = self.first_position + self.max_position_embeddings
         self.position_embeddings = self._add_table("position_embeddings", positions, self.sinusoidal)
         self.token_type_embeddings = self._add_table("token_type_embeddings", self.type_vocab_size)
-        self.layer_norm.build((None, None, self.hidden_size))
 
     def _add_table(self, name: str, rows: int, sinusoidal: bool = False) -> keras.Variable:
         initializer: Callable = truncated_normal(self.initializer_range)

@@ -12,19 +12,22 @@ from keras_bert.layers.tensors import PlainLayer, Tensor, truncated_normal
 
 @keras.saving.register_keras_serializable(package="keras_bert")
 class Pooler(PlainLayer):
-    """Dense and tanh over the first of some states: [batch, seq, hidden] -> [batch, hidden].
+    """Dense and an activation over the first of some states: [batch, seq, hidden] -> [batch, hidden].
 
     Example:
         keras_bert.Pooler(16)(np.ones((2, 8, 16), "float32"))      # [2, 16]
     """
 
-    def __init__(self, hidden_size: int, initializer_range: float = 0.02, **kwargs: Any) -> None:
+    def __init__(
+        self, hidden_size: int, initializer_range: float = 0.02, hidden_act: str = "tanh", **kwargs: Any
+    ) -> None:
         super().__init__(**kwargs)
         self.hidden_size = hidden_size
         self.initializer_range = initializer_range
+        self.hidden_act = hidden_act
         self.dense = keras.layers.Dense(
             hidden_size,
-            activation="tanh",
+            activation=activation(hidden_act),
             kernel_initializer=truncated_normal(initializer_range),
             dtype=self.dtype_policy,
             name="dense",
@@ -187,6 +190,55 @@ class NextSentenceHead(PlainLayer):
 
     def call(self, pooled_output: Tensor) -> Tensor:
         return ops.cast(self.classifier(pooled_output), "float32")
+
+
+@keras.saving.register_keras_serializable(package="keras_bert")
+class ReplacedTokenHead(PlainLayer):
+    """Dense, activation and dense: [batch, seq, hidden] -> logits [batch, seq] float32, above 0 for a replaced token.
+
+    Example:
+        keras_bert.ReplacedTokenHead(16)(np.ones((2, 8, 16), "float32"))      # [2, 8]
+    """
+
+    def __init__(
+        self, hidden_size: int, hidden_act: str = "gelu", initializer_range: float = 0.02, **kwargs: Any
+    ) -> None:
+        super().__init__(**kwargs)
+        self.hidden_size = hidden_size
+        self.hidden_act = hidden_act
+        self.initializer_range = initializer_range
+        self.dense, self.output_dense = (
+            keras.layers.Dense(
+                units,
+                activation=function,
+                kernel_initializer=truncated_normal(initializer_range),
+                dtype=self.dtype_policy,
+                name=name,
+            )
+            for units, function, name in ((hidden_size, activation(hidden_act), "dense"), (1, None, "output_dense"))
+        )
+
+    def build(self, input_shape: tuple[int | None, ...]) -> None:
+        for layer in (self.dense, self.output_dense):
+            layer.build((None, None, self.hidden_size))
+
+    def call(self, sequence_output: Tensor) -> Tensor:
+        return ops.cast(self.output_dense(self.dense(sequence_output))[..., 0], "float32")
+
+
+def binary_cross_entropy(logits: Tensor, labels: Tensor) -> dict[str, Tensor]:
+    """Computes `loss` (nats), `accuracy` (0 or 1) and `majority`, the accuracy of always 0, for each label, all [...].
+
+    Args:
+        logits: [...] float32.
+        labels: [...] int32, 0 or 1.
+    """
+    is_one = ops.cast(labels, "float32")
+    return {
+        "loss": ops.relu(logits) - logits * is_one + ops.log1p(ops.exp(-ops.abs(logits))),
+        "accuracy": ops.cast(ops.equal(logits > 0, labels > 0), "float32"),
+        "majority": 1.0 - is_one,
+    }
 
 
 MOST_PLACES, PLACE_SIZE = 20, 200  # As in SpanBERT's code: max_pair_targets and the size of the position embeddings.

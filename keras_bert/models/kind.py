@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from keras_bert.models.tensor_names import TensorName
 
 # The rooms in `models/` whose `kind.py` holds a record, `KIND`.
-_OWN = ("bert", "albert", "roberta", "xlm_roberta", "camembert", "elmo", "recurrent", "xlnet", "bart", "t5")
+_OWN = ("bert", "albert", "roberta", "xlm_roberta", "camembert", "elmo", "recurrent", "xlnet", "bart", "t5", "electra")
 _DEFAULT = "bert"  # The kind of a file without `model_type`: Google's files and model configs in YAML have none.
 
 

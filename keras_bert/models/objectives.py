@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar
 
 from keras_bert.core.settings import require
-from keras_bert.models.bert.config import BOTH, DECODED, MASKED, NEXT, PERMUTED, BertConfig
+from keras_bert.models.bert.config import BOTH, DECODED, MASKED, NEXT, PERMUTED, REPLACED, BertConfig
 from keras_bert.models.tensor_names import StoredName, TensorName, dense, layer_norm
 from keras_bert.models.term import RANDOM_NEXT, SWAPPED, Rows, Term
 
@@ -48,7 +48,7 @@ class MaskedTokens(ClassTerm):
         return "mlm_logits"
 
     def is_on(self, objective: ObjectiveConfig) -> bool:
-        return objective.tokens == MASKED
+        return objective.tokens == MASKED or objective.tokens == REPLACED and objective.replacement.has_generator
 
     def labels(self, batch: Batch) -> Tensor:
         return batch["next_token_ids"] if "next_token_ids" in batch else batch["masked_lm_ids"]
@@ -238,6 +238,52 @@ class SpanBoundary(ClassTerm):
         return predictions * (2 * (2 * H + PLACE_SIZE) * H + 2 * H * E + 2 * E * V)
 
 
+class ReplacedTokens(Term):
+    """Whether each token, [CLS] and [SEP] too, is another than in the text (ELECTRA, Clark et al. 2020, section 2).
+
+    Which are replaced is known once the model has read the batch, so its outputs hold the labels.
+    """
+
+    name, title, heading, sentence = "rtd", "replaced token", "replaced", "replaced token detection"
+    card_metrics = ("accuracy", "majority")
+    setting = "objective.tokens"
+
+    def is_on(self, objective: ObjectiveConfig) -> bool:
+        return objective.tokens == REPLACED
+
+    def weight_in(self, objective: ObjectiveConfig) -> float:
+        return objective.replacement.weight if objective.replacement.has_generator else self.weight
+
+    def check(self, objective: ObjectiveConfig, masking: MaskingConfig) -> None:
+        for term in objective.trained:
+            off = f"{term.off} for objective.tokens {REPLACED}, which it is not trained beside"
+            require(term is self or term.predicts_tokens, term.setting, off, term.name)
+
+    def make_head(self, model: EncoderWithHeads) -> keras.layers.Layer:
+        from keras_bert.layers.heads import ReplacedTokenHead
+
+        config, options = model.config, {"dtype": model.dtype_policy, "name": self.head}
+        return ReplacedTokenHead(config.hidden_size, config.hidden_act, config.initializer_range, **options)
+
+    def logits(
+        self, head: keras.layers.Layer, encoded: Mapping[str, Tensor], inputs: Batch, training: bool
+    ) -> Tensor | None:
+        return head(encoded["sequence_output"])
+
+    def labels(self, batch: Batch) -> Tensor:
+        return batch["is_replaced"]
+
+    def weights(self, batch: Batch) -> Tensor:
+        from keras import ops
+
+        return ops.cast(batch["input_mask"], "float32") * batch["example_weights"][:, None]
+
+    def metrics(self, logits: Tensor, labels: Tensor) -> dict[str, Tensor]:
+        from keras_bert.layers.heads import binary_cross_entropy
+
+        return binary_cross_entropy(logits, labels)
+
+
 TERMS = (
     MaskedTokens(),
     NextTokens(),
@@ -247,5 +293,6 @@ TERMS = (
     NextSentence(),
     SentenceOrder(),
     SpanBoundary(),
+    ReplacedTokens(),
 )
 PAPERS_TERMS = ("mlm", "nsp")  # BERT's own.

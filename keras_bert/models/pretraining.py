@@ -1,6 +1,6 @@
 """The model for pretraining, an encoder with the heads of its objectives, and the loss."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import keras
@@ -123,6 +123,7 @@ class PretrainingObjective:
             or next tokens are predicted follows from the batch, so a run whose phases differ in that keeps its terms.
         sep_id, cls_id: the ids of [SEP] and [CLS], which are predicted as next tokens but not counted as text.
         marker_ids: the ids of what else a decoder predicts that is not in the text, such as T5's sentinels.
+        weights: what the losses of terms are multiplied by, if not by `Term.weight`.
     """
 
     terms: tuple[str, ...]
@@ -135,34 +136,41 @@ class PretrainingObjective:
         sep_id: int | None = None,
         cls_id: int | None = None,
         marker_ids: Sequence[int] = (),
+        weights: Mapping[str, float] | None = None,
     ) -> None:
         self.terms = tuple(terms)
         self.mask_id = mask_id
         self.unigram_nats = unigram_nats
         self.special_ids = [index for index in (sep_id, cls_id, *marker_ids) if index is not None]
         self._terms = [term_named(name) for name in self.terms]
+        self._weights = {**{term.name: term.weight for term in self._terms}, **(weights or {})}
 
     def counts(self, batch: Batch) -> dict[str, Tensor]:
         """Float32 scalars: the predictions or examples of each term, and those of `mask_token` or `text_token`."""
         counts = {term.name: ops.sum(term.weights(batch)) for term in self._terms}
+        if not self._terms[0].predicts_tokens:
+            return counts
         name, weights = self._unseen_tokens(batch)
         return {**counts, name: ops.sum(weights)}
 
     def sums(self, outputs: Batch, batch: Batch) -> Sums:
-        """`{term: {metric: scalar}}` of a `BertForPreTraining`'s outputs.
+        """`{term: {metric: scalar}}` of a model's outputs, some of which may be labels.
 
         `mask_token` has the loss at [MASK] positions only. A kept token gives the answer away and a replaced one
         misleads, so the loss over all predictions tells less about what the model has learned. Of next tokens,
         `text_token` has the loss without special tokens, which the unigram does not know.
         """
+        batch = {**outputs, **batch}
         metrics = {term.name: term.metrics(outputs[term.output], term.labels(batch)) for term in self._terms}
         sums = {}
         for term in self._terms:
             weights = term.weights(batch)
             sums[term.name] = {name: ops.sum(values * weights) for name, values in metrics[term.name].items()}
-            if term.weight != 1.0:
-                sums[term.name]["loss"] *= term.weight
+            if self._weights[term.name] != 1.0:
+                sums[term.name]["loss"] *= self._weights[term.name]
         of_tokens = self._terms[0]
+        if not of_tokens.predicts_tokens:
+            return sums
         name, weights = self._unseen_tokens(batch)
         sums[name] = {"loss": ops.sum(metrics[of_tokens.name]["loss"] * weights)}
         if self.unigram_nats is not None:

@@ -166,7 +166,7 @@ def lstms(attribute: str, name: str) -> tuple[TensorName, ...]:
 
 
 ENCODER, POOLER, MASKED_LM_HEAD, NEXT_SENTENCE_HEAD = "encoder", "encoder.pooler", "mlm_head", "nsp_head"
-SENTENCE_ORDER_HEAD, BILSTM = "sop_head", "bilstm"
+SENTENCE_ORDER_HEAD, REPLACED_TOKEN_HEAD, BILSTM = "sop_head", "rtd_head", "bilstm"
 DECODER, LM_HEAD = "decoder", "lm_head"  # Of an `EncoderDecoder`.
 
 

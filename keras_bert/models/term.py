@@ -99,6 +99,10 @@ class Term(abc.ABC):
         """Whether a recipe trains it."""
         return self.name in objective.auxiliary
 
+    def weight_in(self, objective: ObjectiveConfig) -> float:
+        """What its loss is multiplied by in a recipe."""
+        return self.weight
+
     def check(self, objective: ObjectiveConfig, masking: MaskingConfig) -> None:
         """Raises `ValueError` if a recipe that trains it has settings that do not fit, as `core.settings.require`."""
         return

@@ -9,7 +9,7 @@ from keras_bert.checkpoints.model_card import ModelCard, Score, Scores
 from keras_bert.config.finetuning import DOCUMENT, FinetuneConfig
 from keras_bert.config.initialization import CORPUS
 from keras_bert.config.pretraining import PretrainConfig
-from keras_bert.models.bert.config import BOTH, DECODED, MASKED, NEXT, PERMUTED
+from keras_bert.models.bert.config import BOTH, DECODED, MASKED, NEXT, PERMUTED, REPLACED
 from keras_bert.tasks import superglue
 from keras_bert.tasks.classification.benchmarks import GLUE
 from keras_bert.tasks.kind import TaskKind, kind_of_task
@@ -44,7 +44,7 @@ _USES = {
     NEXT: 'keras-bert generate --model . "…"',
     DECODED: "keras-bert inspect .",
     BOTH: "keras-bert finetune --task ner --features weighted_all --init . --data-dir conll2003",
-    PERMUTED: "keras-bert finetune --task sst2 --init . --data-dir glue",
+    **dict.fromkeys((PERMUTED, REPLACED), "keras-bert finetune --task sst2 --init . --data-dir glue"),
 }
 
 # Readers of a card have the package, not a checkout.

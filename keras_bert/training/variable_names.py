@@ -19,10 +19,13 @@ EMBEDDINGS = "embeddings"
 def trainable_names(model: keras.Model) -> list[str]:
     """The attribute path of each trainable variable, such as `encoder.blocks.0.attention.query.kernel`.
 
-    LoRA's are beside the kernel that they add to, such as `encoder.blocks.0.attention.query.lora_kernel_a`. A variable
-    that is not in `models.tensor_names` has its Keras path, with dots.
+    A generator's begin with `generator`. LoRA's are beside the kernel that they add to, such as
+    `encoder.blocks.0.attention.query.lora_kernel_a`. A variable that is not in `models.tensor_names` has its Keras
+    path, with dots.
     """
     known = {id(variable): name.attribute for name, variable in model_variables(model)}
+    if (generator := getattr(model, "generator", None)) is not None:
+        known |= {id(variable): f"generator.{name.attribute}" for name, variable in model_variables(generator)}
     for name, layer in lora_layers(model).items():
         owner = name.attribute.removesuffix(".kernel")
         known |= {id(layer.lora_kernel_a): f"{owner}.lora_kernel_a", id(layer.lora_kernel_b): f"{owner}.lora_kernel_b"}

@@ -43,7 +43,7 @@ def refusal(folder):
 @pytest.mark.parametrize(
     "changes, message",
     [
-        ({"model_type": "electra"}, "model_type 'electra' is not supported"),
+        ({"model_type": "deberta"}, "model_type 'deberta' is not supported"),
         ({"model_type": "distilbert"}, "model_type 'distilbert' is not supported"),
         ({"model_type": ..., "architectures": ["AlbertModel"]}, "the architecture 'AlbertModel' is not supported"),
         ({"position_embedding_type": "relative_key"}, "position_embedding_type 'relative_key' is not supported"),

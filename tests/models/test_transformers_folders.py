@@ -57,6 +57,13 @@ HEADS = {
     "xlnet_tags": TokenClassificationConfig(("O", "B-PER", "I-PER")),
     "xlnet_choice": MultipleChoiceConfig(),
     "xlnet_classes": ClassificationConfig(("against", "neutral", "for"), SINGLE_LABEL),
+    "electra": None,
+    "electra_generator": None,
+    "electra_encoder": None,
+    "electra_spans": SpanExtractionConfig(),
+    "electra_tags": TokenClassificationConfig(("O", "B-PER", "I-PER")),
+    "electra_choice": MultipleChoiceConfig(),
+    "electra_classes": ClassificationConfig(("against", "neutral", "for"), SINGLE_LABEL),
 }
 each_folder = pytest.mark.parametrize("name", HEADS)
 
@@ -126,8 +133,8 @@ def test_opens_with_its_head_and_equal_outputs(opened, name):
     assert loaded.head == HEADS[name]
     assert not loaded.report.made_new and not loaded.report.unused
     outputs = dict(loaded.model(golden.encoder_batch))
-    if "mlm_logits" in outputs and "logits" in golden.outputs:
-        outputs["logits"] = outputs["mlm_logits"]
+    for of_pretraining in outputs.keys() & {"mlm_logits", "rtd_logits"} if "logits" in golden.outputs else ():
+        outputs["logits"] = outputs[of_pretraining]
     if "hidden_states" in golden.outputs:
         outputs.update(loaded.encoder(golden.encoder_batch))
     compared = 0
@@ -165,7 +172,7 @@ def test_is_written_as_transformers_writes_it(opened, name, tmp_path, goldens):
         assert ours[tensor].dtype == expected.dtype
         np.testing.assert_array_equal(ours[tensor], expected, err_msg=tensor)
     kind = name.partition("_")[0]
-    has_own_defaults = kind in ("albert", *TOKENIZER_FIELDS)
+    has_own_defaults = kind in ("albert", "electra", *TOKENIZER_FIELDS)
     defaults = read_json(goldens, f"{kind}_config_defaults.json" if has_own_defaults else "config_defaults.json")
     received, expected = (as_opened(read_json(path, "config.json"), defaults) for path in (folder, golden.path))
     # Gone from the newest transformers, which knows no other than absolute.

@@ -61,6 +61,14 @@ CASES = [
     ("xlnet_tags", "XLNetForTokenClassification", ()),
     ("xlnet_choice", "XLNetForMultipleChoice", ()),
     ("xlnet_classes", "XLNetForSequenceClassification", ()),
+    ("electra", "ElectraForPreTraining", ()),
+    ("electra", "ElectraModel", ("discriminator_predictions.",)),
+    ("electra_generator", "ElectraForMaskedLM", ()),
+    ("electra_encoder", "AutoModel", ()),
+    ("electra_spans", "ElectraForQuestionAnswering", ()),
+    ("electra_tags", "ElectraForTokenClassification", ()),
+    ("electra_choice", "ElectraForMultipleChoice", ()),
+    ("electra_classes", "ElectraForSequenceClassification", ()),
 ]
 
 

@@ -39,6 +39,7 @@ SMALL_XLM_ROBERTA = {**SMALL_ROBERTA, "vocab_size": 68}
 SMALL_CAMEMBERT = {**SMALL_ROBERTA, "vocab_size": 71}
 # Its tokenizer's pieces. There are no other dropouts.
 SMALL_XLNET = {"vocab_size": 72, "d_model": 8, "n_layer": 1, "n_head": 2, "d_inner": 16, "dropout": 0.0}
+SMALL_ELECTRA = {**SMALL, "embedding_size": 4}
 SMALL_ALBERT = {**SMALL, "num_hidden_layers": 2, "embedding_size": 4}
 
 
@@ -115,6 +116,16 @@ CASES = {
         "XLNetForSequenceClassification",
         {**labels_of("against", "neutral", "for"), "problem_type": "single_label_classification", **SMALL_XLNET},
     ),
+    "electra": ("ElectraForPreTraining", {**SMALL_ELECTRA, "num_hidden_layers": 2, "hidden_act": "gelu_new"}),
+    "electra_generator": ("ElectraForMaskedLM", {**SMALL_ELECTRA, "hidden_act": "gelu_new"}),
+    "electra_encoder": ("ElectraModel", {**SMALL, "embedding_size": 8}),
+    "electra_spans": ("ElectraForQuestionAnswering", SMALL_ELECTRA),
+    "electra_tags": ("ElectraForTokenClassification", {**labelled("O", "B-PER", "I-PER"), **SMALL_ELECTRA}),
+    "electra_choice": ("ElectraForMultipleChoice", SMALL_ELECTRA),
+    "electra_classes": (
+        "ElectraForSequenceClassification",
+        {**labelled("against", "neutral", "for", problem_type="single_label_classification"), **SMALL_ELECTRA},
+    ),
 }
 CONFIGS = {
     "": transformers.BertConfig,
@@ -123,6 +134,7 @@ CONFIGS = {
     "xlm-roberta_": transformers.XLMRobertaConfig,
     "camembert_": transformers.CamembertConfig,
     "xlnet_": transformers.XLNetConfig,
+    "electra_": transformers.ElectraConfig,
 }
 
 
@@ -145,6 +157,9 @@ def make(folder: str) -> None:
         found = outputs_of(model, inputs)
         if name == "xlnet":
             found.update(streams_of(model, inputs))
+        if name == "electra":
+            inputs["is_replaced"] = np.random.default_rng(1).integers(0, 2, inputs["input_ids"].shape)
+            found["loss"] = replaced_token_loss(model, inputs)
         if name == "albert":
             found["loss"] = sentence_order_loss(model, inputs)
         if name == "pretraining":
@@ -402,6 +417,12 @@ def sentence_order_loss(model: torch.nn.Module, inputs: dict[str, np.ndarray]) -
     order = torch.tensor(inputs["next_sentence_labels"]).long()
     with torch.no_grad():
         return run(model, inputs, labels=masked_labels(inputs), sentence_order_label=order).loss.numpy()
+
+
+def replaced_token_loss(model: torch.nn.Module, inputs: dict[str, np.ndarray]) -> np.ndarray:
+    """The loss of an ELECTRA's discriminator."""
+    with torch.no_grad():
+        return run(model, inputs, labels=torch.tensor(inputs["is_replaced"])).loss.numpy()
 
 
 def sentence_order() -> dict[str, np.ndarray]:

@@ -70,7 +70,7 @@ def _mix(bits: tf.Tensor) -> tf.Tensor:
 
 # Where each kind of draw begins in an example's random sequence. Those for the order of the units begin at 0, and no
 # position reaches 2**16.
-_REPLACEMENTS, LENGTHS, _REPLACED_SPANS = 2**16, 2**17, 2**18
+_REPLACEMENTS, LENGTHS, _REPLACED_SPANS, _DRAWS = 2**16, 2**17, 2**18, 2**19
 
 
 class DynamicMasking:
@@ -148,6 +148,14 @@ class DynamicMasking:
             "masked_lm_ids": original_ids,
             "masked_lm_weights": tf.cast(is_prediction, tf.float32),
         }
+
+    def draws(self, example_ids: tf.Tensor, epoch: tf.Tensor | int = 0) -> tf.Tensor:
+        """A number from [0, 1) for each prediction, by which a model replaces its token: float32 [batch, predictions],
+        multiples of 2**-24.
+        """
+        keys = example_keys(self._seed, epoch, example_ids)
+        bits = high_bits(random_bits(keys, tf.range(self._max_predictions)[None, :] + _DRAWS))
+        return tf.cast(tf.bitwise.right_shift(bits, tf.constant(8, tf.int64)), tf.float32) / 2**24
 
     @tf.autograph.experimental.do_not_convert  # It cannot convert `match`, and warns where `map` asks it to.
     def _choose(

@@ -11,7 +11,7 @@ from keras_bert.data.batches.corruption.corruption import Corruption
 from keras_bert.data.batches.masking import DynamicMasking
 from keras_bert.data.batches.packing import PREDICTIONS
 from keras_bert.data.batches.permutations import Permutations
-from keras_bert.models.bert.config import DECODED, PERMUTED
+from keras_bert.models.bert.config import DECODED, PERMUTED, REPLACED
 from keras_bert.text.vocabulary import Vocabulary
 
 # A function of (word ids [batch, seq], lengths [batch], example ids [batch], epoch, continuation, phrases), with the
@@ -45,4 +45,10 @@ def make_predictions(
         return lambda word_ids, lengths, *of_masks: of_all(word_ids, lengths, vocabulary)
     if objective.tokens == PERMUTED:
         return Permutations(masking, max_predictions_per_seq, vocabulary, seed)
-    return DynamicMasking(masking, max_predictions_per_seq, vocabulary, seed, token_counts)
+    mask = DynamicMasking(masking, max_predictions_per_seq, vocabulary, seed, token_counts)
+    if objective.tokens == REPLACED:
+        return lambda word_ids, lengths, ids, epoch, *marks: {
+            **mask(word_ids, lengths, ids, epoch, *marks),
+            "replacement_draws": mask.draws(ids, epoch),
+        }
+    return mask

@@ -15,7 +15,7 @@ from keras_bert.data.batches.plans import Plans
 from keras_bert.data.batches.predictions import make_predictions
 from keras_bert.data.corpus.held_out import TRAIN, VALIDATION
 from keras_bert.data.shards.shard_files import ShardSet
-from keras_bert.models.bert.config import MASKED
+from keras_bert.models.bert.config import MASKED, REPLACED
 from keras_bert.models.term import RANDOM_NEXT, Rows
 from keras_bert.text.vocabulary import Vocabulary
 
@@ -102,7 +102,7 @@ class ShardBatches:
         self._predict = make_predictions(
             objective, masking, phase.max_predictions_per_seq, vocabulary, seed, token_counts, decoder_start
         )
-        is_masked = objective.tokens == MASKED
+        is_masked = objective.tokens in (MASKED, REPLACED)
         self._uses_word_marks = masking.unit != "token" and shards.has_word_marks and is_masked
         self._uses_phrase_marks = masking.unit == "phrase" and is_masked
         if self._uses_phrase_marks and not shards.has_phrase_marks:

@@ -8,21 +8,21 @@ from keras_bert.layers.embeddings import BertEmbeddings
 from keras_bert.layers.encoder_block import EncoderBlock
 from keras_bert.layers.tensors import Tensor, truncated_normal
 from keras_bert.models.albert.kind import AlbertConfig
-from keras_bert.models.bert.config import SINUSOIDAL
+from keras_bert.models.bert.config import SINUSOIDAL, BertConfig
 from keras_bert.models.bert.encoder import BertEncoder
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
 class AlbertEmbeddings(BertEmbeddings):
-    """`BertEmbeddings` of width `hidden_size`, then a dense layer of `output_size` units.
+    """`BertEmbeddings` of width `hidden_size`, then a dense layer of `output_size` units; with None no such layer.
 
-    Returns: [batch, seq, output_size].
+    Returns: [batch, seq, output_size or hidden_size].
     """
 
-    def __init__(self, vocab_size: int, hidden_size: int, *, output_size: int, **kwargs: Any) -> None:
+    def __init__(self, vocab_size: int, hidden_size: int, *, output_size: int | None, **kwargs: Any) -> None:
         super().__init__(vocab_size, hidden_size, **kwargs)
         self.output_size = output_size
-        self.mapping = keras.layers.Dense(
+        self.mapping = output_size and keras.layers.Dense(
             output_size,
             kernel_initializer=truncated_normal(self.initializer_range),
             dtype=self.dtype_policy,
@@ -31,17 +31,34 @@ class AlbertEmbeddings(BertEmbeddings):
 
     def build(self, *input_shapes: tuple[int | None, ...]) -> None:
         super().build(*input_shapes)
-        self.mapping.build((None, None, self.hidden_size))
+        if self.mapping:
+            self.mapping.build((None, None, self.hidden_size))
 
     def mapped(self, embedded: Tensor) -> Tensor:
-        return self.mapping(embedded)
+        return self.mapping(embedded) if self.mapping else embedded
 
     def compute_output_shape(
         self,
         input_word_ids_shape: tuple[int | None, ...],
         input_type_ids_shape: tuple[int | None, ...] | None = None,
     ) -> tuple[int | None, ...]:
-        return (*input_word_ids_shape, self.output_size)
+        return (*input_word_ids_shape, self.output_size or self.hidden_size)
+
+
+def embeddings_options(config: BertConfig) -> dict[str, Any]:
+    """The arguments of an architecture's `AlbertEmbeddings`."""
+    return {
+        "vocab_size": config.vocab_size,
+        "hidden_size": config.embedding_width,
+        "max_position_embeddings": config.max_position_embeddings,
+        "type_vocab_size": config.type_vocab_size,
+        "initializer_range": config.initializer_range,
+        "layer_norm_eps": config.layer_norm_eps,
+        "dropout_rate": config.hidden_dropout_prob,
+        "sinusoidal": config.positions == SINUSOIDAL,
+        "output_size": config.hidden_size if config.maps_embeddings else None,
+        "name": "embeddings",
+    }
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
@@ -59,20 +76,7 @@ class AlbertEncoder(BertEncoder):
     config: AlbertConfig
 
     def make_embeddings(self) -> BertEmbeddings:
-        config = self.config
-        return AlbertEmbeddings(
-            config.vocab_size,
-            config.embedding_size,
-            max_position_embeddings=config.max_position_embeddings,
-            type_vocab_size=config.type_vocab_size,
-            initializer_range=config.initializer_range,
-            layer_norm_eps=config.layer_norm_eps,
-            dropout_rate=config.hidden_dropout_prob,
-            sinusoidal=config.positions == SINUSOIDAL,
-            output_size=config.hidden_size,
-            dtype=self.dtype_policy,
-            name="embeddings",
-        )
+        return AlbertEmbeddings(**embeddings_options(self.config), dtype=self.dtype_policy)
 
     def make_blocks(self) -> list[EncoderBlock]:
         config = self.config

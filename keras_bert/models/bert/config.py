@@ -28,9 +28,10 @@ Positions = Literal["learned", "sinusoidal"]
 LEARNED, SINUSOIDAL = get_args(Positions)
 IS_DECODER = "is_decoder"
 # What a model learns to predict: masked tokens; the next token; from both sides the next and the previous one; the next
-# token of another text than the one that it reads; tokens in a random order, each from those before it in that order.
-Tokens = Literal["masked", "next", "both", "decoded", "permuted"]
-MASKED, NEXT, BOTH, DECODED, PERMUTED = TOKENS = get_args(Tokens)
+# token of another text than the one that it reads; tokens in a random order, each from those before it in that order;
+# which tokens were replaced.
+Tokens = Literal["masked", "next", "both", "decoded", "permuted", "replaced"]
+MASKED, NEXT, BOTH, DECODED, PERMUTED, REPLACED = TOKENS = get_args(Tokens)
 
 
 @dataclass

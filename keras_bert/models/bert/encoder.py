@@ -39,6 +39,7 @@ class BertEncoder(ConfiguredEncoder):
 
     Args:
         with_pooler: whether to add the pooler; models that use only the tokens' vectors do without.
+        embeddings: a layer to use in place of `make_embeddings()`.
 
     Attributes:
         recompute_every: 0, or n for every n-th block to keep only its input for the backward pass and be computed again
@@ -68,11 +69,13 @@ class BertEncoder(ConfiguredEncoder):
         encoder({"input_word_ids": ids, "input_mask": ids * 0 + 1, "input_type_ids": ids * 0})["pooled_output"]
     """
 
-    def __init__(self, config: BertConfig, with_pooler: bool = True, **kwargs: Any) -> None:
+    def __init__(
+        self, config: BertConfig, with_pooler: bool = True, embeddings: BertEmbeddings | None = None, **kwargs: Any
+    ) -> None:
         super().__init__(**kwargs)
         self.config = config
         self.recompute_every = 0
-        self.embeddings = self.make_embeddings()
+        self.embeddings = embeddings or self.make_embeddings()
         self.blocks = self.make_blocks()
         self.pooler = self.make_pooler() if with_pooler else None
         self.build()

@@ -9,10 +9,13 @@ from keras_bert.config.corruption import SENTINELS
 from keras_bert.config.objectives import ObjectiveConfig
 from keras_bert.config.pretraining import PretrainConfig
 from keras_bert.data.batches.corruption.corruption import most_targets, sentinel_ids
-from keras_bert.models.bert.config import DECODED, MASKED, PERMUTED, BertConfig
+from keras_bert.models.bert.config import DECODED, MASKED, PERMUTED, REPLACED, BertConfig
+from keras_bert.models.electra.kind import ElectraConfig
+from keras_bert.models.electra.pretraining import ElectraForPreTraining
 from keras_bert.models.encoder_decoder import EncoderDecoder
 from keras_bert.models.kind import kind_of_config
 from keras_bert.models.pretraining import BertForPreTraining, PretrainingObjective
+from keras_bert.models.sizes import training_flops
 from keras_bert.models.term import term_named
 from keras_bert.text.vocabulary import Vocabulary
 from keras_bert.training.engine import Engine, make_engine
@@ -56,7 +59,7 @@ def pretraining_engine(
 
 def new_model(
     config: BertConfig, objective: ObjectiveConfig, dtype: str = "float32"
-) -> BertForPreTraining | EncoderDecoder:
+) -> BertForPreTraining | EncoderDecoder | ElectraForPreTraining:
     """A model with random weights, of which those are trainable that an objective trains.
 
     Args:
@@ -66,6 +69,8 @@ def new_model(
     """
     if objective.tokens == DECODED:
         return EncoderDecoder(config, dtype=dtype)
+    if isinstance(config, ElectraConfig):
+        return ElectraForPreTraining(config, objective.replacement, dtype=dtype)
     trained = objective.trained
     model = BertForPreTraining(config, terms=objective.terms, dtype=dtype)
     # Weights without a gradient would still be shrunk by weight decay.
@@ -84,7 +89,9 @@ def make_objective(
     """The loss of a recipe; see `PretrainingObjective`."""
     ids = (vocabulary.sep_id, vocabulary.cls_id)
     markers = sentinel_ids(vocabulary) if SENTINELS in config.objective.corruption.kinds else []
-    return PretrainingObjective(vocabulary.mask_id, unigram_nats, config.objective.terms, *ids, markers)
+    objective = config.objective
+    weights = {term.name: term.weight_in(objective) for term in objective.trained}
+    return PretrainingObjective(vocabulary.mask_id, unigram_nats, objective.terms, *ids, markers, weights)
 
 
 def phase_flops(config: PretrainConfig, phase: int, model: BertConfig | None = None) -> int:
@@ -99,8 +106,11 @@ def phase_flops(config: PretrainConfig, phase: int, model: BertConfig | None = N
     objective, length = config.phase_objective(phase_config), phase_config.sequence_length
     predictions = _predictions(config, phase)
     of_terms = sum(term.flops(model, predictions) for term in objective.trained)
+    generator = 0
+    if isinstance(model, ElectraConfig) and objective.replacement.has_generator:
+        generator = training_flops(model.generator(objective.replacement.generator_size), length, predictions)
     # The backward pass takes twice the forward pass, one product for each operand.
-    return kind_of_config(model).training_flops(model, length, predictions) + 3 * of_terms
+    return kind_of_config(model).training_flops(model, length, predictions) + generator + 3 * of_terms
 
 
 def phase_predictions(config: PretrainConfig, phase: int) -> int:
@@ -112,7 +122,7 @@ def phase_predictions(config: PretrainConfig, phase: int) -> int:
 def _predictions(config: PretrainConfig, phase: int) -> int:
     phase_config = config.phases[phase]
     tokens, length = config.phase_objective(phase_config).tokens, phase_config.sequence_length
-    if tokens in (MASKED, PERMUTED):
+    if tokens in (MASKED, PERMUTED, REPLACED):
         return phase_config.max_predictions_per_seq
     # Next tokens are predicted at every position; the logits of the few that are not are computed too.
     return most_targets(config.objective.corruption, length) if tokens == DECODED else length

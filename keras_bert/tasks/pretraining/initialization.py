@@ -1,5 +1,6 @@
 """The initial weights of a run's model: from its training text, which is counted once, or from another model."""
 
+import dataclasses
 import io
 import json
 import logging
@@ -7,6 +8,7 @@ import zipfile
 import zlib
 from typing import NamedTuple
 
+import keras
 import numpy as np
 
 from keras_bert.checkpoints.model_folder import ModelFolder
@@ -16,8 +18,10 @@ from keras_bert.core import files, whole_files
 from keras_bert.core.errors import UserError
 from keras_bert.data.corpus_vectors import FEWEST_OCCURRENCES, corpus_vectors, count_tokens
 from keras_bert.inference.loading import model_tokenizer
+from keras_bert.models.electra.pretraining import ElectraForPreTraining
 from keras_bert.models.initial_weights import apply_initialization, set_new_words
 from keras_bert.models.pretraining import BertForPreTraining
+from keras_bert.models.tensor_names import ENCODER, model_parts
 from keras_bert.tasks.pretraining.batch_sources import BatchSources, unigram_nats
 from keras_bert.text.vocabulary import Vocabulary
 from keras_bert.text.vocabulary_learning import cut_before
@@ -77,13 +81,21 @@ def text_statistics(config: PretrainConfig, sources: BatchSources, folder: str) 
     return TextStatistics(counts, vectors)
 
 
-def initialize(model: BertForPreTraining, config: PretrainConfig, statistics: TextStatistics | None) -> None:
+def initialize(
+    model: BertForPreTraining | ElectraForPreTraining, config: PretrainConfig, statistics: TextStatistics | None
+) -> None:
     """Sets the initial weights of a new model; `statistics` is needed if `initialization.needs_text`."""
     nats, vectors = (unigram_nats(statistics.counts), statistics.vectors) if statistics else (None, None)
-    apply_initialization(model, config.initialization, nats, vectors, config.training.seed)
+    initialization = config.initialization
+    if isinstance(model, ElectraForPreTraining):
+        if model.generator is not None:  # The discriminator's embeddings begin as its.
+            apply_initialization(model.generator, initialization, nats, vectors, config.training.seed)
+            initialization = dataclasses.replace(initialization, word_embeddings="random", position_embeddings="random")
+        initialization = dataclasses.replace(initialization, decoder_bias="zero")  # It has none.
+    apply_initialization(model, initialization, nats, vectors, config.training.seed)
 
 
-def start_from(model: BertForPreTraining, folder: ModelFolder, vocabulary: Vocabulary) -> None:
+def start_from(model: BertForPreTraining | ElectraForPreTraining, folder: ModelFolder, vocabulary: Vocabulary) -> None:
     """Loads another model's weights into a new model, and initializes the words that are new in its vocabulary.
 
     Args:
@@ -91,6 +103,9 @@ def start_from(model: BertForPreTraining, folder: ModelFolder, vocabulary: Vocab
         folder: the other model.
         vocabulary: the run's vocabulary.
     """
+    if isinstance(model, ElectraForPreTraining):
+        _start_discriminator_from(model, folder, vocabulary)
+        return
     loaded = folder.load_into(model)
     _log.info("\n".join([f"Starting from the weights of {folder.name}.", *loaded.lines()]))
     if vocabulary.fingerprint == folder.vocabulary.fingerprint:
@@ -106,6 +121,36 @@ def start_from(model: BertForPreTraining, folder: ModelFolder, vocabulary: Vocab
         f"{len(pieces):,} rows of the vocabulary are new; each starts as the mean of the pieces it was split into "
         "before."
     )
+
+
+def _start_discriminator_from(model: ElectraForPreTraining, folder: ModelFolder, vocabulary: Vocabulary) -> None:
+    """Loads a BERT's or an ELECTRA's weights: the encoder into the discriminator, and of all into a generator what has
+    the shapes of its own.
+
+    Raises:
+        UserError: the discriminator needs other shapes, or the run's vocabulary is another.
+    """
+    if vocabulary.fingerprint != folder.vocabulary.fingerprint:
+        raise UserError(
+            f"vocabulary.file: needs {folder.vocabulary_file}, the vocabulary of init, for objective.tokens replaced. "
+            "Received: another. Leave vocabulary.file out."
+        )
+    values = {name.attribute: value for part in folder.parts() for name, value in folder.read(part).items()}
+    shares = []
+    for role, target in (("generator", model.generator), ("discriminator", model)):
+        found = {} if target is None else model_parts(target)
+        weights = [(part, name.attribute, variable) for part, pairs in found.items() for name, variable in pairs]
+        fitting = [one for one in weights if one[1] in values and values[one[1]].shape == tuple(one[2].shape)]
+        for _, attribute, variable in fitting:
+            if isinstance(variable, keras.Variable):  # The discriminator's tables may be a sum; see its embeddings.
+                variable.assign(values[attribute])
+        if target is model and sum(part == ENCODER for part, *_ in fitting) < len(found[ENCODER]):
+            raise UserError(
+                f"init: needs a model with the discriminator's shapes. Received: {folder.name}, which has others. "
+                "Leave the recipe's model out."
+            )
+        shares += [f"{len(fitting)} of {len(weights)} tensors of the {role}"] if weights else []
+    _log.info(f"Starting from the weights of {folder.name}: {', '.join(shares)}; the others are new.")
 
 
 def _made_of(config: PretrainConfig) -> str:

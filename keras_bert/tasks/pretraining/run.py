@@ -18,7 +18,7 @@ from keras_bert.checkpoints.writing import write_model_folder
 from keras_bert.config.initialization import InitializationConfig
 from keras_bert.config.pretraining import PretrainConfig
 from keras_bert.core import messages
-from keras_bert.models.bert.config import DECODED, MASKED, PERMUTED, BertConfig
+from keras_bert.models.bert.config import DECODED, MASKED, PERMUTED, REPLACED, BertConfig
 from keras_bert.models.term import term_named
 from keras_bert.tasks.model_cards import pretraining_card
 from keras_bert.tasks.phased_batches import PhasedBatches
@@ -144,10 +144,11 @@ class Pretraining:
         assert self.config.init is not None
         return open_model_folder(self.config.init)
 
-    @property
-    def _token_loss(self) -> str:
-        """The name of the loss of masked or next tokens among the figures."""
-        return f"{self.config.objective.terms[0]}_loss"
+    def _perplexity(self, figures: Mapping[str, float], prefix: str = "") -> dict[str, float]:
+        """The perplexity of masked or next tokens, by their loss among the figures; {} if none are predicted."""
+        first = self.config.objective.trained[0]
+        nats = figures[f"{prefix}{first.name}_loss"]
+        return {f"{prefix}perplexity": perplexity(nats)} if first.predicts_tokens else {}
 
     def is_finished(self) -> bool:
         """Whether the run is finished already, according to its chief."""
@@ -231,7 +232,7 @@ class Pretraining:
         for batch in self._validation_batches(phase):
             sums.add(self._evaluation_step.evaluate(batch))
         figures = {f"eval_{name}": value for name, value in sums.take().items()}
-        return {**figures, "eval_perplexity": perplexity(figures[f"eval_{self._token_loss}"])}
+        return {**figures, **self._perplexity(figures, "eval_")}
 
     def _validation_batches(self, phase: int) -> tf.distribute.DistributedDataset:
         """The same data set for every validation, so that its graph is built once."""
@@ -265,7 +266,8 @@ class Pretraining:
             return f"phases.{phase}.batch_size", self.config.phases[phase].batch_size
 
         columns = _columns(self.engine.step.objective.terms)
-        of_others = {MASKED: "at [MASK]", PERMUTED: "of permuted tokens", DECODED: "of the decoder"}
+        at_mask = dict.fromkeys((MASKED, REPLACED), "at [MASK]")
+        of_others = {**at_mask, PERMUTED: "of permuted tokens", DECODED: "of the decoder"}
         where = of_others.get(self.config.model.predicts, "of next tokens")
         charts = {f"loss {where} and the unigram's (nats)": "(mask|text)_token_loss", "perplexity": "perplexity"}
         with run_context(
@@ -295,7 +297,7 @@ class Pretraining:
 
             def derive(done: int, figures: dict[str, float]) -> dict[str, float]:
                 utilization = views.utilization(self._phase_of(done), figures)
-                return {"perplexity": perplexity(figures[self._token_loss]), **utilization}
+                return {**self._perplexity(figures), **utilization}
 
             loop = Loop(engine, batches, evaluate, training, context, derive)
             evaluation = loop.run(first_step)
@@ -350,6 +352,8 @@ class Pretraining:
 
 
 def _columns(terms: Iterable[str]) -> list[Column]:
-    """The columns of the table: the perplexity, and the accuracy of each term of the loss."""
-    accuracies = (Column(term_named(name).heading, f"{name}_accuracy", "{:.1%}".format) for name in terms)
-    return [Column("perplexity", "perplexity", "{:,.1f}".format), *accuracies]
+    """The columns of the table: the perplexity if tokens are predicted, and the accuracy of each term of the loss."""
+    found = [term_named(name) for name in terms]
+    perplexities = [Column("perplexity", "perplexity", "{:,.1f}".format)] if found[0].predicts_tokens else []
+    accuracies = (Column(term.heading, f"{term.name}_accuracy", "{:.1%}".format) for term in found)
+    return [*perplexities, *accuracies]

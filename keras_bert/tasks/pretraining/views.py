@@ -24,7 +24,7 @@ from keras_bert.inference.language_models import (
     first_ids,
     masked_ids,
 )
-from keras_bert.models.bert.config import BOTH, DECODED, MASKED, NEXT, PERMUTED, BertConfig
+from keras_bert.models.bert.config import MASKED, NEXT, BertConfig
 from keras_bert.models.pretraining import BertForPreTraining
 from keras_bert.tasks.pretraining.engine import phase_flops
 from keras_bert.text.tokenizers import Tokenizer
@@ -198,10 +198,10 @@ def tried_examples(
     texts: Sequence[str], model: BertForPreTraining, tokenizer: Tokenizer
 ) -> Sequence[Filling | Continuation]:
     """What the trained model makes of the examples; nothing if it neither fills masks nor writes on."""
-    if model.config.predicts in (BOTH, PERMUTED, DECODED):
-        return []
     if model.config.predicts == MASKED:
         return fill_masks(model, tokenizer, texts)
+    if model.config.predicts != NEXT:
+        return []
     generate = TextGenerator(model, tokenizer)
     return [generate(_beginning(text), SamplingConfig(_TOKENS)) for text in texts]
 

@@ -1,0 +1,99 @@
+"""The model that learns from replaced tokens: a discriminator and, unless they come from elsewhere, a generator."""
+
+import dataclasses
+from typing import Any
+
+import keras
+from keras import ops
+
+from keras_bert.config.replacement import DISENTANGLED, SHUFFLED, ReplacementConfig
+from keras_bert.layers.heads import ReplacedTokenHead
+from keras_bert.layers.replacements import sampled, shuffled, with_replacements
+from keras_bert.layers.tensors import Batch, Tensor
+from keras_bert.models.albert.encoder import embeddings_options
+from keras_bert.models.bert.config import BertConfig
+from keras_bert.models.configured_model import ConfiguredModel
+from keras_bert.models.electra.encoder import DiscriminatorEmbeddings, ElectraEncoder
+from keras_bert.models.electra.kind import ElectraConfig
+from keras_bert.models.pretraining import BertForPreTraining
+
+
+@keras.saving.register_keras_serializable(package="keras_bert")
+class ElectraForPreTraining(ConfiguredModel):
+    """Replaced token detection (Clark et al. 2020, section 2).
+
+    Model folders hold the discriminator: `encoder` and `rtd_head`.
+
+    Args:
+        replacement: what tokens are replaced by; None for a discriminator alone, which reads its input as it is.
+
+    Attributes:
+        generator: a small masked LM; None if tokens are replaced without one.
+
+    Call arguments:
+        inputs: the encoder's inputs, and for `replacement` what `DynamicMasking` makes, with `replacement_draws`
+            [batch, predictions] float32.
+
+    Returns a dict: `rtd_logits` [batch, seq] float32, above 0 for what looks replaced; of replaced tokens also
+        `is_replaced` [batch, seq] int32; of a generator `mlm_logits` [batch, predictions, vocab] float32.
+
+    Example:
+        config = keras_bert.ElectraConfig(vocab_size=60, hidden_size=16, num_attention_heads=2, embedding_size=8)
+        ids = np.ones((2, 8), "int32")
+        inputs = {"input_word_ids": ids, "input_mask": ids, "input_type_ids": ids * 0}
+        keras_bert.ElectraForPreTraining(config)(inputs)["rtd_logits"]      # [2, 8]
+    """
+
+    config: ElectraConfig
+
+    def __init__(self, config: BertConfig, replacement: ReplacementConfig | None = None, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        if not isinstance(config, ElectraConfig):
+            raise ValueError(f"ElectraForPreTraining: needs an ElectraConfig. Received: a {type(config).__name__}.")
+        self.config = config
+        self.replacement = replacement
+        self.generator, embeddings, policy = None, None, self.dtype_policy
+        if replacement and replacement.has_generator:
+            self.generator = BertForPreTraining(
+                config.generator(replacement.generator_size), dtype=policy, name="generator"
+            )
+            embeddings = DiscriminatorEmbeddings(
+                base=self.generator.encoder.embeddings,
+                disentangled=replacement.embeddings == DISENTANGLED,
+                **embeddings_options(config),
+                dtype=policy,
+            )
+        self.encoder = ElectraEncoder(config, with_pooler=False, embeddings=embeddings, dtype=policy, name="encoder")
+        self.rtd_head = ReplacedTokenHead(
+            config.hidden_size, config.hidden_act, config.initializer_range, dtype=policy, name="rtd_head"
+        )
+        self.rtd_head.build((None, None, config.hidden_size))
+        self.built = True
+
+    def call(self, inputs: Batch, training: bool = False) -> dict[str, Tensor]:
+        outputs: dict[str, Tensor] = {}
+        if self.replacement:
+            draws, originals = inputs["replacement_draws"], inputs["masked_lm_ids"]
+            weights = inputs["masked_lm_weights"]
+            if self.generator is not None:
+                outputs["mlm_logits"] = self.generator(inputs, training=training)["mlm_logits"]
+                replacements = sampled(ops.stop_gradient(outputs["mlm_logits"]), draws)
+            elif self.replacement.source == SHUFFLED:
+                replacements = shuffled(originals, weights, draws)
+            else:
+                replacements = ops.cast(ops.floor(draws * self.config.vocab_size), "int32")
+            word_ids, outputs["is_replaced"] = with_replacements(
+                inputs["input_word_ids"], inputs["masked_lm_positions"], weights, originals, replacements
+            )
+            inputs = {**inputs, "input_word_ids": word_ids}
+        outputs["rtd_logits"] = self.rtd_head(self.encoder(inputs, training=training)["sequence_output"])
+        return outputs
+
+    def get_config(self) -> dict[str, Any]:
+        made = self.replacement and dataclasses.asdict(self.replacement)
+        return {**super().get_config(), "replacement": made}
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> "ElectraForPreTraining":
+        made = config.get("replacement")
+        return super().from_config({**config, "replacement": made and ReplacementConfig(**made)})
