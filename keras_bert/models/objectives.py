@@ -247,6 +247,7 @@ class ReplacedTokens(Term):
     name, title, heading, sentence = "rtd", "replaced token", "replaced", "replaced token detection"
     card_metrics = ("accuracy", "majority")
     setting = "objective.tokens"
+    has_head = False  # Of a `BertForPreTraining`; an `ElectraForPreTraining` is made with it.
 
     def is_on(self, objective: ObjectiveConfig) -> bool:
         return objective.tokens == REPLACED
@@ -258,17 +259,6 @@ class ReplacedTokens(Term):
         for term in objective.trained:
             off = f"{term.off} for objective.tokens {REPLACED}, which it is not trained beside"
             require(term is self or term.predicts_tokens, term.setting, off, term.name)
-
-    def make_head(self, model: EncoderWithHeads) -> keras.layers.Layer:
-        from keras_bert.layers.heads import ReplacedTokenHead
-
-        config, options = model.config, {"dtype": model.dtype_policy, "name": self.head}
-        return ReplacedTokenHead(config.hidden_size, config.hidden_act, config.initializer_range, **options)
-
-    def logits(
-        self, head: keras.layers.Layer, encoded: Mapping[str, Tensor], inputs: Batch, training: bool
-    ) -> Tensor | None:
-        return head(encoded["sequence_output"])
 
     def labels(self, batch: Batch) -> Tensor:
         return batch["is_replaced"]

@@ -25,6 +25,19 @@ class Part:
     count: int
 
 
+def embedding_parts(config: BertConfig) -> list[Part]:
+    """The parts of embeddings of a width of their own, E."""
+    V, E, H = config.vocab_size, config.embedding_width, config.hidden_size
+    P, T = config.max_position_embeddings, config.type_vocab_size
+    return [
+        Part("word embeddings", f"V·E = {V:,}·{E}", V * E),
+        Part("position embeddings", f"{P}·E", P * E),
+        Part("segment embeddings", f"{T}·E", T * E),
+        Part("embedding LayerNorm", "2·E", 2 * E),
+        *([Part("mapping of embeddings", "E·H + H", E * H + H)] if config.maps_embeddings else []),
+    ]
+
+
 def block_parts(config: BertConfig) -> list[Part]:
     """The parts of BERT's blocks and pooler."""
     H, L, F = config.hidden_size, config.num_hidden_layers, config.intermediate_size

@@ -10,7 +10,7 @@ from keras_bert.core.errors import UserError
 from keras_bert.core.settings import Dropout, Positive, require
 from keras_bert.models.bert.config import BIDIRECTIONAL, Activation, BertConfig
 from keras_bert.models.kind import GoogleFiles, ModelKind
-from keras_bert.models.sizes import Part, training_flops
+from keras_bert.models.sizes import Part, embedding_parts, training_flops
 from keras_bert.models.tensor_names import (
     ENCODER,
     MASKED_LM_HEAD,
@@ -234,15 +234,10 @@ class Albert(ModelKind):
         return found
 
     def encoder_table(self, config: AlbertConfig) -> list[Part]:
-        V, E, H = config.vocab_size, config.embedding_size, config.hidden_size
-        F, P, T = config.intermediate_size, config.max_position_embeddings, config.type_vocab_size
+        H, F = config.hidden_size, config.intermediate_size
         attentions, ffns = (groups * config.inner_group_num for groups in (config.attention_groups, config.ffn_groups))
         return [
-            Part("word embeddings", f"V·E = {V:,}·{E}", V * E),
-            Part("position embeddings", f"{P}·E", P * E),
-            Part("segment embeddings", f"{T}·E", T * E),
-            Part("embedding LayerNorm", "2·E", 2 * E),
-            Part("mapping of embeddings", "E·H + H", E * H + H),
+            *embedding_parts(config),
             Part("attention kernels", f"{attentions} of {config.num_blocks} · 4·H²", attentions * 4 * H * H),
             Part("attention biases", f"{attentions} · 4·H", attentions * 4 * H),
             Part("attention LayerNorm", f"{attentions} · 2·H", attentions * 2 * H),

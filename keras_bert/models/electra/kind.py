@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from keras_bert.core.settings import Positive, require
 from keras_bert.models.bert.config import BIDIRECTIONAL, LEARNED, REPLACED, BertConfig
 from keras_bert.models.bert.kind import Bert, blocks
-from keras_bert.models.sizes import Part, training_flops
+from keras_bert.models.sizes import Part, block_parts, embedding_parts, training_flops
 from keras_bert.models.tensor_names import (
     ENCODER,
     MASKED_LM_HEAD,
@@ -153,17 +153,7 @@ class Electra(Bert):
         }
 
     def encoder_table(self, config: Any) -> list[Part]:
-        V, E, H = config.vocab_size, config.embedding_size, config.hidden_size
-        P, T = config.max_position_embeddings, config.type_vocab_size
-        of_bert = super().encoder_table(config)
-        return [
-            Part("word embeddings", f"V·E = {V:,}·{E}", V * E),
-            Part("position embeddings", f"{P}·E", P * E),
-            Part("segment embeddings", f"{T}·E", T * E),
-            Part("embedding LayerNorm", "2·E", 2 * E),
-            *([Part("mapping of embeddings", "E·H + H", E * H + H)] if config.maps_embeddings else []),
-            *of_bert[4:],
-        ]
+        return [*embedding_parts(config), *block_parts(config)]
 
     def heads_table(self, config: Any) -> list[Part]:
         H = config.hidden_size
