@@ -194,11 +194,7 @@ class NextSentenceHead(PlainLayer):
 
 @keras.saving.register_keras_serializable(package="keras_bert")
 class ReplacedTokenHead(PlainLayer):
-    """Dense, activation and dense: [batch, seq, hidden] -> logits [batch, seq] float32, above 0 for a replaced token.
-
-    Example:
-        keras_bert.ReplacedTokenHead(16)(np.ones((2, 8, 16), "float32"))      # [2, 8]
-    """
+    """Dense, activation, dense: [batch, seq, hidden] -> logits [batch, seq] float32, above 0 for a replaced token."""
 
     def __init__(
         self, hidden_size: int, hidden_act: str = "gelu", initializer_range: float = 0.02, **kwargs: Any
