@@ -30,7 +30,8 @@ class ObjectiveConfig(Checked):
             `replaced` which tokens are not the text's, as `replacement` says, for an ELECTRA (Clark et al. 2020).
         pair: `nsp` makes segment pairs for next sentence prediction (paper, section 3.1, task 2, and appendix A.2);
             `sop` pairs of consecutive segments, half of them swapped, for sentence order prediction (ALBERT, Lan et al.
-            2020, section 3.1); `none` packs whole sentences up to the sequence length.
+            2020, section 3.1); `related` pairs of a sentence and a disturbed copy or a text that only looks like it, to
+            prepare for tasks that compare texts; `none` packs whole sentences up to the sequence length.
         packing: whether packed rows end with their `document` or continue into the next (`full`): RoBERTa's
             DOC-SENTENCES and FULL-SENTENCES (Liu et al. 2019, section 4.2). `filled` rows may also end within a
             sentence, which leaves hardly any padding; validation rows are then those of `full`, so that runs with
@@ -44,6 +45,7 @@ class ObjectiveConfig(Checked):
         memory_length: how many tokens before a row an XLNet remembers, in training: row i of a batch goes on from row i
             of the batch before (Yang et al. 2019, section 2.4). 0 for rows on their own, in a random order.
         replacement: what the tokens are replaced by that a discriminator finds.
+        match: with pair `related`, predict of every word whether the other text has it too.
     """
 
     tokens: Tokens = "masked"
@@ -56,6 +58,7 @@ class ObjectiveConfig(Checked):
     corruption: CorruptionConfig = field(default_factory=CorruptionConfig)
     memory_length: NotNegative[int] = 0
     replacement: ReplacementConfig = field(default_factory=ReplacementConfig)
+    match: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()

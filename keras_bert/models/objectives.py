@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, ClassVar
 from keras_bert.core.settings import require
 from keras_bert.models.bert.config import BOTH, DECODED, MASKED, NEXT, PERMUTED, REPLACED, BertConfig
 from keras_bert.models.tensor_names import StoredName, TensorName, dense, layer_norm
-from keras_bert.models.term import RANDOM_NEXT, SWAPPED, Rows, Term
+from keras_bert.models.term import RANDOM_NEXT, RELATED, SWAPPED, Rows, Term
 
 if TYPE_CHECKING:
     import keras
@@ -170,6 +170,60 @@ class SentenceOrder(_OfPairs):
         return dense(f"{self.head}.dense", "keras_bert.sop_classifier", "keras_bert/sop_classifier")
 
 
+class Related(_OfPairs):
+    """Whether two texts of many equal words are related (0) or an unrelated pair that looks alike (1).
+
+    Its head is left out of the model's folder.
+    """
+
+    name, title, heading, sentence = "related", "related texts", "related", "telling related texts apart"
+    label, pairs, zero_label = "related_labels", RELATED, "related"
+
+    def make_head(self, model: EncoderWithHeads) -> keras.layers.Layer:
+        return model.make_classifier(2, self.head)
+
+
+class Match(ClassTerm):
+    """For every word, at each of its pieces, whether it stands in the other text of the row too (1) or not (0).
+
+    Its head is left out of the model's folder.
+    """
+
+    name, title, heading, sentence = "match", "matching words", "match", "matching the words of two texts"
+    setting, off = "objective.match", "false"
+
+    def is_on(self, objective: ObjectiveConfig) -> bool:
+        return objective.match
+
+    def check(self, objective: ObjectiveConfig, masking: MaskingConfig) -> None:
+        pair = objective.pair
+        require(
+            pair == Related.name, self.setting, f"objective.pair {Related.name}", f"true with objective.pair {pair}"
+        )
+
+    def features(self, rows: Rows) -> Mapping[str, Tensor]:
+        from keras import ops
+
+        return {
+            "match_labels": ops.maximum(rows.shared, 0),
+            "match_weights": ops.cast(ops.greater_equal(rows.shared, 0), "float32"),
+        }
+
+    def make_head(self, model: EncoderWithHeads) -> keras.layers.Layer:
+        return model.make_classifier(2, self.head)
+
+    def logits(
+        self, head: keras.layers.Layer, encoded: Mapping[str, Tensor], inputs: Batch, training: bool
+    ) -> Tensor | None:
+        return head(encoded["sequence_output"], training=training)
+
+    def labels(self, batch: Batch) -> Tensor:
+        return batch["match_labels"]
+
+    def weights(self, batch: Batch) -> Tensor:
+        return batch["match_weights"]
+
+
 class SpanBoundary(ClassTerm):
     """SpanBERT's boundary objective (Joshi et al. 2020, section 3.2): the tokens of a span from those next to it."""
 
@@ -282,6 +336,8 @@ TERMS = (
     PreviousTokens(),
     NextSentence(),
     SentenceOrder(),
+    Related(),
+    Match(),
     SpanBoundary(),
     ReplacedTokens(),
 )

@@ -23,8 +23,9 @@ if TYPE_CHECKING:
 
 _TABLE = "keras_bert.models.objectives"
 # How the two segments of a row are chosen: consecutive, or the second from another document; or consecutive, in either
-# order. A row's label is 0 for the order of the text.
-RANDOM_NEXT, SWAPPED = "random_next", "swapped"
+# order; or made of a sentence and another of its document (`data.batches.related_texts`). A row's label is 0 for the
+# order of the text, or for related segments.
+RANDOM_NEXT, SWAPPED, RELATED = "random_next", "swapped", "related"
 
 
 class Rows(NamedTuple):
@@ -35,12 +36,14 @@ class Rows(NamedTuple):
         lengths: int32 [batch], tokens that are not padding.
         segment_ids: int32 [batch, seq].
         pair_labels: int32 [batch], 0 or 1; see `Term.pairs`. 0 for rows without pairs.
+        shared: int32 [batch, seq], of `RELATED` segments: see `RelatedTexts`.
     """
 
     word_ids: Tensor
     lengths: Tensor
     segment_ids: Tensor
     pair_labels: Tensor
+    shared: Tensor | None = None
 
 
 class Term(abc.ABC):
@@ -64,7 +67,7 @@ class Term(abc.ABC):
         predicts_tokens: whether it is what the token head predicts.
         predicts_vocabulary: whether its logits are over the vocabulary, at every prediction of a row.
         needs_both_sides: whether it is learned from rows that are seen from both sides, not left to right.
-        pairs: how it needs the segments of rows to be paired, `RANDOM_NEXT` or `SWAPPED`; None for any rows.
+        pairs: how it needs the segments of rows to be paired, `RANDOM_NEXT`, `SWAPPED` or `RELATED`; None for any rows.
         zero_label: what the label 0 of such a pair means, after "40% ".
     """
 

@@ -40,7 +40,7 @@ def choose_words(candidate: tf.Tensor, continuation: tf.Tensor, budget: tf.Tenso
 
     `scores[:, n]` is the n-th word's. The budget is spent except where no further word fits.
     """
-    return _take_units(candidate, _heads(candidate, continuation), budget, lambda word: scores)
+    return _take_units(candidate, word_heads(candidate, continuation), budget, lambda word: scores)
 
 
 def choose_phrases(
@@ -54,7 +54,7 @@ def choose_phrases(
     """
     # A token after a phrase continues nothing, although it may belong to a Chinese word that began in the phrase.
     follows_phrase = tf.pad(phrases[:, :-1] > 0, [[0, 0], [1, 0]])
-    is_head = _heads(candidate, (continuation & (phrases == 0) & ~follows_phrase) | (phrases == 2))
+    is_head = word_heads(candidate, (continuation & (phrases == 0) & ~follows_phrase) | (phrases == 2))
 
     def phrases_first(unit: tf.Tensor) -> tf.Tensor:
         is_phrase = _add_up(tf.cast(is_head & (phrases > 0), tf.int32), unit) > 0
@@ -85,7 +85,7 @@ def choose_ngrams(
         max_predictions: the largest budget.
     """
     batch, sequence_length = tf.shape(candidate)[0], candidate.shape[1]
-    heads = tf.cumsum(tf.cast(_heads(candidate, continuation), tf.int32), axis=1)
+    heads = tf.cumsum(tf.cast(word_heads(candidate, continuation), tf.int32), axis=1)
     word_count = heads[:, -1:]
     visited = tf.math.top_k(tf.where(tf.range(sequence_length) < word_count, scores, -1), max_predictions).indices
     lengths = tf.where(visited < word_count, draw_lengths(visited), 0)
@@ -143,7 +143,7 @@ def choose_spans(
         max_predictions: the largest budget.
     """
     budget = tf.minimum(budget, tf.reduce_sum(tf.cast(candidate, tf.int32), axis=1))
-    heads = tf.cumsum(tf.cast(_heads(candidate, continuation), tf.int32), axis=1)
+    heads = tf.cumsum(tf.cast(word_heads(candidate, continuation), tf.int32), axis=1)
     # Each visited token ends up chosen, so that there is no need to visit more than are to be chosen.
     visited = tf.math.top_k(tf.where(candidate, scores, -1), max_predictions).indices
     word = tf.gather(heads, visited, batch_dims=1)  # Counted from 1.
@@ -193,7 +193,7 @@ def _take_units(
     return candidate & (tf.gather(_add_up(tf.cast(taken, tf.int32), order), unit, batch_dims=1) > 0)
 
 
-def _heads(candidate: tf.Tensor, continuation: tf.Tensor) -> tf.Tensor:
+def word_heads(candidate: tf.Tensor, continuation: tf.Tensor) -> tf.Tensor:
     """bool [batch, seq]: the first position of each word."""
     follows_candidate = tf.pad(candidate[:, :-1], [[0, 0], [1, 0]])
     return candidate & ~(continuation & follows_candidate)

@@ -22,7 +22,7 @@ from keras_bert.core.files import exists, join, make_folder, open_file, remove_f
 from keras_bert.core.whole_files import atomic_write
 from keras_bert.data.batches.packing import divide_long_sentences, most_documents, plan_packed
 from keras_bert.data.shards.shard_files import ShardSet
-from keras_bert.models.term import RANDOM_NEXT, SWAPPED
+from keras_bert.models.term import RANDOM_NEXT, RELATED, SWAPPED
 
 _DRAWS_AT_ONCE = 4000
 _LABELS_BALANCED_OVER = 20
@@ -95,11 +95,49 @@ def plan_swapped(
     """
     plan = plan_pairs(sentences, documents, max_tokens, entropy, 0.0, short_sequence_share)
     rng = np.random.default_rng(np.random.SeedSequence((*entropy, _SWAPS_STREAM)))
-    # Alternating labels, shuffled in short stretches: any part of the plan has half of each to within a few rows.
-    rows = -(-len(plan) // _LABELS_BALANCED_OVER)
-    labels = np.arange(rows * _LABELS_BALANCED_OVER).reshape(rows, _LABELS_BALANCED_OVER) % 2
-    plan[:, 4] = rng.permuted(labels, axis=1).ravel()[: len(plan)]
+    plan[:, 4] = _dealt_labels(len(plan), rng)
     return np.where(plan[:, 4:] == 1, plan[:, [2, 3, 0, 1, 4]], plan)
+
+
+# Sentences of a pair that is to be made: with fewer tokens there would be hardly anything to compare. The partner is
+# the one of so many other sentences whose length is closest, so that the length does not give the label away.
+_FEWEST_TOKENS, PARTNERS_DRAWN = 12, 4
+
+
+def related_sizes(max_tokens: int) -> tuple[int, int]:
+    """The fewest and the most tokens of a sentence for a related pair, of rows that hold `max_tokens`."""
+    most = max_tokens // 2
+    return min(_FEWEST_TOKENS, -(-most // 2)), most
+
+
+def plan_related(sentences: np.ndarray, documents: np.ndarray, max_tokens: int, entropy: Sequence[int]) -> np.ndarray:
+    """Plans one pass over a shard: each sentence with another one of its document, to make a related pair of.
+
+    Sentences with more tokens than half of `max_tokens` are divided; very short ones, and those that are alone in their
+    document, are left out. Half of the labels are 1; arguments and result are those of `plan_pairs`.
+    """
+    rng = np.random.default_rng(np.random.SeedSequence(entropy))
+    fewest, most = related_sizes(max_tokens)
+    bounds, documents = divide_long_sentences(sentences, documents, most)
+    kept = np.flatnonzero(np.diff(bounds) >= fewest)
+    firsts = np.searchsorted(kept, documents)
+    counts = np.diff(firsts)
+    first, count = np.repeat(firsts[:-1], counts), np.repeat(counts, counts)
+    own = np.flatnonzero(count > 1)
+    first, count = first[own, None], count[own, None]
+    others = first + rng.integers(0, count - 1, (len(own), PARTNERS_DRAWN))
+    others += others >= own[:, None]
+    lengths = np.diff(bounds)[kept]
+    nearest = np.argmin(np.abs(lengths[others] - lengths[own, None]), axis=1)
+    spans = [bounds[kept[chosen] + end] for chosen in (own, others[np.arange(len(own)), nearest]) for end in (0, 1)]
+    return np.stack([*spans, _dealt_labels(len(own), rng)], axis=1).astype(np.int32)
+
+
+def _dealt_labels(count: int, rng: np.random.Generator) -> np.ndarray:
+    """Alternating labels, shuffled in short stretches: any part of a plan has half of each to within a few rows."""
+    rows = -(-count // _LABELS_BALANCED_OVER)
+    labels = np.arange(rows * _LABELS_BALANCED_OVER).reshape(rows, _LABELS_BALANCED_OVER) % 2
+    return rng.permuted(labels, axis=1).ravel()[:count]
 
 
 def repeat_to_count(plan: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
@@ -245,6 +283,8 @@ class Plans:
         elif self._pairing == SWAPPED:
             kind = f"swapped-seed{self._seed}-epoch{epoch}"
             made_from += [objective.short_sequence_share]
+        elif self._pairing == RELATED:
+            kind = f"related-seed{self._seed}-epoch{epoch}"
         else:
             kind = f"rows-{objective.packing}"
         fingerprint = hashlib.sha256(json.dumps(made_from).encode()).hexdigest()[:12]
@@ -283,6 +323,8 @@ class Plans:
         entropy = (self._seed, _PAIRS_STREAM, epoch, shard, max_tokens)
         if self._pairing == SWAPPED:
             plan = plan_swapped(sentences, documents, max_tokens, entropy, self._objective.short_sequence_share)
+        elif self._pairing == RELATED:
+            plan = plan_related(sentences, documents, max_tokens, entropy)
         else:
             shares = (self._objective.random_next_share, self._objective.short_sequence_share)
             plan = plan_pairs(sentences, documents, max_tokens, entropy, *shares)

@@ -13,10 +13,11 @@ from keras_bert.core.errors import UserError
 from keras_bert.data.batches.packing import assemble_rows, with_segment_of_cls
 from keras_bert.data.batches.plans import Plans
 from keras_bert.data.batches.predictions import make_predictions
+from keras_bert.data.batches.related_texts import PairMaker
 from keras_bert.data.corpus.held_out import TRAIN, VALIDATION
 from keras_bert.data.shards.shard_files import ShardSet
 from keras_bert.models.bert.config import MASKED, REPLACED
-from keras_bert.models.term import RANDOM_NEXT, Rows
+from keras_bert.models.term import RANDOM_NEXT, RELATED, Rows
 from keras_bert.text.vocabulary import Vocabulary
 
 _ROWS_AT_ONCE = 512
@@ -102,8 +103,10 @@ class ShardBatches:
         self._predict = make_predictions(
             objective, masking, phase.max_predictions_per_seq, vocabulary, seed, token_counts, decoder_start
         )
+        self._make_pairs = PairMaker(vocabulary, seed) if objective.pairing == RELATED else None
         is_masked = objective.tokens in (MASKED, REPLACED)
-        self._uses_word_marks = masking.unit != "token" and shards.has_word_marks and is_masked
+        uses_words = self._make_pairs is not None or masking.unit != "token" and is_masked
+        self._uses_word_marks = uses_words and shards.has_word_marks
         self._uses_phrase_marks = masking.unit == "phrase" and is_masked
         if self._uses_phrase_marks and not shards.has_phrase_marks:
             raise UserError(
@@ -266,12 +269,16 @@ class ShardBatches:
         # A row that fills the batch is [CLS] alone: nothing to predict, but attention has a token to attend to.
         plan = tf.where(is_example[:, None], tf.gather(group.plan, places), 0)
         rows = assemble_rows(group.tokens, plan[:, :-1], sequence_length, self._vocabulary)
-        continuation = phrases = None
+        example_ids, labels = tf.gather(group.example_ids, places), tf.cast(plan[:, -1], tf.int32)
+        continuation = phrases = shared = None
+        if self._make_pairs is not None:
+            if self._uses_word_marks:
+                continuation = tf.gather(group.word_marks, rows.sources) > 0
+            rows, shared = self._make_pairs(rows, labels, example_ids, epoch, continuation)
         if self._uses_word_marks:
             continuation = tf.gather(group.word_marks, rows.sources) > 0
         if self._uses_phrase_marks:
             phrases = tf.cast(tf.gather(group.phrase_marks, rows.sources), tf.int32)
-        example_ids = tf.gather(group.example_ids, places)
         segment_ids = rows.span_numbers if self._objective.pairing else tf.zeros_like(rows.span_numbers)
         batches = {
             "input_mask": tf.sequence_mask(rows.lengths, sequence_length, tf.int32),
@@ -279,7 +286,7 @@ class ShardBatches:
             "example_weights": tf.cast(is_example, tf.float32),
             **self._predict(rows.word_ids, rows.lengths, example_ids, epoch, continuation, phrases),
         }
-        unmasked = Rows(rows.word_ids, rows.lengths, segment_ids, tf.cast(plan[:, -1], tf.int32))
+        unmasked = Rows(rows.word_ids, rows.lengths, segment_ids, labels, shared)
         for term in self._objective.trained:
             batches.update(term.features(unmasked))
         if self._objective.memory_length:

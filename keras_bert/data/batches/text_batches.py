@@ -8,12 +8,13 @@ import tensorflow as tf
 from keras_bert.config.objectives import MaskingConfig, ObjectiveConfig, PhaseConfig
 from keras_bert.core.errors import UserError
 from keras_bert.data.batches.masking import example_keys, non_negative, random_bits
-from keras_bert.data.batches.packing import assemble_rows, most_documents, with_segment_of_cls
+from keras_bert.data.batches.packing import PaddedRows, assemble_rows, most_documents, with_segment_of_cls
 from keras_bert.data.batches.plans import SPECIAL_TOKENS_OF_A_PAIR
 from keras_bert.data.batches.predictions import make_predictions
 from keras_bert.data.batches.raw_lines import RawLines, split_lines
-from keras_bert.data.batches.text_plans import pack_sentences, pair_sentences
-from keras_bert.models.term import RANDOM_NEXT, Rows
+from keras_bert.data.batches.related_texts import PairMaker
+from keras_bert.data.batches.text_plans import pack_sentences, pair_sentences, relate_sentences
+from keras_bert.models.term import RANDOM_NEXT, RELATED, Rows
 from keras_bert.text.tokenizers import Tokenizer
 
 _ROWS_SHUFFLED_AT_ONCE, _ROWS_MASKED_AT_ONCE = 8192, 512
@@ -93,6 +94,7 @@ class TextBatches:
             seed,
             decoder_start=decoder_start,
         )
+        self._make_pairs = PairMaker(tokenizer.vocabulary, seed) if self._pairing == RELATED else None
         self._seed = seed
         self.widths = (phase.sequence_length,)
         self._validation = validation
@@ -181,7 +183,8 @@ class TextBatches:
         sequence_length = self._phase.sequence_length
         key = example_keys(self._seed + _PAIRS_SEED, epoch, number[None])
         max_tokens = sequence_length - SPECIAL_TOKENS_OF_A_PAIR
-        spans, labels = pair_sentences(sentence_lengths, documents, max_tokens, self._objective, key)
+        plan = relate_sentences if self._pairing == RELATED else pair_sentences
+        spans, labels = plan(sentence_lengths, documents, max_tokens, self._objective, key)
         rows = assemble_rows(tokens, spans, sequence_length, self._tokenizer.vocabulary)
         second = tf.cast(spans[:, 1] - spans[:, 0], tf.int32) + 2  # After [CLS] and the first [SEP].
         ids = number * 2**32 + tf.range(tf.size(labels, tf.int64))
@@ -249,20 +252,24 @@ class TextBatches:
     ) -> dict[str, tf.Tensor]:
         sequence_length = self._phase.sequence_length
         word_ids = tf.ensure_shape(word_ids, [None, sequence_length])
-        segment_ids, labels = tf.zeros_like(word_ids), tf.zeros_like(lengths)
+        segment_ids, labels, shared = tf.zeros_like(word_ids), tf.zeros_like(lengths), None
         if pairs is not None:
             second, labels = pairs[:, :1], pairs[:, 1]
             places = tf.range(sequence_length)[None, :]
             # A row that only fills the batch has no second segment, and 0 for its start.
             is_second = (places >= second) & (places < lengths[:, None]) & (second > 0)
             segment_ids = tf.cast(is_second, tf.int32)
+        epochs = epochs if self._refreshes else 0
+        if self._make_pairs is not None:
+            rows = PaddedRows(word_ids, lengths, segment_ids, tf.zeros_like(word_ids))
+            (word_ids, lengths, segment_ids, _), shared = self._make_pairs(rows, labels, ids, epochs)
         batches = {
             "input_mask": tf.sequence_mask(lengths, sequence_length, tf.int32),
             "input_type_ids": with_segment_of_cls(segment_ids, lengths, self._tokenizer.vocabulary),
             "example_weights": tf.cast(lengths > 1, tf.float32),
-            **self._predict(word_ids, lengths, ids, epochs if self._refreshes else 0),
+            **self._predict(word_ids, lengths, ids, epochs),
         }
-        unmasked = Rows(word_ids, lengths, segment_ids, labels)
+        unmasked = Rows(word_ids, lengths, segment_ids, labels, shared)
         for term in self._objective.trained:
             batches.update(term.features(unmasked))
         return batches

@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from keras_bert.config.objectives import ObjectiveConfig
 from keras_bert.data.batches.masking import high_bits, low_bits, random_bits
+from keras_bert.data.batches.plans import PARTNERS_DRAWN, related_sizes
 from keras_bert.models.term import RANDOM_NEXT, SWAPPED
 from keras_bert.text.characters import row_ids
 
@@ -129,6 +130,27 @@ def pair_sentences(
         labels = high_bits(_draws(key, chunks.start, _SWAP_DRAW)) < _UNIT // 2
         spans = tf.where(labels[:, None], tf.gather(spans, [2, 3, 0, 1], axis=1), spans)
     return spans, tf.cast(labels, tf.int32)
+
+
+def relate_sentences(
+    lengths: tf.Tensor, documents: tf.Tensor, max_tokens: int, objective: ObjectiveConfig, key: tf.Tensor
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """Pairs by the rules of `plans.plan_related`, with labels that are drawn; arguments and result as above."""
+    fewest, most = related_sizes(max_tokens)
+    lengths, documents, starts = _divide_long(lengths, documents, most)
+    fits = lengths >= fewest
+    lengths, documents, starts = (tf.boolean_mask(values, fits) for values in (lengths, documents, starts))
+    document_of, firsts = _documents(documents)
+    first, count = (tf.cast(tf.gather(values, document_of), tf.int64) for values in (firsts, firsts[1:] - firsts[:-1]))
+    own = tf.where(count > 1)
+    bits = random_bits(key, (tf.gather(starts, own) * _DRAWS + tf.range(_SWAP_DRAW + 1, dtype=tf.int64)))
+    others = tf.gather(first, own) + _below(low_bits(bits[:, :PARTNERS_DRAWN]), tf.gather(count, own) - 1)
+    others += tf.cast(others >= own, tf.int64)
+    nearest = tf.argmin(tf.abs(tf.gather(lengths, others) - tf.gather(lengths, own)), axis=1)
+    spans = []
+    for chosen in (own[:, 0], tf.gather(others, nearest, batch_dims=1)):
+        spans += [tf.gather(starts, chosen), tf.gather(starts + lengths, chosen)]
+    return tf.stack(spans, axis=1), tf.cast(high_bits(bits[:, _SWAP_DRAW]) < _UNIT // 2, tf.int32)
 
 
 def text_of(lengths: tf.Tensor, documents: tf.Tensor, max_tokens: int) -> Text:

@@ -81,7 +81,7 @@ def test_phrases_that_nothing_marks_are_refused(corpus, tmp_path, settings, mess
         ({"masking.unit": "sentence"}, "masking.unit: needs one of token, word, ngram, span, phrase"),
         ({"masking.random_from": "text"}, "masking.random_from: needs one of vocabulary, unigram"),
         ({"masking.whole_word": True}, "masking.whole_word: is now masking.unit: word"),
-        ({"objective.pair": "next"}, "objective.pair: needs one of nsp, sop, none"),
+        ({"objective.pair": "next"}, "objective.pair: needs one of nsp, sop, related, none"),
         (
             {"objective.span_boundary": True},
             "objective.span_boundary: needs objective.pair none. Received: 'true with objective.pair nsp'",
