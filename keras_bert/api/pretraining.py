@@ -141,6 +141,8 @@ def pretraining_recipe(
         of_vocabulary = _settings_of_vocabulary(chosen, lower_case)
         changes.update({key: value for key, value in of_vocabulary.items() if key not in set_already})
     recipe = PretrainConfig.from_file(recipe_file, changes)
+    if recipe.initialization.replaces and not recipe.init:
+        raise UserError("initialization.replaces: needs a model to start from. Received: none. Give --init.")
     recipe.require_warmup()
     if not recipe.init:
         recipe.initialization.require_for(kind_of_config(recipe.model))

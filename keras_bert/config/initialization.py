@@ -38,6 +38,8 @@ class ReplacedWeightsConfig(Checked):
 class InitializationConfig(Checked):
     """The initial weights. By default they are the paper's, normal with `model.initializer_range`.
 
+    A run with `init` has that model's weights instead, unless `replaces` is set.
+
     Attributes:
         word_embeddings: `corpus` computes them from co-occurrence counts in the training text, so that interchangeable
             pieces start out similar.
@@ -47,6 +49,7 @@ class InitializationConfig(Checked):
         decoder_bias: `unigram` sets the masked LM's output bias to the log frequency of each piece.
         sample_tokens: tokens of the text over which the counts are taken.
         window: how many pieces away a neighbour may be to count.
+        replaces: with `init`, whether the weights that are not `random` or `zero` here replace that model's.
     """
 
     word_embeddings: Literal["random", "corpus"] = "random"
@@ -55,6 +58,7 @@ class InitializationConfig(Checked):
     decoder_bias: Literal["zero", "unigram"] = "zero"
     sample_tokens: Positive[int] = 20_000_000
     window: Positive[int] = 2
+    replaces: bool = False
 
     @property
     def needs_text(self) -> bool:

@@ -113,7 +113,8 @@ class PretrainConfig(Checked):
             default.
         model: the architecture: the name of a file in configs/models, or settings of its own; `extends` may name such a
             file.
-        initialization: the initial weights without `init`: `paper`, `corpus`, or settings of its own.
+        initialization: the initial weights without `init`, or those that replace its own: `paper`, `corpus`, or
+            settings of its own.
         vocabulary: the vocabulary.
         data: the text.
         objective: what a row contains, and what is predicted of it.

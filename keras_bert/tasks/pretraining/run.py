@@ -211,8 +211,10 @@ class Pretraining:
         return self.engine.start(self.run, self.config, self.begin)
 
     def begin(self) -> None:
-        """Sets the initial weights: those of `init` or else the ones described by `initialization`."""
-        config, needs_text = self.config, not self.config.init and self.config.initialization.needs_text
+        """Sets the initial weights: those of `init`, then those of `initialization` unless they are for new models."""
+        config = self.config
+        is_used = not config.init or config.initialization.replaces
+        needs_text = is_used and config.initialization.needs_text
 
         def statistics() -> TextStatistics:
             return text_statistics(config, self.sources, self.run.data)
@@ -221,9 +223,9 @@ class Pretraining:
         with fail_together(agreement(self.strategy)):
             if config.init:
                 start_from(self.engine.model, self._init, self.tokenizer.vocabulary)
-                if config.initialization != InitializationConfig():
+                if not is_used and config.initialization != InitializationConfig():
                     _log.info("The recipe's initialization is not used, because the run starts from a model.")
-            else:
+            if is_used:
                 initialize(self.engine.model, config, (made or statistics()) if needs_text else None)
 
     def evaluate(self, phase: int) -> dict[str, float]:
