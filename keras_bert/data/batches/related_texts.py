@@ -150,7 +150,7 @@ class _Draws:
         return drawn_below(self._bits[:, number : number + 1], tf.maximum(limits, 0)[:, None])
 
     def is_in(self, number: int, share: float) -> tf.Tensor:
-        """True with a probability of `share`: bool [batch, 1]."""
+        """True with a probability of `share`, and then for every larger one: bool [batch, 1]."""
         return self.share(number) < round(share * _UNIT)
 
 
@@ -165,13 +165,10 @@ def made_pairs(words: Words, labels: tf.Tensor, keys: tf.Tensor) -> tuple[Texts,
     draws, (sentence, other) = _Draws(keys), words.sentences
     swapped, can_swap = _swapped(words, keys, 0, draws)
     swapped_too, _ = _swapped(words, keys, 1, draws)
-    is_related, kind = labels[:, None] == 0, draws.share(_KIND)
-    is_other = ~is_related & (kind < round(_OTHER_SHARE * _UNIT))
-    is_half = ~is_related & ~is_other & ((kind < round((_OTHER_SHARE + _HALF_SHARE) * _UNIT)) | ~can_swap)
-    is_intact, are_both = (
-        draws.is_in(_SIDES, _INTACT_SHARE),
-        draws.share(_SIDES) >= round((1 - _BOTH_SWAPPED_SHARE) * _UNIT),
-    )
+    is_related = labels[:, None] == 0
+    is_other = ~is_related & draws.is_in(_KIND, _OTHER_SHARE)
+    is_half = ~is_related & ~is_other & (draws.is_in(_KIND, _OTHER_SHARE + _HALF_SHARE) | ~can_swap)
+    is_intact, are_both = draws.is_in(_SIDES, _INTACT_SHARE), ~draws.is_in(_SIDES, 1 - _BOTH_SWAPPED_SHARE)
     first = _where(is_other | is_half | is_intact, sentence, swapped)
     second = _where(is_intact, swapped, _where(are_both, swapped_too, sentence))
     second = _where(is_half, _halves(sentence, other, draws.is_in(_HALF, 0.5)), second)
