@@ -11,7 +11,7 @@ import pytest
 from keras_bert.core import runtime
 
 
-@pytest.mark.parametrize("package", ["matplotlib", "sklearn"])
+@pytest.mark.parametrize("package", ["IPython", "matplotlib", "pandas", "sklearn"])
 def test_what_no_command_needs_looks_uninstalled_while_keras_is_imported(package, monkeypatch):
     """Or every command starts 2 seconds later; and a study that draws must find it afterwards."""
     monkeypatch.delitem(sys.modules, package, raising=False)
