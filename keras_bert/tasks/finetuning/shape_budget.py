@@ -8,9 +8,10 @@ from keras_bert.models.bert.config import BertConfig
 from keras_bert.models.kind import kind_of_config
 
 _MOST_SHAPES = 8
-_MOST_STEPS = 60  # That a shape may cost: on a GPU or TPU, whose steps are short, or for a small model.
-# On CPUs, as measured on one core: FLOPs a second, and what tracing or compiling a block of the encoder takes.
-_FLOPS_A_SECOND = 5e10
+_STEPS_OF_A_SHAPE = 60  # On a GPU or TPU, whose steps are short.
+# On CPUs, as measured on one core: FLOPs a second, what a step takes beside them, which in a small model is most of it,
+# and what tracing or compiling a block of the encoder takes.
+_FLOPS_A_SECOND, _SECONDS_BESIDE = 5e10, 0.005
 _SECONDS_TO_TRACE, _SECONDS_TO_COMPILE = 1.1, 2.2
 
 
@@ -38,10 +39,10 @@ def _steps_of_a_shape(
     """How many steps take as long as it takes to make a shape."""
     on_cpu = all("CPU" in device for device in strategy.extended.worker_devices)
     if not on_cpu or config.features.kind:  # Features are computed once, so that steps are short.
-        return _MOST_STEPS
+        return _STEPS_OF_A_SHAPE
     count = len(rows.second_starts)
     predictions = round(len(rows.targets.ids) / count) if rows.targets else 0
     flops_of_a_row = kind_of_config(model).training_flops(model, round(len(rows.ids) / count), predictions)
     flops = config.training.batch_size * count / len(rows) * flops_of_a_row
     seconds = _SECONDS_TO_COMPILE if config.training.jit_compile else _SECONDS_TO_TRACE
-    return min(seconds * model.num_blocks * _FLOPS_A_SECOND / flops, _MOST_STEPS)
+    return seconds * model.num_blocks / (_SECONDS_BESIDE + flops / _FLOPS_A_SECOND)
