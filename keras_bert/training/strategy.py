@@ -179,7 +179,9 @@ def is_multiworker(strategy: tf.distribute.Strategy) -> bool:
 _Policy = tf.data.experimental.AutoShardPolicy
 
 
-def distribute(strategy: tf.distribute.Strategy, dataset: tf.data.Dataset) -> tf.distribute.DistributedDataset:
+def distribute(
+    strategy: tf.distribute.Strategy, dataset: tf.data.Dataset
+) -> tf.distribute.DistributedDataset | tf.data.Dataset:
     """The batches of a data set in order, each divided among the replicas of all workers.
 
     Every worker makes all batches and keeps its part of each. TensorFlow's default would give each worker files of its
@@ -191,6 +193,11 @@ def distribute(strategy: tf.distribute.Strategy, dataset: tf.data.Dataset) -> tf
         dataset: global batches, the same in every worker.
     """
     options = tf.data.Options()
+    if isinstance(strategy, tf.distribute.OneDeviceStrategy) and "CPU" in strategy.extended.worker_devices[0]:
+        # Batches are made where they are needed. The strategy's own iterator copies them to the device by functions
+        # that are traced for each data set, which takes longer than a short data set itself.
+        options.experimental_warm_start = True  # It begins as it is opened, as the strategy's does.
+        return dataset.prefetch(2).with_options(options)
     # A single replica has nothing to divide, and DATA would take a `rebatch` of the data set's own for the division.
     policy = _Policy.DATA if strategy.num_replicas_in_sync > 1 else _Policy.OFF
     options.experimental_distribute.auto_shard_policy = policy
