@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import hashlib
 import os
 import unicodedata
 from collections.abc import Collection
@@ -242,6 +243,14 @@ class ModelFolder:
     def tensor_shapes(self) -> dict[str, tuple[int, ...]]:
         """`{name in the file: shape}` of all tensors, unknown ones included."""
         return {name: tuple(self.tensors.shape(name)) for name in self.tensors.unused([])}
+
+    def fingerprint(self) -> str:
+        """The SHA-256 of the weights, whatever the file that holds them."""
+        digest = hashlib.sha256()
+        for part in self.parts():
+            for name, values in self.read(part).items():
+                digest.update(f"{name.attribute} {values.shape}".encode() + values.tobytes())
+        return digest.hexdigest()
 
     def read(self, part: str) -> dict[TensorName, npt.NDArray[np.float32]]:
         """The tensors of a part, in our orientation."""

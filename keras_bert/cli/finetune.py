@@ -38,6 +38,7 @@ from keras_bert.config.finetuning import (
     TaskDataConfig,
 )
 from keras_bert.config.recipes import find_config, given, recipe_name
+from keras_bert.config.teacher import TeacherConfig
 from keras_bert.core import files, imports, settings
 from keras_bert.core.errors import UserError
 from keras_bert.core.program import PROGRAM, command_line, note_fresh_folder
@@ -76,6 +77,7 @@ _log = logging.getLogger(__name__)
 @setting_option(FinetuneTrainingConfig, "freeze")
 @setting_option(FinetuneTrainingConfig, "lora_rank")
 @setting_option(FinetuneTrainingConfig, "pretrain_minutes", "--pretrain-on-task", metavar="MINUTES")
+@setting_option(TeacherConfig, "model", "--teacher", metavar="MODEL")
 @setting_option(FeaturesConfig, "kind", "--features")
 @click.option(
     "--noise",
@@ -116,6 +118,7 @@ def finetune(
     freeze: bool,
     lora_rank: int | None,
     pretrain_on_task: float | None,
+    teacher: str | None,
     features: str | None,
     noises: tuple[str, ...],
     picture: str | None,
@@ -165,6 +168,7 @@ def finetune(
                 "training.freeze": freeze or None,
                 "training.lora_rank": lora_rank,
                 "training.pretrain_minutes": pretrain_on_task,
+                "teacher.model": teacher,
                 "features.kind": features,
                 "noise.kinds": list(noises) or None,
             }

@@ -10,6 +10,7 @@ from keras_bert.config.features import TAGGING_TASKS, FeaturesConfig
 from keras_bert.config.initialization import ReplacedWeightsConfig
 from keras_bert.config.reading import Long
 from keras_bert.config.recipes import name_from_file
+from keras_bert.config.teacher import TeacherConfig
 from keras_bert.config.training import OptimizerConfig, RunConfig
 from keras_bert.core import settings
 from keras_bert.core.settings import (
@@ -338,6 +339,7 @@ class FinetuneConfig(Checked):
         seq2seq: how texts are written by a decoder.
         optimizer: the learning rate and its schedule.
         training: the length of the run, its devices, and what it logs and keeps.
+        teacher: a trained model to learn from.
     """
 
     task: str
@@ -355,6 +357,7 @@ class FinetuneConfig(Checked):
     seq2seq: Seq2SeqConfig = field(default_factory=Seq2SeqConfig)
     optimizer: FinetuneOptimizerConfig = field(default_factory=FinetuneOptimizerConfig)
     training: FinetuneTrainingConfig = field(default_factory=FinetuneTrainingConfig)
+    teacher: TeacherConfig = field(default_factory=TeacherConfig)
 
     def __post_init__(self) -> None:
         super().__post_init__()

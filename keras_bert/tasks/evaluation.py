@@ -222,7 +222,7 @@ def finetune_config(
     if config is None:
         config = FinetuneConfig(task_record["task"], data=_settings(TaskDataConfig, task_record))
     require_read(task or task_record["task"], data)
-    given = [file for name, file in data.items() if name in ("train", "dev", "test")]
+    given = [file for name, file in data.items() if name in ("train", "dev", "test") and file]
     formats = {known_format(file, config.data.format) for file in given}
     if asked:
         is_plain = asked == STANDARD_STREAM or plain_ending(asked) == ".txt"

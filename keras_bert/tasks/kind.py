@@ -58,6 +58,7 @@ class TaskKind(abc.ABC):
         takes_bilstm: whether its models may have a BiLSTM before the head; its problems then make new heads with the
             recipe's `head.bilstm_size`.
         weighs_classes: whether its loss takes `training.class_weights` and `training.balance_classes`.
+        takes_teacher: whether its loss takes the section `teacher`.
         trains_vectors: whether its loss takes the section `vectors`.
         writes_texts: whether it takes the section `seq2seq`.
         noun: what the task's examples are called.
@@ -80,6 +81,7 @@ class TaskKind(abc.ABC):
     answers_in_folder: ClassVar[bool] = False
     takes_bilstm: ClassVar[bool] = False
     weighs_classes: ClassVar[bool] = False
+    takes_teacher: ClassVar[bool] = False
     trains_vectors: ClassVar[bool] = False
     writes_texts: ClassVar[bool] = False
     noun: ClassVar[str] = "examples"

@@ -5,13 +5,13 @@ from __future__ import annotations
 import abc
 import contextlib
 import dataclasses
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence, Sized
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence, Sized
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
 from scipy.special import expit, log_softmax, logit, logsumexp
 
-from keras_bert.config.finetuning import FinetuneConfig, Seq2SeqConfig, TaskDataConfig, VectorsConfig
+from keras_bert.config.finetuning import FinetuneConfig, NoiseConfig, Seq2SeqConfig, TaskDataConfig, VectorsConfig
 from keras_bert.config.reading import LONG
 from keras_bert.core.errors import UserError
 from keras_bert.data.batches.token_rows import joined_rows
@@ -164,15 +164,20 @@ class Problem(NamedSplits, abc.ABC):
         return self._kept[key]
 
     def training_rows(self, seed: int) -> tuple[TokenRows, dict[str, dict[str, float]]]:
-        """(the rows to train on, `{noise: Noise.shares}`): "train" and, if the recipe says so, noisy copies of it."""
-        parts, shares = [self.rows("train")], {}
-        for setting in self._config.noise.kinds:
-            for copy in range(self._config.noise.copies):
-                noise = Noise(setting, seed * self._config.noise.copies + copy)
+        """(the rows to train on, `{noise: Noise.shares}`): those of `training_layouts` by the recipe."""
+        layouts, shares = self.training_layouts(self._config.noise, seed)
+        return joined_rows([layout.rows for layout in layouts]), shares
+
+    def training_layouts(self, config: NoiseConfig, seed: int) -> tuple[list[Any], dict[str, dict[str, float]]]:
+        """(the `Layout`s of "train" and of noisy copies of it, `{noise: Noise.shares}`)."""
+        layouts, shares = [self.layout("train")], {}
+        for setting in config.kinds:
+            for copy in range(config.copies):
+                noise = Noise(setting, seed * config.copies + copy)
                 with self.under(noise):
-                    parts.append(self.rows("train"))
+                    layouts.append(self.layout("train"))
                 shares[f"{setting}, copy {copy + 1}" if copy else setting] = noise.shares()
-        return joined_rows(parts), shares
+        return layouts, shares
 
     @property
     @abc.abstractmethod
@@ -347,11 +352,17 @@ def open_problem(
     return kind.open_problem(config, tokenizer, head, task_record or {}, own)
 
 
-def require_read(task: str, fields: Iterable[str]) -> None:
-    """Raises `UserError` if a task does not read one of these fields of `TaskDataConfig`."""
+def fields_read(task: str) -> Collection[str]:
+    """The fields of `TaskDataConfig` that a task reads."""
     kind = kind_of_task(task)
     known = kind.data_fields(task) if kind else None
-    unread = next((name for name in fields if known is not None and name not in (*_ALWAYS_READ, *known)), None)
+    return [field.name for field in dataclasses.fields(TaskDataConfig)] if known is None else (*_ALWAYS_READ, *known)
+
+
+def require_read(task: str, fields: Iterable[str]) -> None:
+    """Raises `UserError` if a task does not read one of these fields of `TaskDataConfig`."""
+    known = fields_read(task)
+    unread = next((name for name in fields if name not in known), None)
     if unread is not None:
         option = f" ({_OPTIONS[unread]})" if unread in _OPTIONS else ""
         readers = (name for kind in task_kinds() for name in kind.tasks if unread in (kind.data_fields(name) or ()))
@@ -373,6 +384,11 @@ def _require_used(config: FinetuneConfig, kind: TaskKind) -> None:
     if config.head.bilstm_size and not kind.takes_bilstm:
         raise UserError(
             f"head.bilstm_size: needs a task whose models may have a BiLSTM. Received: {config.task}. Leave it out."
+        )
+    if config.teacher.model and not kind.takes_teacher:
+        raise UserError(
+            "teacher.model: needs a task that classifies texts, scores them or chooses among them. Received: "
+            f"{config.task}. Leave it out."
         )
     if config.vectors != VectorsConfig() and not kind.trains_vectors:
         raise UserError(f"vectors: needs a task that trains vectors. Received: {config.task}. Leave it out.")

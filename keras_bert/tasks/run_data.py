@@ -1,4 +1,4 @@
-"""Whether a run still reads the data it started with: `data.json` in its folder."""
+"""Whether a run still learns from what it started with: `data.json` and `teacher.json` in its folder."""
 
 import functools
 import hashlib
@@ -14,6 +14,7 @@ from keras_bert.tasks.problem import Problem
 from keras_bert.training.run_folder import RunFolder
 
 FILE = "data.json"
+TEACHER = "teacher.json"
 
 
 def require_same_data(run: RunFolder, problem: Problem) -> None:
@@ -43,6 +44,15 @@ def require_same_text(run: RunFolder, entries: Iterable[str]) -> None:
     """
     before, now = _before(run), {"text": Corpus(entries).fingerprint()}
     _record(run, before, now, difference(before["text"], now["text"]) if "text" in before else "")
+
+
+def require_same_teacher(run: RunFolder, name: str, fingerprint: str) -> None:
+    """As `require_same_data`, for the model that a run learns from: records its name and the SHA-256 of its weights."""
+    path, now = files.join(run.path, TEACHER), {"from": name, "sha256": fingerprint}
+    before = settings.read_json(path) if run.has_begun() and files.exists(path) else now
+    require_unchanged(run, _change("teacher", before, now) or "")
+    if now != before or not files.exists(path):
+        whole_files.write_json(path, now)
 
 
 def require_unchanged(run: RunFolder, changed: str) -> None:

@@ -68,10 +68,14 @@ class FeatureRoom:
     Args:
         path: the folder, created if needed. For a folder in a store, files are written in this machine's temporary
             folder first, and mapped from copies there.
+        what: what messages call the features.
+        setting: the setting that names the folder; None for none.
     """
 
-    def __init__(self, path: str):
+    def __init__(self, path: str, what: str = "features", setting: str | None = "features.folder"):
         self.path = path
+        self._what = what
+        self._elsewhere = f", or use another folder: --set {setting}=DIR" if setting else ""
         files.make_folder(path)
 
     def alone(self) -> AbstractContextManager:
@@ -104,7 +108,7 @@ class FeatureRoom:
                     raise _Unusable(f"{path}: is damaged (its SHA-256 differs from the one written with it).")
                 return FeatureFile(path, shape, local)
         except _Unusable as fault:
-            _log.info(f"{fault} The features are computed again.")
+            _log.info(f"{fault} The {self._what} are computed again.")
             return None
 
     def require_space(self, size: int) -> None:
@@ -113,8 +117,8 @@ class FeatureRoom:
         free = shutil.disk_usage(disk).free
         if size > free:
             raise UserError(
-                f"{disk}: needs {megabytes(size)} for the features. Received: {megabytes(free)} of free space. "
-                "Free some space, or use another folder: --set features.folder=DIR"
+                f"{disk}: needs {megabytes(size)} for the {self._what}. Received: {megabytes(free)} of free space. "
+                f"Free some space{self._elsewhere}"
             )
 
     @contextlib.contextmanager
@@ -141,8 +145,8 @@ class FeatureRoom:
                 whole_files.write_json(files.join(aside, _MADE_OF), record)
         except OSError as error:
             raise UserError(
-                f"{self.path}: the features cannot be written ({error.strerror or error}). "
-                f"{writing_remedy(error)}, or use another folder: --set features.folder=DIR"
+                f"{self.path}: the {self._what} cannot be written ({error.strerror or error}). "
+                f"{writing_remedy(error)}{self._elsewhere}"
             ) from error
 
 

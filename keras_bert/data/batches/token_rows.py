@@ -1,6 +1,7 @@
 """Rows of ids of any length, as flat arrays."""
 
 import dataclasses
+import hashlib
 from collections.abc import Sequence
 
 import numpy as np
@@ -71,6 +72,13 @@ class TokenRows:
     def sizes(self) -> np.ndarray:
         """int64 [examples]: what beside its length decides an example's shape: its target's length, or its rows."""
         return self.targets.lengths if self.targets else self.group_sizes
+
+    def fingerprint(self) -> str:
+        """The SHA-256 of the rows alone, without what goes with them."""
+        digest = hashlib.sha256()
+        for values in (self.ids, self.starts, self.second_starts):
+            digest.update(f"{values.dtype} {values.shape}".encode() + values.tobytes())
+        return digest.hexdigest()
 
     def __len__(self) -> int:
         """How many examples there are."""

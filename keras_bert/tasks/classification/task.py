@@ -35,7 +35,7 @@ class Classification(TaskKind):
     titles: ClassVar[Mapping[str, str]] = CLASSIFIER_TITLES
     tasks: ClassVar[tuple[str, ...]] = (*_BENCHMARKS, XNLI, TEXT, RERANK)
     own_task: ClassVar[str | None] = TEXT
-    pools = in_google = takes_bilstm = weighs_classes = True
+    pools = in_google = takes_bilstm = weighs_classes = takes_teacher = True
     pipeline = "text-classification"
 
     def make_model(self, config: BertConfig, head: ClassificationConfig, **keras_options: Any) -> Any:

@@ -28,7 +28,7 @@ class FewShot(Classification):
     tasks, own_task = (NAME,), NAME
     tensors = {PART: dense(f"{PART}.dense", f"keras_bert.{PART}", f"keras_bert/{PART}")}
     titles = {PART: "logistic head"}
-    in_transformers = pools = in_google = takes_bilstm = weighs_classes = False
+    in_transformers = pools = in_google = takes_bilstm = weighs_classes = takes_teacher = False
 
     def make_model(self, config: BertConfig, head: Any, **keras_options: Any) -> Any:
         from keras_bert.tasks.few_shot.network import BertForFewShotClassification

@@ -26,17 +26,19 @@ from keras_bert.core.errors import UserError
 from keras_bert.data.batches.length_batches import LengthBatches, choose_shapes
 from keras_bert.data.batches.token_rows import TokenRows
 from keras_bert.models.sizes import encoder_parts, total
+from keras_bert.tasks.distillation import DistillationObjective
 from keras_bert.tasks.evaluation import Evaluator
 from keras_bert.tasks.finetuning.frozen_features import FrozenFeatures
 from keras_bert.tasks.finetuning.initial_weights import add_lora, freeze, set_initial_weights
 from keras_bert.tasks.finetuning.pictures import confusion_picture, write_pictures
 from keras_bert.tasks.finetuning.shape_budget import affordable_shapes
+from keras_bert.tasks.finetuning.teacher import Teacher
 from keras_bert.tasks.finetuning.validation import Validation, validations_since_best
 from keras_bert.tasks.model_cards import finetuning_card
 from keras_bert.tasks.noise import changes_text
 from keras_bert.tasks.phased_batches import PhasedBatches
 from keras_bert.tasks.problem import Problem
-from keras_bert.tasks.run_data import require_same_data
+from keras_bert.tasks.run_data import require_same_data, require_same_teacher
 from keras_bert.text.tokenizers import Tokenizer
 from keras_bert.text.vocabulary import Vocabulary
 from keras_bert.training.accumulation import BatchShape, choose_accumulation
@@ -55,6 +57,7 @@ from keras_bert.training.processes import (
 from keras_bert.training.run_context import run_context
 from keras_bert.training.run_folder import RunFolder
 from keras_bert.training.run_loggers import add_to_tensorboard
+from keras_bert.training.step import Objective
 from keras_bert.training.strategy import check_divisible, describe, distribute
 
 _log = logging.getLogger(__name__)
@@ -127,6 +130,7 @@ class Finetuning:
         command: the command line, for the model card; None if unknown.
         command_started_at: when the command began, from `time.monotonic`, for `training.max_minutes`; None for now.
         callbacks: see `training.callbacks.Callbacks`.
+        teacher: the model to learn from; None for none.
 
     Attributes:
         is_chief: whether this process writes the run's files.
@@ -153,8 +157,10 @@ class Finetuning:
         command: str | None = None,
         command_started_at: float | None = None,
         callbacks: Iterable[keras.callbacks.Callback] = (),
+        teacher: Teacher | None = None,
     ):
         self.config = config
+        self.teacher = teacher
         self.run = run
         self.problem = problem
         self.folder = folder
@@ -168,6 +174,8 @@ class Finetuning:
         check_divisible(config.training.batch_size, strategy, config.training.slices, "training.batch_size")
         claim(strategy, run, config)
         by_chief(strategy, lambda: require_same_data(run, problem))
+        if teacher:
+            by_chief(strategy, lambda: require_same_teacher(run, teacher.folder.name, teacher.fingerprint))
 
     def finetune(self) -> dict[str, Any] | None:
         """Trains, resuming from the newest checkpoint, and writes the model folder and results.json.
@@ -203,7 +211,12 @@ class Finetuning:
             raise UserError(
                 f"{config.task}: needs dev examples, to choose the best epoch by. Received: none. Give --dev."
             )
-        self.rows, self.noise_shares = rows, shares = problem.training_rows(training.seed)
+        rows, shares = problem.training_rows(training.seed)
+        objective: Objective = problem.objective
+        if self.teacher:
+            rows = self.teacher.taught(rows, training.seed, self.run, self.strategy)
+            objective = DistillationObjective(problem.objective, config.teacher)
+        self.rows, self.noise_shares = rows, shares
         # Computed before training, so that a dev split without labels fails now and not at the first validation.
         baseline = {split: problem.baseline(split) for split in problem.dev_splits}
         pad_id = self.tokenizer.vocabulary.pad_id
@@ -243,7 +256,7 @@ class Finetuning:
             [1.0],
             make_model,
             lambda budget, model: make_optimizer(config.optimizer, steps, budget.share, model, steps_per_epoch),
-            problem.objective,
+            objective,
             config.optimizer.clip_norm,
         )
         evaluator = Evaluator(problem, self.engine.model, pad_id, self.strategy, self._examples_at_once)

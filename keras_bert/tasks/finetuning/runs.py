@@ -24,6 +24,7 @@ from keras_bert.inference.loading import model_tokenizer
 from keras_bert.models.kind import kind_of_config
 from keras_bert.tasks.finetuning.frozen_features import require_one_process
 from keras_bert.tasks.finetuning.run import Finetuning
+from keras_bert.tasks.finetuning.teacher import Teacher
 from keras_bert.tasks.kind import kind_of_head
 from keras_bert.tasks.model_cards import seeds_card
 from keras_bert.tasks.problem import Problem, open_problem
@@ -115,6 +116,10 @@ class FinetuningRuns:
             feature_layers(config.features.kind, self._folder.config.num_blocks)
             require_one_process()
         self.problem = open_problem(config, self._tokenizer)
+        self._teacher = Teacher(config, self.problem) if config.teacher.model else None
+        if self._teacher:
+            taught = dataclasses.replace(config.teacher, model=self._teacher.folder.name)
+            self.config = dataclasses.replace(config, teacher=taught)
         kind_of_head(self.problem.head).require_start(self._folder)
         for split in ("train", *self.problem.dev_splits):
             self.problem.rows(split)
@@ -146,6 +151,7 @@ class FinetuningRuns:
                 self._command,
                 self._started_at,
                 self._callbacks,
+                self._teacher,
             ).finetune()
 
     def _default_rate(self, path: str) -> float:

@@ -113,7 +113,7 @@ class MultipleChoice(TaskKind):
     head, part, tasks = MultipleChoiceConfig, CLASSIFIER, tuple(MULTIPLE_CHOICE)
     tensors, titles = CLASSIFIER_TENSORS, CLASSIFIER_TITLES
     own_task = "choice"
-    pools = takes_bilstm = True
+    pools = takes_bilstm = takes_teacher = True
     pipeline = "multiple-choice"
     example_files = ("choices.csv", "answers.jsonl")
 

@@ -1,0 +1,74 @@
+"""The loss of a task that is also learned from a teacher's answers."""
+
+from typing import Any
+
+from keras import ops
+
+from keras_bert.config.finetuning import REGRESSION, SINGLE_LABEL
+from keras_bert.config.teacher import TeacherConfig
+from keras_bert.layers.tensors import Batch, Sums, Tensor
+
+TEACHER_LOGITS = "teacher_logits"  # Of a batch: float32 [batch, labels], and -inf for a choice that an example lacks.
+
+
+class DistillationObjective:
+    """A task's own loss and the distance from a teacher's answers, weighted; see `Objective`.
+
+    The loss is `(1 - weight) * own + weight * distance`, the distance a mean over the examples: for a single label
+    T² · KL(teacher at T ‖ student at T) (Hinton et al. 2015, section 2), for several labels the same of each label's
+    two outcomes, averaged over the labels, and for a regression the squared error. The gradient of the KL is that of
+    the cross-entropy with the teacher's probabilities.
+
+    Args:
+        own: the task's own objective, a `ClassificationObjective`.
+        config: the weight and the temperature T.
+
+    Attributes:
+        terms: the names of the loss terms, whose figures are weighted as in the loss.
+    """
+
+    terms: tuple[str, ...] = ("labels", "teacher")
+
+    def __init__(self, own: Any, config: TeacherConfig):
+        self._own, self._config = own, config
+
+    def counts(self, batch: Batch) -> dict[str, Tensor]:
+        """Those of the own objective, whose `loss` is here `labels`, and the examples for the teacher's term."""
+        counts = self._own.counts(batch)
+        return {"labels": counts.pop("loss"), "teacher": ops.sum(batch["example_weights"]), **counts}
+
+    def sums(self, outputs: Batch, batch: Batch) -> Sums:
+        """`{"labels": {"loss": scalar}, "teacher": {"loss": scalar}}`, and the own objective's other sums."""
+        sums, weight = self._own.sums(outputs, batch), self._config.weight
+        distances = self._distances(outputs["logits"], batch[TEACHER_LOGITS])
+        return {
+            "labels": {"loss": (1 - weight) * sums.pop("loss")["loss"]},
+            "teacher": {"loss": weight * ops.sum(distances * batch["example_weights"])},
+            **sums,
+        }
+
+    def _distances(self, logits: Tensor, teacher: Tensor) -> Tensor:
+        """float32 [batch]."""
+        if self._own.problem_type == REGRESSION and not self._own.logistic:
+            return ops.square(logits[:, 0] - teacher[:, 0])
+        temperature = self._config.temperature
+        logits, teacher = logits / temperature, teacher / temperature
+        if self._own.problem_type == SINGLE_LABEL:
+            divergences = _divergences(logits, teacher[:, : ops.shape(logits)[1]])
+        else:
+            divergences = ops.mean(_binary_divergences(logits, teacher), axis=-1)
+        return temperature**2 * divergences
+
+
+def _divergences(logits: Tensor, teacher: Tensor) -> Tensor:
+    """KL of two softmaxes, [...]; a logit of -inf in both is no class."""
+    is_there = teacher > float("-inf")
+    differences = ops.log_softmax(teacher, axis=-1) - ops.log_softmax(logits, axis=-1)
+    return ops.sum(ops.where(is_there, ops.softmax(teacher, axis=-1) * differences, 0.0), axis=-1)
+
+
+def _binary_divergences(logits: Tensor, teacher: Tensor) -> Tensor:
+    """KL of two sigmoids, [...]."""
+    probabilities = ops.sigmoid(teacher)
+    entropies = ops.binary_crossentropy(probabilities, teacher, from_logits=True)
+    return ops.binary_crossentropy(probabilities, logits, from_logits=True) - entropies
