@@ -138,7 +138,10 @@ def pretraining_recipe(
     if not opened:
         of_recipe = settings.section_of(own, "vocabulary")
         set_already = {*changes, *(f"vocabulary.{key}" for key in of_recipe)}
+        teacher = settings.text_of({**_teacher_of(recipe_file), **chosen}, "teacher.model")
         of_vocabulary = _settings_of_vocabulary(chosen, lower_case)
+        if teacher and not of_vocabulary and "file" not in of_recipe:
+            of_vocabulary = _settings_of_teacher(teacher, lower_case)
         changes.update({key: value for key, value in of_vocabulary.items() if key not in set_already})
     recipe = PretrainConfig.from_file(recipe_file, changes)
     if recipe.initialization.replaces and not recipe.init:
@@ -271,6 +274,19 @@ def _settings_of_vocabulary(chosen: Mapping[str, Any], lower_case: bool | None) 
         "vocabulary.lower_case": lower_case,
         _PREFIX_SPACE: prefix_space,
     }
+
+
+def _teacher_of(recipe_file: str) -> dict[str, Any]:
+    """The recipe's own `teacher.model`, by its key."""
+    section = settings.section_of(settings.read_yaml(recipe_file), "teacher")
+    return {f"teacher.{key}": value for key, value in section.items()}
+
+
+def _settings_of_teacher(teacher: str, lower_case: bool | None) -> dict[str, Any]:
+    """The vocabulary of the model to learn from, whose ids the run's texts need, and its casing."""
+    folder = open_model_folder(teacher, lower_case)
+    chosen = {"vocabulary.file": folder.vocabulary_file}
+    return {**chosen, **_settings_of_vocabulary(chosen, folder.lower_case)}
 
 
 def _unless_in_recipe(model_settings: dict[str, Any], recipe_file: str, lower_case: bool | None) -> dict[str, Any]:

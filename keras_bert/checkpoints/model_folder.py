@@ -244,6 +244,7 @@ class ModelFolder:
         """`{name in the file: shape}` of all tensors, unknown ones included."""
         return {name: tuple(self.tensors.shape(name)) for name in self.tensors.unused([])}
 
+    @functools.cached_property
     def fingerprint(self) -> str:
         """The SHA-256 of the weights, whatever the file that holds them."""
         digest = hashlib.sha256()

@@ -24,6 +24,7 @@ from keras_bert.cli.options import (
 from keras_bert.config.objectives import PhaseConfig
 from keras_bert.config.pretraining import PretrainConfig
 from keras_bert.config.recipes import find_config, given, recipe_name
+from keras_bert.config.teacher import PretrainingTeacherConfig
 from keras_bert.config.training import TrainingConfig
 from keras_bert.core import settings
 from keras_bert.core.files import shown
@@ -58,6 +59,7 @@ _log = logging.getLogger(__name__)
 @setting_option(PhaseConfig, "batch_size", more="In every phase.")
 @setting_option(PhaseConfig, "sequence_length", "--max-length")
 @setting_option(TrainingConfig, "seed")
+@setting_option(PretrainingTeacherConfig, "model", "--teacher", metavar="MODEL")
 @click.option("--estimate", is_flag=True, help="Time a few steps, print what the run would take, and stop.")
 @click.pass_context
 def pretrain(
@@ -72,6 +74,7 @@ def pretrain(
     batch_size: int | None,
     max_length: int | None,
     seed: int | None,
+    teacher: str | None,
     overrides: tuple[str, ...],
     estimate: bool,
     fresh: bool,
@@ -99,6 +102,7 @@ def pretrain(
     init_given = init or settings.text_of(by_key, "init")
     flags = {
         **given({"data.files": list(data) or None, "data.text": text, "data.format": format, "training.seed": seed}),
+        **given({"teacher.model": teacher}),
         **run_settings(**run),
     }
     recipe_file = find_config(

@@ -11,6 +11,7 @@ from keras_bert.config.corruption import SENTINELS
 from keras_bert.config.initialization import InitializationConfig, named_initialization
 from keras_bert.config.objectives import MaskingConfig, ObjectiveConfig, PhaseConfig
 from keras_bert.config.recipes import extended_model, name_from_file
+from keras_bert.config.teacher import PretrainingTeacherConfig
 from keras_bert.config.training import OptimizerConfig, TrainingConfig, phase_ends, require_warmup
 from keras_bert.core import settings
 from keras_bert.core.errors import UserError
@@ -124,6 +125,7 @@ class PretrainConfig(Checked):
         training: the length of the run, its devices, and what it logs and keeps.
         examples: sentences with [MASK] for the trained model to fill in; a left-to-right model continues what is before
             the first [MASK].
+        teacher: a model to learn from beside the text.
     """
 
     name: str = "pretrain"
@@ -138,6 +140,7 @@ class PretrainConfig(Checked):
     optimizer: OptimizerConfig = field(default_factory=OptimizerConfig)
     training: TrainingConfig = field(default_factory=TrainingConfig)
     examples: list[str] = field(default_factory=list)
+    teacher: PretrainingTeacherConfig = field(default_factory=PretrainingTeacherConfig)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -153,6 +156,9 @@ class PretrainConfig(Checked):
             )
 
         self._require_attention_of_objective()
+        predicted = {self.phase_objective(phase).tokens for phase in self.phases}
+        is_learned = not self.teacher.model or predicted == {MASKED}
+        require(is_learned, "teacher.model", "masked tokens to predict in all phases", " and ".join(sorted(predicted)))
         for index, text in enumerate(self.examples):
             fits = self.model.predicts != MASKED or _MASK in text
             require(fits, f"examples.{index}", f"at least one {_MASK}, for a model of masked tokens to fill in", text)

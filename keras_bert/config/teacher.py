@@ -1,8 +1,13 @@
-"""Learning from another model's answers: a section of a recipe."""
+"""Learning from another model: a section of a recipe."""
 
+import dataclasses
 from dataclasses import dataclass
+from typing import Literal, get_args
 
-from keras_bert.core.settings import Checked, Positive, Share, require
+from keras_bert.core.settings import Checked, NotNegative, Positive, Share, require
+
+Match = Literal["states", "logits"]
+STATES, LOGITS = get_args(Match)
 
 
 @dataclass
@@ -21,6 +26,29 @@ class TeacherConfig(Checked):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("weight", "temperature"):
-            given, default = getattr(self, name), getattr(type(self), name)
-            require(self.model or given == default, name, "teacher.model, the model to learn from", given)
+        for field in dataclasses.fields(self):
+            given = getattr(self, field.name)
+            is_used = self.model or given == field.default
+            require(is_used, field.name, "teacher.model, the model to learn from", given)
+
+
+@dataclass
+class PretrainingTeacherConfig(TeacherConfig):
+    """A frozen model with the same vocabulary, whose states or predictions masked LM is also learned from.
+
+    Attributes:
+        model: a model with the same vocabulary to learn from: a run folder, a model folder or hf:NAME.
+        weight: what the distance from the teacher is multiplied by, which is added to the loss; at 0 the
+            teacher is left out.
+        temperature: what logits are divided by before they are compared.
+        match: what is compared: `states`, the last hidden states, of which the model's own are mapped to the teacher's
+            by a dense layer that is dropped afterwards; or `logits`, the predictions of masked tokens.
+    """
+
+    weight: NotNegative[float] = 1.0  # type: ignore[assignment]
+    match: Match = "states"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        is_used = self.match == LOGITS or self.temperature == TeacherConfig.temperature
+        require(is_used, "temperature", "teacher.match logits, which it divides", self.temperature)

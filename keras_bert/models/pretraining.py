@@ -8,7 +8,7 @@ import numpy as np
 from keras import ops
 
 from keras_bert.layers.heads import MaskedLMHead
-from keras_bert.layers.tensors import Batch, Sums, Tensor
+from keras_bert.layers.tensors import Batch, Sums, Tensor, truncated_normal
 from keras_bert.models.bert.config import BertConfig
 from keras_bert.models.encoder_with_heads import EncoderWithHeads
 from keras_bert.models.kind import kind_of_config, with_article
@@ -24,6 +24,8 @@ class BertForPreTraining(EncoderWithHeads):
         terms: the names of the objectives to have a head for, such as `("sbo",)`; names without a head of their own
             are allowed. A BERT always has that of next sentence prediction (`nsp`), an ALBERT that of sentence order
             prediction (`sop`).
+        mapped_size: the size of a dense layer on the last states, for training alone: folders do not have it. None for
+            no such layer.
         kwargs: for `keras.Model`; and `next_sentence`, `sentence_order` and `span_boundary`, which add a head as the
             terms `nsp`, `sop` and `sbo` do.
 
@@ -40,7 +42,8 @@ class BertForPreTraining(EncoderWithHeads):
     token from the second half (`previous_logits` [batch, seq, vocab]).
 
     Returns a dict: `mlm_logits` [batch, predictions or seq, vocab], float32; with their heads also `nsp_logits`
-    [batch, 2], `sop_logits` [batch, 2] and, for inputs with positions, `sbo_logits` [batch, predictions, vocab].
+    [batch, 2], `sop_logits` [batch, 2] and, for inputs with positions, `sbo_logits` [batch, predictions, vocab]; with
+    `mapped_size`, `mapped_states` [batch, seq, mapped_size].
 
     Example:
         config = keras_bert.BertConfig(vocab_size=60, hidden_size=16, num_hidden_layers=1, num_attention_heads=2)
@@ -52,7 +55,9 @@ class BertForPreTraining(EncoderWithHeads):
 
     terms: tuple[str, ...]
 
-    def __init__(self, config: BertConfig, *, terms: Sequence[str] = (), **kwargs: Any) -> None:
+    def __init__(
+        self, config: BertConfig, *, terms: Sequence[str] = (), mapped_size: int | None = None, **kwargs: Any
+    ) -> None:
         asked = {*map(term_named, terms)}
         asked |= {term for term in all_terms() if term.argument and kwargs.pop(term.argument, False)}
         kind = kind_of_config(config)
@@ -78,6 +83,12 @@ class BertForPreTraining(EncoderWithHeads):
             if term.has_head:
                 setattr(self, term.head, term.make_head(self) if term in asked else None)
         self.terms = tuple(term.name for term in all_terms() if term.has_head and term in asked)
+        self.mapped_size, self.state_map = mapped_size, None
+        if mapped_size is not None:
+            initial = truncated_normal(config.initializer_range)
+            self.state_map = keras.layers.Dense(
+                mapped_size, kernel_initializer=initial, dtype=self.dtype_policy, name="state_map"
+            )
         self.build()
 
     def head_of(self, term: Term) -> keras.layers.Layer:
@@ -97,6 +108,8 @@ class BertForPreTraining(EncoderWithHeads):
             outputs["hidden_states"] = encoded["hidden_states"]
         if "previous_token_ids" in inputs:
             outputs["previous_logits"] = self.mlm_head(sequence_output[..., width:], table)
+        if self.state_map is not None:
+            outputs["mapped_states"] = self.state_map(sequence_output)
         encoded = {**encoded, "word_embeddings": table}
         for term in map(term_named, self.terms):
             logits = term.logits(self.head_of(term), encoded, inputs, training)
@@ -105,7 +118,7 @@ class BertForPreTraining(EncoderWithHeads):
         return outputs
 
     def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "terms": list(self.terms)}
+        return {**super().get_config(), "terms": list(self.terms), "mapped_size": self.mapped_size}
 
 
 class PretrainingObjective:

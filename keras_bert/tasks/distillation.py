@@ -54,13 +54,13 @@ class DistillationObjective:
         temperature = self._config.temperature
         logits, teacher = logits / temperature, teacher / temperature
         if self._own.problem_type == SINGLE_LABEL:
-            divergences = _divergences(logits, teacher[:, : ops.shape(logits)[1]])
+            divergences = divergences_of(logits, teacher[:, : ops.shape(logits)[1]])
         else:
             divergences = ops.mean(_binary_divergences(logits, teacher), axis=-1)
         return temperature**2 * divergences
 
 
-def _divergences(logits: Tensor, teacher: Tensor) -> Tensor:
+def divergences_of(logits: Tensor, teacher: Tensor) -> Tensor:
     """KL of two softmaxes, [...]; a logit of -inf in both is no class."""
     is_there = teacher > float("-inf")
     differences = ops.log_softmax(teacher, axis=-1) - ops.log_softmax(logits, axis=-1)

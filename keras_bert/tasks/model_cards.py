@@ -9,6 +9,7 @@ from keras_bert.checkpoints.model_card import ModelCard, Score, Scores
 from keras_bert.config.finetuning import DOCUMENT, FinetuneConfig
 from keras_bert.config.initialization import CORPUS
 from keras_bert.config.pretraining import PretrainConfig
+from keras_bert.config.teacher import TeacherConfig
 from keras_bert.models.bert.config import BOTH, DECODED, MASKED, NEXT, PERMUTED, REPLACED
 from keras_bert.tasks import superglue
 from keras_bert.tasks.classification.benchmarks import GLUE
@@ -68,7 +69,7 @@ def pretraining_card(
     figures = ["perplexity", *(f"{term.name}_{metric}" for term in terms for metric in term.card_metrics)]
     text = "the documentation of the Python language" if is_documentation else "the author's own text"
     scores = [Score(name, float(evaluation[f"eval_{name}"])) for name in figures if f"eval_{name}" in evaluation]
-    start = _start(config.init, config.initialization.word_embeddings == CORPUS)
+    start = _start(config.init, config.initialization.word_embeddings == CORPUS) + _with(config.teacher)
     count = f"at most {config.training.evaluation_examples:,} rows"
     held_out = Scores("held-out documents of the same text", None, None, "validation", count, scores)
     return ModelCard(
@@ -120,7 +121,8 @@ def _card(config: FinetuneConfig, path: str, results: Mapping[str, Any], command
     ]
     return ModelCard(
         shown_name(path),
-        f"Trained for the task {config.task} on {data.name}, starting from {_start(init)}: {_length(config, results)}.",
+        f"Trained for the task {config.task} on {data.name}, starting from {_start(init)}{_with(config.teacher)}: "
+        f"{_length(config, results)}.",
         hub_repository(init),
         command,
         data.language,
@@ -134,6 +136,11 @@ def _start(init: str | None, is_counted: bool = False) -> str:
     if init:
         return f"the weights of `{shown_name(init)}`"
     return "word vectors counted in that text and random weights" if is_counted else "random weights"
+
+
+def _with(teacher: TeacherConfig) -> str:
+    """What to report apart: a model that has learned from another one."""
+    return f" and learning from `{shown_name(teacher.model)}`" if teacher.model and teacher.weight else ""
 
 
 def _data(config: FinetuneConfig) -> _KnownData:

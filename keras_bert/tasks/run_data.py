@@ -5,6 +5,7 @@ import hashlib
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from keras_bert.checkpoints.model_folder import ModelFolder
 from keras_bert.core import files, settings, whole_files
 from keras_bert.core.errors import UserError
 from keras_bert.data.corpus.documents import Corpus
@@ -46,9 +47,9 @@ def require_same_text(run: RunFolder, entries: Iterable[str]) -> None:
     _record(run, before, now, difference(before["text"], now["text"]) if "text" in before else "")
 
 
-def require_same_teacher(run: RunFolder, name: str, fingerprint: str) -> None:
+def require_same_teacher(run: RunFolder, teacher: ModelFolder) -> None:
     """As `require_same_data`, for the model that a run learns from: records its name and the SHA-256 of its weights."""
-    path, now = files.join(run.path, TEACHER), {"from": name, "sha256": fingerprint}
+    path, now = files.join(run.path, TEACHER), {"from": teacher.name, "sha256": teacher.fingerprint}
     before = settings.read_json(path) if run.has_begun() and files.exists(path) else now
     require_unchanged(run, _change("teacher", before, now) or "")
     if now != before or not files.exists(path):

@@ -175,7 +175,7 @@ class Finetuning:
         claim(strategy, run, config)
         by_chief(strategy, lambda: require_same_data(run, problem))
         if teacher:
-            by_chief(strategy, lambda: require_same_teacher(run, teacher.folder.name, teacher.fingerprint))
+            by_chief(strategy, lambda: require_same_teacher(run, teacher.folder))
 
     def finetune(self) -> dict[str, Any] | None:
         """Trains, resuming from the newest checkpoint, and writes the model folder and results.json.

@@ -1,7 +1,6 @@
 """The answers of a fine-tuned teacher to the training examples: computed once, then kept in the run's folder."""
 
 import dataclasses
-import functools
 import logging
 from typing import Any
 
@@ -47,11 +46,6 @@ class Teacher:
         self._order = self._order_of_labels()
         self._kept: dict[str, np.ndarray] = {}  # By what they were made of, for the seeds of a run.
 
-    @functools.cached_property
-    def fingerprint(self) -> str:
-        """The SHA-256 of its weights."""
-        return self.folder.fingerprint()
-
     def taught(self, rows: TokenRows, seed: int, run: RunFolder, strategy: tf.distribute.Strategy) -> TokenRows:
         """The rows to train on, with the teacher's logits as an extra.
 
@@ -60,7 +54,7 @@ class Teacher:
         Args:
             rows: what `Problem.training_rows` returned for the seed.
         """
-        made_of = {"teacher": self.fingerprint, "order": self._order, "rows": rows.fingerprint()}
+        made_of = {"teacher": self.folder.fingerprint, "order": self._order, "rows": rows.fingerprint()}
         key, choices = str(made_of), int(rows.sizes.max())
         shape = (len(rows), 1, len(self._order) if self._order else choices)
         room = FeatureRoom(files.join(run.path, "teacher"), "teacher's answers", None)

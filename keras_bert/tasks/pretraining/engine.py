@@ -17,15 +17,21 @@ from keras_bert.models.kind import kind_of_config
 from keras_bert.models.pretraining import BertForPreTraining, PretrainingObjective
 from keras_bert.models.sizes import training_flops
 from keras_bert.models.term import term_named
+from keras_bert.tasks.pretraining.teacher import PretrainingTeacher
 from keras_bert.text.vocabulary import Vocabulary
 from keras_bert.training.engine import Engine, make_engine
 from keras_bert.training.optimizer import make_optimizer
 from keras_bert.training.run_folder import RunFolder
 from keras_bert.training.segment_memory import SegmentMemory
+from keras_bert.training.step import Objective
 
 
 def pretraining_engine(
-    config: PretrainConfig, run: RunFolder, strategy: tf.distribute.Strategy, vocabulary: Vocabulary
+    config: PretrainConfig,
+    run: RunFolder,
+    strategy: tf.distribute.Strategy,
+    vocabulary: Vocabulary,
+    teacher: PretrainingTeacher | None = None,
 ) -> Engine:
     """A new `Engine` for a recipe, with random weights; see `make_engine`.
 
@@ -34,8 +40,13 @@ def pretraining_engine(
         run: the run's folder, for the checkpoints.
         strategy: the run's strategy.
         vocabulary: the run's vocabulary, which may be smaller than the recipe asks for.
+        teacher: the model to learn from; None for none.
     """
     training = config.training
+    objective: Objective = make_objective(config, vocabulary)
+    if teacher:
+        objective = teacher.objective(objective, strategy)
+    mapped_size = teacher.mapped_size if teacher else None
     architecture = dataclasses.replace(config.model, vocab_size=len(vocabulary))
     memory_length = config.objective.memory_length
 
@@ -49,16 +60,16 @@ def pretraining_engine(
         training,
         training.steps,
         [phase.share for phase in config.phases],
-        lambda dtype: new_model(architecture, config.objective, dtype),
+        lambda dtype: new_model(architecture, config.objective, dtype, mapped_size),
         lambda budget, model: make_optimizer(config.optimizer, training.steps, budget.share, model=model),
-        make_objective(config, vocabulary),
+        objective,
         config.optimizer.clip_norm,
         make_memory if memory_length else None,
     )
 
 
 def new_model(
-    config: BertConfig, objective: ObjectiveConfig, dtype: str = "float32"
+    config: BertConfig, objective: ObjectiveConfig, dtype: str = "float32", mapped_size: int | None = None
 ) -> BertForPreTraining | EncoderDecoder | ElectraForPreTraining:
     """A model with random weights, of which those are trainable that an objective trains.
 
@@ -66,13 +77,14 @@ def new_model(
         config: the architecture.
         objective: what is predicted.
         dtype: the policy.
+        mapped_size: see `BertForPreTraining`.
     """
     if objective.tokens == DECODED:
         return EncoderDecoder(config, dtype=dtype)
     if isinstance(config, ElectraConfig):
         return ElectraForPreTraining(config, objective.replacement, dtype=dtype)
     trained = objective.trained
-    model = BertForPreTraining(config, terms=objective.terms, dtype=dtype)
+    model = BertForPreTraining(config, terms=objective.terms, mapped_size=mapped_size, dtype=dtype)
     # Weights without a gradient would still be shrunk by weight decay.
     for term in map(term_named, model.terms):
         model.head_of(term).trainable = term in trained

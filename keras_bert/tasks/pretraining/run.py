@@ -26,7 +26,9 @@ from keras_bert.tasks.pretraining.batch_sources import BatchSources, open_batch_
 from keras_bert.tasks.pretraining.engine import make_objective, phase_predictions, pretraining_engine
 from keras_bert.tasks.pretraining.initialization import TextStatistics, initialize, start_from, text_statistics
 from keras_bert.tasks.pretraining.run_text import require_reachable, require_run_text
+from keras_bert.tasks.pretraining.teacher import PretrainingTeacher
 from keras_bert.tasks.pretraining.views import PretrainingViews, require_examples, tried_examples
+from keras_bert.tasks.run_data import require_same_teacher
 from keras_bert.text.tokenizer_files import TokenizerSettings
 from keras_bert.text.tokenizers import Tokenizer
 from keras_bert.training.accumulation import BatchShape, choose_accumulation
@@ -104,12 +106,14 @@ class Pretraining:
         strategy: the run's strategy.
         worker: this process's number in the run.
         is_chief: whether this process writes the run's files.
+        teacher: the model to learn from; None for none.
         sources, tokenizer, engine, batches: the parts of the run, made by `build`.
     """
 
     strategy: tf.distribute.Strategy
     worker: int
     is_chief: bool
+    teacher: PretrainingTeacher | None
     sources: BatchSources
     tokenizer: Tokenizer
     engine: Engine
@@ -125,6 +129,10 @@ class Pretraining:
         self.config = config
         if config.init and is_hub_name(config.init) and not names_commit(config.init):  # Recorded with its commit.
             self.config = config = dataclasses.replace(config, init=self._init.name)
+        self.teacher = PretrainingTeacher(config) if config.teacher.weight and config.teacher.model else None
+        if self.teacher:
+            taught = dataclasses.replace(config.teacher, model=self.teacher.folder.name)
+            self.config = config = dataclasses.replace(config, teacher=taught)
         self.run = run
         require_reachable(run, config)
         require_loggers(config.training)
@@ -137,6 +145,8 @@ class Pretraining:
             check_divisible(phase.batch_size, self.strategy, config.training.slices, f"phases.{index}.batch_size")
         claim(self.strategy, run, config)
         by_chief(self.strategy, lambda: require_run_text(run, config))
+        if teacher := self.teacher:
+            by_chief(self.strategy, lambda: require_same_teacher(run, teacher.folder))
 
     @functools.cached_property
     def _init(self) -> ModelFolder:
@@ -182,7 +192,9 @@ class Pretraining:
         require_examples(config.examples, config.model, self.tokenizer)
         vocabulary = self.tokenizer.vocabulary
         self.config = config = self._with_slices(dataclasses.replace(config.model, vocab_size=len(vocabulary)))
-        self.engine = pretraining_engine(config, self.run, self.strategy, vocabulary)
+        if self.teacher:
+            self.teacher.require_vocabulary(self.tokenizer)
+        self.engine = pretraining_engine(config, self.run, self.strategy, vocabulary, self.teacher)
         _log.info(f"The model has {self.engine.model.count_params():,} parameters.")
 
         self.batches = PhasedBatches(
@@ -230,7 +242,7 @@ class Pretraining:
 
     def evaluate(self, phase: int) -> dict[str, float]:
         """The figures `eval_…` on the held-out documents, in rows of a phase."""
-        sums = MetricSums(self.engine.step.objective.terms)
+        sums = MetricSums(self._evaluation_step.objective.terms)
         for batch in self._validation_batches(phase):
             sums.add(self._evaluation_step.evaluate(batch))
         figures = {f"eval_{name}": value for name, value in sums.take().items()}
@@ -267,7 +279,7 @@ class Pretraining:
             phase = self._phase_of((first_step if loop is None else loop.done) + 1)
             return f"phases.{phase}.batch_size", self.config.phases[phase].batch_size
 
-        columns = _columns(self.engine.step.objective.terms)
+        columns = _columns(self.config.objective.terms)
         at_mask = dict.fromkeys((MASKED, REPLACED), "at [MASK]")
         of_others = {**at_mask, PERMUTED: "of permuted tokens", DECODED: "of the decoder"}
         where = of_others.get(self.config.model.predicts, "of next tokens")
