@@ -7,8 +7,10 @@ from keras import ops
 from keras_bert.config.finetuning import REGRESSION, SINGLE_LABEL
 from keras_bert.config.teacher import TeacherConfig
 from keras_bert.layers.tensors import Batch, Sums, Tensor
+from keras_bert.tasks.tagging.network import token_weights
 
-TEACHER_LOGITS = "teacher_logits"  # Of a batch: float32 [batch, labels], and -inf for a choice that an example lacks.
+# Of a batch: float32 [batch, labels], and -inf for a choice that an example lacks; of tokens [batch, seq, 1, labels].
+TEACHER_LOGITS = "teacher_logits"
 
 
 class DistillationObjective:
@@ -35,7 +37,7 @@ class DistillationObjective:
     def counts(self, batch: Batch) -> dict[str, Tensor]:
         """Those of the own objective, whose `loss` is here `labels`, and the examples for the teacher's term."""
         counts = self._own.counts(batch)
-        return {"labels": counts.pop("loss"), "teacher": ops.sum(batch["example_weights"]), **counts}
+        return {"labels": counts.pop("loss"), "teacher": ops.sum(self._weights(batch)), **counts}
 
     def sums(self, outputs: Batch, batch: Batch) -> Sums:
         """`{"labels": {"loss": scalar}, "teacher": {"loss": scalar}}`, and the own objective's other sums."""
@@ -43,32 +45,45 @@ class DistillationObjective:
         distances = self._distances(outputs["logits"], batch[TEACHER_LOGITS])
         return {
             "labels": {"loss": (1 - weight) * sums.pop("loss")["loss"]},
-            "teacher": {"loss": weight * ops.sum(distances * batch["example_weights"])},
+            "teacher": {"loss": weight * ops.sum(distances * self._weights(batch))},
             **sums,
         }
+
+    def _weights(self, batch: Batch) -> Tensor:
+        """How much each distance counts, float32 [batch]."""
+        return batch["example_weights"]
 
     def _distances(self, logits: Tensor, teacher: Tensor) -> Tensor:
         """float32 [batch]."""
         if self._own.problem_type == REGRESSION and not self._own.logistic:
             return ops.square(logits[:, 0] - teacher[:, 0])
-        temperature = self._config.temperature
-        logits, teacher = logits / temperature, teacher / temperature
         if self._own.problem_type == SINGLE_LABEL:
-            divergences = divergences_of(logits, teacher[:, : ops.shape(logits)[1]])
-        else:
-            divergences = ops.mean(_binary_divergences(logits, teacher), axis=-1)
-        return temperature**2 * divergences
+            return divergences(logits, teacher[:, : ops.shape(logits)[1]], self._config.temperature)
+        return ops.mean(_binary_divergences(logits, teacher, self._config.temperature), axis=-1)
 
 
-def divergences_of(logits: Tensor, teacher: Tensor) -> Tensor:
-    """KL of two softmaxes, [...]; a logit of -inf in both is no class."""
+class TokenDistillation(DistillationObjective):
+    """The same for the labels of words, of which a batch has a row's first pieces; `own` is a `TaggingObjective`."""
+
+    def _weights(self, batch: Batch) -> Tensor:
+        return token_weights(batch)
+
+    def _distances(self, logits: Tensor, teacher: Tensor) -> Tensor:
+        return divergences(logits, teacher[:, :, 0], self._config.temperature)
+
+
+def divergences(logits: Tensor, teacher: Tensor, temperature: float) -> Tensor:
+    """T² · KL of two softmaxes at the temperature T, [...]; a logit of -inf in both is no class."""
     is_there = teacher > float("-inf")
+    logits, teacher = logits / temperature, teacher / temperature
     differences = ops.log_softmax(teacher, axis=-1) - ops.log_softmax(logits, axis=-1)
-    return ops.sum(ops.where(is_there, ops.softmax(teacher, axis=-1) * differences, 0.0), axis=-1)
+    terms = ops.where(is_there, ops.softmax(teacher, axis=-1) * differences, 0.0)
+    return temperature**2 * ops.sum(terms, axis=-1)
 
 
-def _binary_divergences(logits: Tensor, teacher: Tensor) -> Tensor:
-    """KL of two sigmoids, [...]."""
+def _binary_divergences(logits: Tensor, teacher: Tensor, temperature: float) -> Tensor:
+    """T² · KL of two sigmoids at the temperature T, [...]."""
+    logits, teacher = logits / temperature, teacher / temperature
     probabilities = ops.sigmoid(teacher)
     entropies = ops.binary_crossentropy(probabilities, teacher, from_logits=True)
-    return ops.binary_crossentropy(probabilities, logits, from_logits=True) - entropies
+    return temperature**2 * (ops.binary_crossentropy(probabilities, logits, from_logits=True) - entropies)

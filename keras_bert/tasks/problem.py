@@ -387,8 +387,8 @@ def _require_used(config: FinetuneConfig, kind: TaskKind) -> None:
         )
     if config.teacher.model and not kind.takes_teacher:
         raise UserError(
-            "teacher.model: needs a task that classifies texts, scores them or chooses among them. Received: "
-            f"{config.task}. Leave it out."
+            "teacher.model: needs a task that classifies texts, scores them, chooses among them or tags words. "
+            f"Received: {config.task}. Leave it out."
         )
     if config.vectors != VectorsConfig() and not kind.trains_vectors:
         raise UserError(f"vectors: needs a task that trains vectors. Received: {config.task}. Leave it out.")

@@ -26,7 +26,6 @@ from keras_bert.core.errors import UserError
 from keras_bert.data.batches.length_batches import LengthBatches, choose_shapes
 from keras_bert.data.batches.token_rows import TokenRows
 from keras_bert.models.sizes import encoder_parts, total
-from keras_bert.tasks.distillation import DistillationObjective
 from keras_bert.tasks.evaluation import Evaluator
 from keras_bert.tasks.finetuning.frozen_features import FrozenFeatures
 from keras_bert.tasks.finetuning.initial_weights import add_lora, freeze, set_initial_weights
@@ -215,7 +214,7 @@ class Finetuning:
         objective: Objective = problem.objective
         if self.teacher:
             rows = self.teacher.taught(rows, training.seed, self.run, self.strategy)
-            objective = DistillationObjective(problem.objective, config.teacher)
+            objective = self.teacher.objective()
         self.rows, self.noise_shares = rows, shares
         # Computed before training, so that a dev split without labels fails now and not at the first validation.
         baseline = {split: problem.baseline(split) for split in problem.dev_splits}

@@ -2,6 +2,7 @@
 
 import dataclasses
 import logging
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,8 +15,10 @@ from keras_bert.core.errors import UserError
 from keras_bert.core.program import PROGRAM
 from keras_bert.data.batches.feature_files import FeatureRoom
 from keras_bert.data.batches.token_rows import TokenRows
-from keras_bert.tasks.distillation import TEACHER_LOGITS
+from keras_bert.inference.texts import require_numbers
+from keras_bert.tasks.distillation import TEACHER_LOGITS, DistillationObjective, TokenDistillation
 from keras_bert.tasks.evaluation import FinetunedModel
+from keras_bert.tasks.kind import kind_of_head
 from keras_bert.tasks.problem import Answers, Problem, fields_read
 from keras_bert.training.processes import agreement, by_chief, fail_together
 from keras_bert.training.run_folder import RunFolder
@@ -47,7 +50,7 @@ class Teacher:
         self._kept: dict[str, np.ndarray] = {}  # By what they were made of, for the seeds of a run.
 
     def taught(self, rows: TokenRows, seed: int, run: RunFolder, strategy: tf.distribute.Strategy) -> TokenRows:
-        """The rows to train on, with the teacher's logits as an extra.
+        """The rows to train on, with the teacher's logits as an extra or, for words, as a file of the tokens.
 
         They are read from a file in the run's folder or, if it lacks them, computed and written there. A collective.
 
@@ -55,8 +58,8 @@ class Teacher:
             rows: what `Problem.training_rows` returned for the seed.
         """
         made_of = {"teacher": self.folder.fingerprint, "order": self._order, "rows": rows.fingerprint()}
-        key, choices = str(made_of), int(rows.sizes.max())
-        shape = (len(rows), 1, len(self._order) if self._order else choices)
+        key, by_token, choices = str(made_of), self._problem.by_token, int(rows.sizes.max())
+        shape = (len(rows.ids if by_token else rows), 1, len(self._order) if self._order else choices)
         room = FeatureRoom(files.join(run.path, "teacher"), "teacher's answers", None)
 
         def write() -> None:
@@ -71,11 +74,18 @@ class Teacher:
             found = room.open("train", made_of, shape)
             if found is None:
                 raise UserError(f"{room.path}: needs the teacher's answers. Received: none that can be read.")
-            logits = found.read(tf.range(len(rows), dtype=tf.int64)).numpy()[:, 0]
+        if by_token:
+            return dataclasses.replace(rows, token_files={**rows.token_files, TEACHER_LOGITS: found})
+        logits = found.read(tf.range(len(rows), dtype=tf.int64)).numpy()[:, 0]
         return dataclasses.replace(rows, extra={**rows.extra, TEACHER_LOGITS: logits})
 
+    def objective(self) -> DistillationObjective:
+        """The loss, of batches of such rows."""
+        distillation = TokenDistillation if self._problem.by_token else DistillationObjective
+        return distillation(self._problem.objective, self._config.teacher)
+
     def _logits(self, seed: int) -> np.ndarray:
-        """float32 [rows, labels], the columns in the order of the labels of the model that learns."""
+        """float32 [rows or tokens, labels], the columns in the order of the labels of the model that learns."""
         config, own = self._config, self._config.data
         data = {name: getattr(own, name) for name in fields_read(config.task)}
         teacher = FinetunedModel(self.folder, data, config.task, config.training.batch_size)
@@ -84,8 +94,10 @@ class Teacher:
         layouts, given = (one.training_layouts(config.noise, seed)[0] for one in (self._problem, teacher.problem))
         for layout, read in zip(layouts, given, strict=True):
             outputs, _ = teacher.evaluate.outputs(read.rows)
-            answers = teacher.problem.answers_of(read, outputs)
-            parts.append(_by_row(layout, answers))
+            if self._problem.by_token:
+                parts.append(_by_token(layout, read, outputs["logits"]))
+            else:
+                parts.append(_by_row(layout, teacher.problem.answers_of(read, outputs)))
         logits = np.concatenate(parts)
         return logits if self._order is None else logits[:, self._order]
 
@@ -96,6 +108,8 @@ class Teacher:
         """
         head: Any = self.folder.head
         name, own = self._config.teacher.model, self._problem.head
+        if not kind_of_head(own).takes_teacher:
+            raise UserError(f"teacher.model: needs no CRF and no frozen features. Received: a {own.architecture}.")
         task, its_task = self._config.task, self.folder.task.get("task")
         if head is None:
             raise UserError(
@@ -109,7 +123,7 @@ class Teacher:
             if needed != received:
                 raise UserError(f"teacher.model: needs the {what} {needed}, as {task}. Received: {name}, {received}.")
         labels = getattr(own, "labels", None)
-        if labels is None or own.problem_type == REGRESSION:
+        if labels is None or getattr(own, "problem_type", None) == REGRESSION:
             return None
         if set(labels) != set(head.labels):
             raise UserError(
@@ -139,3 +153,18 @@ def _by_row(layout: Any, answers: Answers) -> np.ndarray:
             row[: len(choices)] = choices
         return logits
     return answers[layout.examples].astype(np.float32)
+
+
+def _by_token(layout: Any, read: Any, outputs: Sequence[np.ndarray]) -> np.ndarray:
+    """A teacher's logits at the first piece of each word of the model that learns, float32 [tokens, labels]; else 0.
+
+    Args:
+        layout: the rows of the model that learns.
+        read: the teacher's rows of the same words.
+        outputs: the teacher's logits [tokens, labels] of each of its rows.
+    """
+    words = np.concatenate(outputs)[read.words.places]
+    require_numbers(words, "words")
+    logits = np.zeros((len(layout.rows.ids), words.shape[1]), np.float32)
+    logits[layout.words.places] = words
+    return logits

@@ -17,7 +17,7 @@ from keras_bert.models.bert.config import MASKED
 from keras_bert.models.kind import kind_of_config
 from keras_bert.models.pretraining import BertForPreTraining
 from keras_bert.models.tensor_names import MASKED_LM_HEAD
-from keras_bert.tasks.distillation import divergences_of
+from keras_bert.tasks.distillation import divergences
 from keras_bert.text.tokenizers import Tokenizer
 from keras_bert.training.engine import POLICIES
 
@@ -144,9 +144,8 @@ class TaughtObjective:
 
     def _divergences(self, logits: Tensor, teacher: Tensor) -> Tensor:
         """float32 [batch, predictions]; the teacher may have more rows than the vocabulary."""
-        temperature = self._config.temperature
         teacher = ops.stop_gradient(teacher[..., : ops.shape(logits)[-1]])
-        return temperature**2 * divergences_of(logits / temperature, teacher / temperature)
+        return divergences(logits, teacher, self._config.temperature)
 
 
 def _squared_errors(states: Tensor, teacher: Tensor) -> Tensor:

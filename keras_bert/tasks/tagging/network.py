@@ -61,17 +61,17 @@ class TaggingObjective:
 
     def counts(self, batch: Batch) -> dict[str, Tensor]:
         """Float32 scalars: the labelled words in the batch, for the loss and for the accuracy."""
-        words = ops.sum(_weights(batch))
+        words = ops.sum(token_weights(batch))
         return {"loss": words, "accuracy": words}
 
     def sums(self, outputs: Batch, batch: Batch) -> Sums:
         """`{"loss": {"loss": scalar}, "accuracy": {"accuracy": scalar}}` of the model's outputs."""
         metrics = cross_entropy(outputs["logits"], ops.maximum(batch["labels"], 0))
-        weights = _weights(batch)
+        weights = token_weights(batch)
         return {name: {name: ops.sum(metrics[name] * weights)} for name in ("loss", "accuracy")}
 
 
-def _weights(batch: Batch) -> Tensor:
+def token_weights(batch: Batch) -> Tensor:
     """[batch, seq] float32: the weight of each labelled token, 0 at the others."""
     return ops.cast(batch["labels"] >= 0, "float32") * batch["example_weights"][:, None]
 

@@ -38,6 +38,7 @@ class Tagging(TaskKind):
     own_task: ClassVar[str | None] = "tokens"
     pipeline = "token-classification"
     takes_bilstm: ClassVar[bool] = True
+    takes_teacher: ClassVar[bool] = True
     noun, example_files = "words", ("words.txt", "tagged.txt")
 
     def make_model(self, config: BertConfig, head: Any, **keras_options: Any) -> Any:
@@ -123,7 +124,7 @@ class FeatureTagging(Tagging):
         SCALAR_MIX: tuple(own_tensor(name, name) for name in ("tagger.mix.layer_weights", "tagger.mix.gamma")),
     }
     titles = {FEATURE_TAGGER: "tagger over frozen features", SCALAR_MIX: "layer weights of the features"}
-    in_transformers = False
+    in_transformers = takes_teacher = False
 
     def is_of(self, fields: Mapping[str, Any]) -> bool:
         # The first versions did not write `architecture`.
@@ -152,7 +153,7 @@ class CrfTagging(Tagging):
     titles = {CRF_TAGGER: "conditional random field"}
     not_in_litert = "a head without a CRF, because LiteRT lacks what finding its best labels takes"
     tasks: ClassVar[tuple[str, ...]] = ()
-    in_transformers = False
+    in_transformers = takes_teacher = False
     has_crf = True
 
     def make_model(self, config: BertConfig, head: CrfTaggingConfig, **keras_options: Any) -> Any:

@@ -1,5 +1,6 @@
 """Fine-tuning with a teacher: the loss, whose answers are learned, that runs go on as they were, and refusals."""
 
+import json
 import os
 import shutil
 
@@ -26,7 +27,11 @@ from keras_bert.tasks.evaluation import FinetunedModel
 from keras_bert.tasks.finetuning import teacher as teachers
 from keras_bert.tasks.finetuning.runs import FinetuningRuns
 from keras_bert.tasks.finetuning.teacher import Teacher
+from keras_bert.tasks.multiple_choice.network import BertForMultipleChoice
+from keras_bert.tasks.multiple_choice.task import MultipleChoiceConfig
 from keras_bert.tasks.problem import open_problem
+from keras_bert.tasks.tagging.head import TokenClassificationConfig
+from keras_bert.tasks.tagging.network import BertForTokenClassification
 from keras_bert.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 from keras_bert.training.metrics_log import read_metrics
 from keras_bert.training.run_folder import RunFolder
@@ -195,6 +200,59 @@ def test_labels_are_matched_by_name_and_noise_is_the_same(init, tables, teacher,
     answers, _ = own.evaluate.answers("train")
     np.testing.assert_allclose(found[0][:48], answers, atol=1e-5)
     assert found[0].shape == (96, 2) and np.abs(found[0][48:] - answers).max() > 0.01
+
+
+def test_words_are_learned_from_a_teacher_of_other_pieces(init, tmp_path):
+    """Its logits at a word's first piece belong at that word's first piece, wherever that is in the other's row."""
+    random = np.random.default_rng(0)
+    sentences = [[WORDS[number] for number in random.integers(0, 55, random.integers(2, 5))] for _ in range(24)]
+    lines = ("".join(f"{word} {'AB'[word in WORDS[:6]]}\n" for word in sentence) for sentence in sentences)
+    (tmp_path / "words.txt").write_text("\n".join(lines), encoding="utf-8")
+    letters = sorted(set("".join(WORDS)))
+    vocabulary = Vocabulary([*SPECIAL_TOKENS, *letters, *(f"##{letter}" for letter in letters)])
+    model = BertForTokenClassification(without_dropout(vocab_size=len(vocabulary), max_position_embeddings=32), 2)
+    random_weights(model, scale=0.5)
+    task = {"task": "tokens", "max_length": 24, "word": 0, "label": 1}
+    head = TokenClassificationConfig(("B", "A"))
+    write_model_folder(str(tmp_path / "tagger"), model, vocabulary, lower_case=True, head=head, task=task)
+    table = {"data.train": str(tmp_path / "words.txt"), "data.dev": str(tmp_path / "words.txt")}
+    changes = {"training.epochs": 1.0, "teacher.model": str(tmp_path / "tagger")}
+    config = finetune_config(init, "tokens", **table, **changes)
+    FinetuningRuns(config).one(str(tmp_path / "run"))
+    problem = open_problem(config, model_tokenizer(open_model_folder(init)))
+    assert problem.head.labels == ("A", "B")
+    rows, _ = problem.training_rows(1)
+    taught = Teacher(config, problem).taught(rows, 1, RunFolder(str(tmp_path / "run")), make_strategy("one"))
+    tokens = taught.token_files["teacher_logits"].read(tf.range(len(rows.ids), dtype=tf.int64)).numpy()[:, 0]
+    own = FinetunedModel(str(tmp_path / "tagger"), {key[5:]: path for key, path in table.items()})
+    outputs, _ = own.evaluate.outputs(own.problem.rows("train"))
+    read = own.problem.layout("train").words
+    expected = np.concatenate(outputs["logits"])[read.places][:, ::-1]
+    first = rows.token_extra["labels"] >= 0
+    np.testing.assert_allclose(tokens[first], expected, atol=1e-5)
+    assert len(own.problem.rows("train").ids) > len(rows.ids) and not tokens[~first].any()
+    with pytest.raises(
+        UserError, match="teacher.model: needs no CRF and no frozen features. Received: a BertCrfTagger"
+    ):
+        FinetuningRuns(finetune_config(init, "tokens", **table, **changes, **{"head.crf": True}))
+
+
+def test_choices_are_learned_however_many_an_example_has(init, tmp_path):
+    random = np.random.default_rng(0)
+    rows = [
+        {"context": "w1 w2", "choices": [" ".join(random.choice(WORDS, 3)) for _ in range(2 + number % 2)], "label": 1}
+        for number in range(16)
+    ]
+    table = {f"data.{split}": str(tmp_path / "rows.jsonl") for split in ("train", "dev")}
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    model = BertForMultipleChoice(without_dropout(max_position_embeddings=32))
+    random_weights(model)
+    teacher, task = str(tmp_path / "teacher"), {"task": "choice", "max_length": 24}
+    write_model_folder(teacher, model, VOCABULARY, lower_case=True, head=MultipleChoiceConfig(), task=task)
+    changes = {"training.epochs": 1.0, "training.log_every": 1, "teacher.model": teacher}
+    FinetuningRuns(finetune_config(init, "choice", **table, **changes)).one(str(tmp_path / "run"))
+    losses = [line["teacher_loss"] for line in figures(tmp_path / "run") if "teacher_loss" in line]
+    assert len(losses) == 2 and np.isfinite(losses).all() and min(losses) > 0
 
 
 def test_refusals(init, tables, teacher, tmp_path):
