@@ -142,6 +142,24 @@ def test_a_run_that_is_stopped_goes_on_to_the_same_end_also_in_slices(corpus, te
     assert metrics(sliced)[0]["teacher_loss"] == pytest.approx(first["teacher_loss"], rel=1e-3)
 
 
+@pytest.mark.slow
+def test_replicas_and_xla_give_the_losses_of_one_device(corpus, teacher, tmp_path, monkeypatch, mirrored_strategy):
+    """Each replica has the teacher's weights; dropout off."""
+    off = {"model.hidden_dropout_prob": 0.0, "model.attention_probs_dropout_prob": 0.0, "training.steps": 6}
+    one = tf.distribute.OneDeviceStrategy("CPU:0")
+    losses = []
+    for name, strategy, changes in (
+        ("one", one, {"training.jit_compile": False}),
+        ("xla", one, {"training.jit_compile": True}),
+        ("mirrored", mirrored_strategy, {"training.strategy": "mirrored"}),
+    ):
+        monkeypatch.setattr("keras_bert.tasks.pretraining.run.make_strategy", lambda *_, found=strategy: found)
+        run = RunFolder(str(tmp_path / name))
+        pretrain(taught(corpus, teacher, **off, **changes), run)
+        losses.append([line["teacher_loss"] for line in metrics(run) if "teacher_loss" in line])
+    np.testing.assert_allclose(losses[1:], [losses[0]] * 2, rtol=1e-4)
+
+
 def test_refusals(corpus, teacher, vocabulary, tmp_path):
     """In one line, before anything is trained."""
     others = write_tiny_bert(tmp_path / "others")
