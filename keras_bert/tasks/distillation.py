@@ -75,10 +75,8 @@ class TokenDistillation(DistillationObjective):
 def divergences(logits: Tensor, teacher: Tensor, temperature: float) -> Tensor:
     """T² · KL of two softmaxes at the temperature T, [...]; a logit of -inf in both is no class."""
     is_there = teacher > float("-inf")
-    logits, teacher = logits / temperature, teacher / temperature
-    differences = ops.log_softmax(teacher, axis=-1) - ops.log_softmax(logits, axis=-1)
-    terms = ops.where(is_there, ops.softmax(teacher, axis=-1) * differences, 0.0)
-    return temperature**2 * ops.sum(terms, axis=-1)
+    own, wanted = (ops.log_softmax(values / temperature, axis=-1) for values in (logits, teacher))
+    return temperature**2 * ops.sum(ops.where(is_there, ops.exp(wanted) * (wanted - own), 0.0), axis=-1)
 
 
 def _binary_divergences(logits: Tensor, teacher: Tensor, temperature: float) -> Tensor:
