@@ -134,11 +134,12 @@ def pretraining_recipe(
     opened = given({"init": of_model.pop("init", None)})
     changes = {**of_model, **chosen, **opened}
     if opened and "model" in of_model:
-        changes = {**_settings_of_objective(of_model["model"], recipe_file, chosen), **changes}
+        changes = {**_settings_of_objective(of_model["model"], own, chosen), **changes}
     if not opened:
         of_recipe = settings.section_of(own, "vocabulary")
         set_already = {*changes, *(f"vocabulary.{key}" for key in of_recipe)}
-        teacher = settings.text_of({**_teacher_of(recipe_file), **chosen}, "teacher.model")
+        of_teacher = {f"teacher.{key}": value for key, value in settings.section_of(own, "teacher").items()}
+        teacher = settings.text_of({**of_teacher, **chosen}, "teacher.model")
         of_vocabulary = _settings_of_vocabulary(chosen, lower_case)
         if teacher and not of_vocabulary and "file" not in of_recipe:
             of_vocabulary = _settings_of_teacher(teacher, lower_case)
@@ -246,10 +247,11 @@ def _model_settings(init: str | None, lower_case: bool | None, run: RunFolder | 
     }
 
 
-def _settings_of_objective(model: Mapping[str, Any], recipe_file: str, chosen: Mapping[str, Any]) -> dict[str, Any]:
+def _settings_of_objective(
+    model: Mapping[str, Any], recipe: Mapping[str, Any], chosen: Mapping[str, Any]
+) -> dict[str, Any]:
     """What models such as the one to start from are pretrained to predict, unless the recipe or `chosen` says it."""
-    of_recipe = settings.section_of(settings.read_yaml(recipe_file), "objective")
-    if "tokens" in of_recipe or {"objective", "objective.tokens"} & {*chosen}:
+    if "tokens" in settings.section_of(recipe, "objective") or {"objective", "objective.tokens"} & {*chosen}:
         return {}
     config = config_from_mapping(model)
     return {"objective.tokens": config.predicts, **kind_of_config(config).objective}
@@ -274,12 +276,6 @@ def _settings_of_vocabulary(chosen: Mapping[str, Any], lower_case: bool | None) 
         "vocabulary.lower_case": lower_case,
         _PREFIX_SPACE: prefix_space,
     }
-
-
-def _teacher_of(recipe_file: str) -> dict[str, Any]:
-    """The recipe's own `teacher.model`, by its key."""
-    section = settings.section_of(settings.read_yaml(recipe_file), "teacher")
-    return {f"teacher.{key}": value for key, value in section.items()}
 
 
 def _settings_of_teacher(teacher: str, lower_case: bool | None) -> dict[str, Any]:
