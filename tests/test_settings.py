@@ -399,3 +399,10 @@ def test_every_setting_has_a_meaning(cls):
 def test_what_a_setting_takes_is_what_its_refusals_say(cls, name, takes):
     [setting] = [setting for setting in settings.every_setting(cls) if setting.key == name]
     assert setting.takes == takes
+
+
+def test_an_override_of_a_section_stays_as_it_was_given():
+    """A later key would change the caller's own dict, and with it the settings of the next run."""
+    objective = {"pair": "none"}
+    settings.apply_overrides(PretrainConfig, {}, {"objective": objective, "objective.packing": "full"})
+    assert objective == {"pair": "none"}

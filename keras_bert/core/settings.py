@@ -294,6 +294,8 @@ def apply_overrides(
             target = _descend(target, step, key)
             if not isinstance(target, (dict, list)):
                 raise UserError(f"{'.'.join(path[:depth])}: needs a section of settings. Received: {target!r}.")
+        # A copy, as a later key may change a part of it.
+        value = copy.deepcopy(value)
         if isinstance(target, list):
             target[_index(target, path[-1], key)] = value
         else:
