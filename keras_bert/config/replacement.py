@@ -5,8 +5,8 @@ from typing import Literal, get_args
 
 from keras_bert.core.settings import Checked, Positive, PositiveShare
 
-Source = Literal["generator", "random", "shuffled"]
-GENERATOR, RANDOM_TOKENS, SHUFFLED = get_args(Source)
+Maker = Literal["generator", "random", "shuffled"]
+GENERATOR, RANDOM_TOKENS, SHUFFLED = get_args(Maker)
 Sharing = Literal["disentangled", "shared"]
 DISENTANGLED, SHARED = get_args(Sharing)
 
@@ -16,7 +16,7 @@ class ReplacementConfig(Checked):
     """Which tokens a discriminator reads in place of those that `masking` chooses.
 
     Attributes:
-        source: `generator`: samples of a small masked LM that is trained with it (Clark et al. 2020, section 2);
+        made_by: `generator`: samples of a small masked LM that is trained with it (Clark et al. 2020, section 2);
             without a generator `random` pieces of the vocabulary, or the chosen tokens of the row, `shuffled`
             (Yamaguchi et al. 2021).
         generator_size: the generator's width, heads and feed-forward width as a share of the discriminator's.
@@ -26,7 +26,7 @@ class ReplacementConfig(Checked):
         weight: what the discriminator's loss is multiplied by beside the generator's.
     """
 
-    source: Source = "generator"
+    made_by: Maker = "generator"
     generator_size: PositiveShare = 0.25
     embeddings: Sharing = "disentangled"
     weight: Positive[float] = 50.0
@@ -34,4 +34,4 @@ class ReplacementConfig(Checked):
     @property
     def has_generator(self) -> bool:
         """Whether a generator is trained."""
-        return self.source == GENERATOR
+        return self.made_by == GENERATOR

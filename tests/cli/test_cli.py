@@ -366,7 +366,10 @@ MLM = {"steps": 5, "eval_mlm_loss": 2.0, "eval_perplexity": 7.4, "eval_mask_toke
     "more, expected",
     [
         ({}, ("perplexity 7.4.", "only: 2.500 nats.")),
-        ({"eval_nsp_accuracy": 0.75}, ("perplexity 7.4, next sentence 75.0%.", "only: 2.500 nats.")),
+        (
+            {"eval_nsp_loss": 0.5, "eval_nsp_accuracy": 0.75},
+            ("perplexity 7.4, next sentence 75.0%.", "only: 2.500 nats."),
+        ),
         ({"eval_mask_token_unigram_loss": 3.0}, ("perplexity 7.4.", "below the training text's unigram (3.000).")),
     ],
 )

@@ -64,7 +64,7 @@ def plainly_replaced(model, batch):
             if logits is not None:
                 shares = np.exp(logits[row, place] - logits[row, place].max())
                 token = np.searchsorted(np.cumsum(shares / shares.sum()), draws[place], side="right")
-            elif model.replacement.source == SHUFFLED:
+            elif model.replacement.made_by == SHUFFLED:
                 token = originals[order[place]]
             else:
                 token = int(draws[place] * 60)

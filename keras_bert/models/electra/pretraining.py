@@ -78,7 +78,7 @@ class ElectraForPreTraining(ConfiguredModel):
             if self.generator is not None:
                 outputs["mlm_logits"] = self.generator(inputs, training=training)["mlm_logits"]
                 replacements = sampled(ops.stop_gradient(outputs["mlm_logits"]), draws)
-            elif self.replacement.source == SHUFFLED:
+            elif self.replacement.made_by == SHUFFLED:
                 replacements = shuffled(originals, weights, draws)
             else:
                 replacements = ops.cast(ops.floor(draws * self.config.vocab_size), "int32")

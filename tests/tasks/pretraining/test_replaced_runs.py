@@ -124,7 +124,7 @@ def test_without_a_generator_only_the_discriminator_is_trained(corpus, straight,
     changes = {**REPLACED, "data.source": "text", "vocabulary.file": f"{straight[0].data}/vocab.txt"}
     learned = len(keras_bert.load(straight[0].path).tokenizer.vocabulary)
     changes |= {"training.steps": 2, "model": {**REPLACED["model"], "vocab_size": learned}, "masking": {}}
-    changes["objective"] = {**REPLACED["objective"], "replacement": {"source": source}}
+    changes["objective"] = {**REPLACED["objective"], "replacement": {"made_by": source}}
     run = RunFolder(str(tmp_path / "run"))
     results = pretrain(recipe(corpus, **changes), run)
     assert results["eval_loss"] == results["eval_rtd_loss"] < 1 and results["eval_rtd_majority"] < 1
@@ -189,7 +189,7 @@ def test_a_task_is_learned_from_the_discriminator(straight, tmp_path):
         ({"model": {"max_position_embeddings": 128}}, "objective.tokens: needs masked for this"),
         ({"objective": {"tokens": "replaced"}}, "objective.pair: needs none for objective.tokens replaced"),
         (
-            {"objective": {"tokens": "masked", "replacement": {"source": "random"}}},
+            {"objective": {"tokens": "masked", "replacement": {"made_by": "random"}}},
             "objective.replacement: needs no value for tokens masked",
         ),
         (
