@@ -12,10 +12,9 @@ from tiny import pretraining_batch
 
 import keras_bert
 from keras_bert.config.replacement import DISENTANGLED, GENERATOR, RANDOM_TOKENS, SHARED, SHUFFLED, ReplacementConfig
-from keras_bert.layers.replacements import sampled
 from keras_bert.models.electra.encoder import ElectraEncoder
 from keras_bert.models.electra.kind import ElectraConfig
-from keras_bert.models.electra.pretraining import ElectraForPreTraining
+from keras_bert.models.electra.pretraining import ElectraForPreTraining, sampled
 from keras_bert.models.pretraining import PretrainingObjective
 from keras_bert.models.sizes import encoder_parts, head_parts, total
 from keras_bert.models.tensor_names import model_values, model_variables
