@@ -2,10 +2,14 @@
 
 import contextlib
 
+import numpy as np
 import pytest
 from clocked import without_clock
+from said import listen
 
 from keras_bert.config.pretraining import PretrainConfig
+from keras_bert.inference.loading import load
+from keras_bert.tasks.pretraining.run import pretrain
 from keras_bert.training.loop import Loop
 from keras_bert.training.metrics_log import read_metrics
 
@@ -55,3 +59,19 @@ def stopped_at(step, monkeypatch, times=1):
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(Loop, "_record", stop)
         yield
+
+
+def assert_resumes_like(straight, config, run, monkeypatch, stop, checkpoint):
+    """A run stopped after step `stop` goes on from a checkpoint, to the figures and weights of one that nothing stops.
+
+    Args:
+        straight: (run folder, results) of that one.
+    """
+    with stopped_at(stop, monkeypatch):
+        pretrain(config, run)
+    said = listen()
+    results = pretrain(config, run)
+    assert f"Resuming from step {checkpoint}." in said and metrics(run) == metrics(straight[0])
+    assert without_clock(results) == without_clock(straight[1])
+    weights = [load(folder.path).model.get_weights() for folder in (run, straight[0])]
+    assert all(np.array_equal(ours, theirs) for ours, theirs in zip(*weights, strict=True))

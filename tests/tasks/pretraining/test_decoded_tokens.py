@@ -5,8 +5,7 @@ import json
 import numpy as np
 import pytest
 import tensorflow as tf
-from clocked import without_clock
-from pretraining import metrics, recipe, stopped_at
+from pretraining import assert_resumes_like, metrics, recipe
 from tiny import random_weights
 
 from keras_bert.inference.loading import load
@@ -59,12 +58,8 @@ def test_a_run_logs_its_own_figures_and_writes_the_whole_model(finished):
 
 @pytest.mark.slow
 def test_a_run_resumes_bit_for_bit(corpus, finished, tmp_path, monkeypatch):
-    run, results = finished
-    stopped = RunFolder(str(tmp_path / "stopped"))
-    with stopped_at(8, monkeypatch):
-        pretrain(recipe(corpus, **MASS), stopped)
-    again = pretrain(recipe(corpus, **MASS), stopped)
-    assert without_clock(again) == without_clock(results) and metrics(stopped) == metrics(run)
+    run = RunFolder(str(tmp_path / "stopped"))
+    assert_resumes_like(finished, recipe(corpus, **MASS), run, monkeypatch, stop=8, checkpoint=6)
 
 
 @pytest.mark.slow

@@ -5,9 +5,7 @@ import json
 import numpy as np
 import pytest
 import tensorflow as tf
-from clocked import without_clock
-from pretraining import metrics, recipe, stopped_at
-from said import listen
+from pretraining import assert_resumes_like, metrics, recipe
 
 import keras_bert
 from keras_bert.core.errors import UserError
@@ -63,15 +61,8 @@ def test_a_run_on_raw_text_learns_its_vocabulary_and_writes_an_xlnet(straight):
 @pytest.mark.slow
 def test_stopped_and_started_again_gives_the_same_numbers(corpus, straight, tmp_path, monkeypatch):
     """The mask embedding, its moments and the memory are in the checkpoint, and orders a function of the example."""
-    run, config = RunFolder(str(tmp_path / "stopped")), recipe(corpus, **PERMUTED, **SHORT, **MEMORY)
-    with stopped_at(4, monkeypatch):
-        pretrain(config, run)
-    said = listen()
-    results = pretrain(config, run)
-    assert "Resuming from step 3." in said and metrics(run) == metrics(straight[0])
-    assert without_clock(results) == without_clock(straight[1])
-    weights = [keras_bert.load(folder.path).model.get_weights() for folder in (run, straight[0])]
-    assert all(np.array_equal(ours, theirs) for ours, theirs in zip(*weights, strict=True))
+    config = recipe(corpus, **PERMUTED, **SHORT, **MEMORY)
+    assert_resumes_like(straight, config, RunFolder(str(tmp_path / "stopped")), monkeypatch, stop=4, checkpoint=3)
 
 
 @pytest.fixture(scope="module")

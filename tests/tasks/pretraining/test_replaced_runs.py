@@ -5,10 +5,9 @@ import json
 import numpy as np
 import pytest
 import tensorflow as tf
-from clocked import without_clock
 from finetuning import finetune_config
 from goldens import read_tensors
-from pretraining import metrics, recipe, stopped_at
+from pretraining import assert_resumes_like, metrics, recipe
 from said import listen
 
 import keras_bert
@@ -70,14 +69,7 @@ def test_a_run_trains_both_and_writes_the_discriminator(straight):
 def test_stopped_and_started_again_gives_the_same_numbers(corpus, straight, tmp_path, monkeypatch):
     """The generator, the differences and their moments are in the checkpoint; draws are a function of the example."""
     run = RunFolder(str(tmp_path / "stopped"))
-    with stopped_at(8, monkeypatch):
-        pretrain(recipe(corpus, **REPLACED), run)
-    said = listen()
-    results = pretrain(recipe(corpus, **REPLACED), run)
-    assert "Resuming from step 6." in said and metrics(run) == metrics(straight[0])
-    assert without_clock(results) == without_clock(straight[1])
-    weights = [keras_bert.load(folder.path).model.get_weights() for folder in (run, straight[0])]
-    assert all(np.array_equal(ours, theirs) for ours, theirs in zip(*weights, strict=True))
+    assert_resumes_like(straight, recipe(corpus, **REPLACED), run, monkeypatch, stop=8, checkpoint=6)
 
 
 @pytest.fixture(scope="module")
