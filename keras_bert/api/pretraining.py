@@ -129,8 +129,8 @@ def pretraining_recipe(
         _log.info(f"{_PREFIX_SPACE}: {chosen[_PREFIX_SPACE]} as set, where the model to start from has the other.")
     own = settings.read_yaml(recipe_file)
     tokens = chosen.get("objective.tokens", settings.section_of(own, "objective").get("tokens"))
-    if tokens == REPLACED and "model_type" not in of_model.get("model", {"model_type": None}):
-        of_model["model"] = settings.to_mapping(ElectraConfig.from_bert(BertConfig.from_mapping(of_model["model"])))
+    if tokens == REPLACED and "model" in of_model:
+        of_model["model"] = _as_discriminator(of_model["model"])
     opened = given({"init": of_model.pop("init", None)})
     changes = {**of_model, **chosen, **opened}
     if opened and "model" in of_model:
@@ -245,6 +245,13 @@ def _model_settings(init: str | None, lower_case: bool | None, run: RunFolder | 
         "vocabulary.lower_case": folder.lower_case,
         _PREFIX_SPACE: folder.tokenizer.prefix_space,
     }
+
+
+def _as_discriminator(model: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The settings of a BERT to start from as those of an ELECTRA; those of another kind as they are."""
+    if "model_type" in model:
+        return model
+    return settings.to_mapping(ElectraConfig.from_bert(BertConfig.from_mapping(model)))
 
 
 def _settings_of_objective(
