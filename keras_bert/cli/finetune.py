@@ -202,8 +202,10 @@ def finetune(
     import_tensorflow(context.find_root().params["debug"])
     context.meta["keras_bert.run_folder"] = output
     note_fresh_folder(output if fresh else None)
-    for name, recipe in recipes.items():
-        recipes[name] = pretrained_on_task(recipe, os.path.join(output, name) if benchmark else output)
+    recipes = {
+        name: pretrained_on_task(recipe, files.join(output, name) if benchmark else output)
+        for name, recipe in recipes.items()
+    }
     if benchmark:
         _all_of(benchmark, recipes, output, seed_list, picture, started_at)
     else:

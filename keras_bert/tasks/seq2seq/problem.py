@@ -152,7 +152,8 @@ class Seq2SeqProblem(Problem):
             if window.targets is not None:
                 targets.add([window.targets])
                 has_targets = True
-            origin, empty = window.origin, [*empty, *window.empty]
+            empty += window.empty
+            origin = window.origin
         found = rows.rows()
         if has_targets:
             wanted = targets.rows()
