@@ -1,0 +1,122 @@
+"""A pretraining run of hours, killed every few minutes: its memory stays flat, its numbers are those of one left alone.
+
+    python tools/soak.py --steps 60000 --every 10 --data 'wiki/*' --output runs/soak [--config five_minutes] [--alone]
+
+Trains by `run.py pretrain` and ends the process by SIGKILL every so many minutes, until it has finished by itself. The
+process's memory is read every five seconds. Printed are, for each start: the steps, the memory when the first of them
+were done and at the end, and its slope in MB an hour (least squares, without the first minute of training); then the
+slope over the whole run, in which a start that needs more than the one before it would show. --alone trains the same
+steps once more in OUTPUT-alone without a kill, and compares the two as tools/compare_runs.py does: exit status 1 on any
+difference.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import time
+
+import click
+import numpy as np
+import psutil
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+sys.path.insert(0, ROOT)
+
+from tools.compare_runs import compare, show  # noqa: E402
+
+SECONDS_BETWEEN_LOOKS = 5.0
+SECONDS_TO_SETTLE = 60.0
+HOUR = 3600.0
+
+
+def last_step(folder):
+    """The last step that metrics.jsonl has; 0 before the first."""
+    try:
+        with open(os.path.join(folder, "metrics.jsonl"), encoding="utf-8") as stream:
+            return json.loads(stream.read().splitlines()[-1])["step"]
+    except (FileNotFoundError, IndexError, ValueError):
+        return 0
+
+
+def slope(samples):
+    """MB an hour, by least squares; nan where the samples are too few or too close.
+
+    Args:
+        samples: [(seconds, MB)].
+    """
+    if len(samples) < 3 or samples[-1][0] - samples[0][0] < SECONDS_TO_SETTLE:
+        return float("nan")
+    seconds, megabytes = np.array(samples).T
+    return HOUR * np.polyfit(seconds - seconds[0], megabytes, 1)[0]
+
+
+def live(command, folder, seconds, log):
+    """Runs `command` for so many seconds, or to its end.
+
+    Returns: (whether it ended by itself, [(time, MB)] from its first new line of figures on). Raises where it failed.
+    """
+    begun_with, samples, until = last_step(folder), [], time.monotonic() + seconds
+    with open(log, "ab") as output:
+        process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, cwd=ROOT)
+    while process.poll() is None and time.monotonic() < until:
+        time.sleep(SECONDS_BETWEEN_LOOKS)
+        try:
+            memory = psutil.Process(process.pid).memory_info().rss / 1e6
+        except psutil.NoSuchProcess:
+            break
+        if memory and last_step(folder) > begun_with:
+            samples.append((time.monotonic(), memory))
+    is_over = process.poll() is not None
+    if not is_over:
+        process.kill()
+        process.wait()
+    elif process.returncode:
+        raise click.ClickException(f"The run ended with status {process.returncode}; its output is in {log}.")
+    return is_over, samples
+
+
+def settled(samples):
+    return [(at, memory) for at, memory in samples if at >= samples[0][0] + SECONDS_TO_SETTLE]
+
+
+@click.command()
+@click.option("--config", default="five_minutes", show_default=True, help="As for pretrain.")
+@click.option("--data", required=True, metavar="GLOB", help="Text or prepared shards, as for pretrain.")
+@click.option("--steps", required=True, type=click.IntRange(min=1))
+@click.option("--every", default=10.0, show_default=True, metavar="MINUTES", help="Between two kills.")
+@click.option("--output", required=True, metavar="FOLDER")
+@click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="As for pretrain. Repeatable.")
+@click.option("--alone", is_flag=True, help="Train once more without a kill, and compare.")
+def main(config, data, steps, every, output, settings, alone):
+    output = os.path.abspath(output)
+    if os.path.exists(output) and os.listdir(output):
+        raise click.UsageError(f"{output}: needs to be new or empty.")
+
+    def command(folder):
+        shared = ["--config", config, "--data", data, "--steps", str(steps), "--output", folder]
+        chosen = [part for setting in settings for part in ("--set", setting)]
+        return [sys.executable, os.path.join(ROOT, "run.py"), "pretrain", *shared, *chosen]
+
+    whole, starts, is_over = [], 0, False
+    while not is_over:
+        before, starts = last_step(output), starts + 1
+        is_over, samples = live(command(output), output, 60 * every, f"{output}.log")
+        whole += settled(samples) if samples else []
+        memory = f"{samples[0][1]:,.0f} to {samples[-1][1]:,.0f} MB" if samples else "no step done"
+        slope_here = slope(settled(samples)) if samples else float("nan")
+        click.echo(
+            f"start {starts}: step {before:,} to {last_step(output):,}, {memory}, {slope_here:+.1f} MB an hour, "
+            f"{'finished' if is_over else 'killed'}"
+        )
+    hours = (whole[-1][0] - whole[0][0]) / HOUR if whole else 0.0
+    click.echo(f"{starts - 1} kills in {hours:.2f} hours, {slope(whole):+.1f} MB an hour over all of them")
+    if alone:
+        live(command(f"{output}-alone"), f"{output}-alone", float("inf"), f"{output}-alone.log")
+        rows = compare(output, f"{output}-alone")
+        show(rows)
+        sys.exit(any(different for _, _, different in rows))
+
+
+if __name__ == "__main__":
+    main()
