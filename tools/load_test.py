@@ -2,14 +2,16 @@
 
     pip install -r requirements/dev.txt
     python tools/load_test.py served/sst2 --vocab vocab.txt [--clients 1,8,32] [--seconds 120] [--at HOST:PORT]
-        [--batching served/sst2/batching.config] [--intra-op-threads 1] [--swap]
+        [--batching served/sst2/batching.config] [--intra-op-threads 1] [--swaps 3] [--hostile]
 
 Starts tools/serve.py on the folder, or loads the server at --at, such as TensorFlow Serving with and without batching.
-Every client sends one text after the other (lengths log-normal, as in SST-2) for so many seconds. With --swap a copy of
-the folder is served, in which a new version appears in the middle of each test. Printed are, for each number of
-clients: requests, errors, requests a second, milliseconds at the median and the 99th percentile, the server's memory
-before and after, and how many requests each version answered. Exits with status 1 if a request failed or was answered
-with a number that is not finite, or if a new version answered none.
+Every client sends one text after the other (lengths log-normal, as in SST-2) for so many seconds. With --swaps a copy
+of the folder is served, in which so many new versions appear, evenly over each test. --hostile adds a client that sends
+what a fuzzer would (tools/hostile_requests.py), each of which has to be answered, or refused as the caller's fault.
+Printed are, for each number of clients: requests, errors, requests a second, milliseconds at the median and the 99th
+percentile, the server's memory before and after and its slope in MB an hour (least squares over the second half), and
+how many requests each version answered. Exits with status 1 if a request failed or was answered with a number that is
+not finite, or if a new version answered none.
 """
 
 import argparse
@@ -28,10 +30,17 @@ import grpc
 import numpy as np
 import psutil
 import tensorflow as tf
-from tensorflow_serving.apis import predict_pb2, prediction_service_pb2_grpc
+from tensorflow_serving.apis import prediction_service_pb2_grpc
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.dirname(HERE))
+
+from tools.hostile_requests import REFUSALS, messages, text_request, texts  # noqa: E402
+
 SECONDS_TO_SWAP = 60  # That a new version may take to answer.
+SECONDS_TO_ANSWER = 60
+SECONDS_BETWEEN_LOOKS = 1.0
+HOUR = 3600.0
 
 
 def main():
@@ -46,15 +55,16 @@ def main():
     parser.add_argument(
         "--intra-op-threads", type=int, default=0, help="threads of one op in the server started here; 0: all cores"
     )
-    parser.add_argument("--swap", action="store_true", help="add a version in the middle of each test")
+    parser.add_argument("--swaps", type=int, default=0, metavar="N", help="versions to add during each test")
+    parser.add_argument("--hostile", action="store_true", help="add a client that sends what a fuzzer would")
     arguments = parser.parse_args()
-    if arguments.swap and arguments.at:
-        parser.error("--swap: needs a server that is started here, so no --at.")
+    if arguments.swaps and arguments.at:
+        parser.error("--swaps: needs a server that is started here, so no --at.")
     words = [word for word in open(arguments.vocab, encoding="utf-8").read().split("\n") if word.isalpha()]
     name = os.path.basename(os.path.abspath(arguments.folder))
     with tempfile.TemporaryDirectory() as temporary:
         folder = arguments.folder
-        if arguments.swap:
+        if arguments.swaps:
             folder = shutil.copytree(folder, os.path.join(temporary, name))
         server, address = None, arguments.at
         if not address:
@@ -69,7 +79,9 @@ def main():
                     int(clients),
                     arguments.seconds,
                     server,
-                    folder if arguments.swap else None,
+                    folder if arguments.swaps else None,
+                    arguments.swaps,
+                    arguments.hostile,
                 )
                 for clients in arguments.clients.split(",")
             ]
@@ -77,7 +89,7 @@ def main():
             if server:
                 server.kill()
                 server.wait()
-    sys.exit(any(result["errors"] or (arguments.swap and len(result["versions"]) < 2) for result in results))
+    sys.exit(any(result["errors"] or len(result["versions"]) <= arguments.swaps for result in results))
 
 
 def start(folder, batching=None, intra_op_threads=0):
@@ -100,32 +112,43 @@ def add_version(folder):
     return highest + 1
 
 
-def load(address, name, input_name, words, clients, seconds, server=None, swapped=None):
+def load(address, name, input_name, words, clients, seconds, server=None, swapped=None, swaps=1, hostile=False):
     """Loads a server and prints a line.
 
     Args:
-        swapped: the model's folder, in which a new version is to appear after half of the seconds. The other half
-            begins when it answers, because a busy machine takes long to load it.
+        swapped: the model's folder, in which `swaps` new versions are to appear, evenly over the seconds. The next part
+            of the seconds begins when the version answers, because a busy machine takes long to load it.
+        hostile: adds a client that sends what a fuzzer would.
 
     Returns: `requests`, `errors`, `rate` (requests a second), `p50` and `p99` in milliseconds, `versions` (`{version:
-        the requests that it answered}`) and, of a server that was started here, the `memory` in MB before and after.
+        the requests that it answered}`), `hostile` (`{answered or a status: hostile requests}`) and, of a server that
+        was started here, the `memory` in MB before and after, and its `slope` in MB an hour.
     """
-    memory = [resident(server)]
-    is_over = threading.Event()
-    found = [([], []) for _ in range(clients)]
+    memory, is_over = [resident(server)], threading.Event()
+    found, answered_hostile = [([], []) for _ in range(clients)], collections.Counter()
     threads = [
         threading.Thread(target=client, args=(address, name, input_name, words, number, is_over, *found[number]))
         for number in range(clients)
     ]
+    if hostile:
+        found.append(([], []))
+        threads.append(
+            threading.Thread(
+                target=hostile_client, args=(address, name, input_name, is_over, answered_hostile, found[-1][1])
+            )
+        )
+    samples = []
+    watcher = threading.Thread(target=watch, args=(server, is_over, samples)) if server else None
     begin = time.perf_counter()
-    for thread in threads:
+    for thread in [*threads, *([watcher] if watcher else [])]:
         thread.start()
-    time.sleep(seconds / 2)
-    if swapped:
-        added, latest = add_version(swapped), time.perf_counter() + SECONDS_TO_SWAP
-        while time.perf_counter() < latest and not any(answers and answers[-1][1] >= added for answers, _ in found):
-            time.sleep(0.1)
-    time.sleep(seconds / 2)
+    parts = swaps + 1 if swapped else 1
+    for part in range(parts):
+        time.sleep(seconds / parts)
+        if part + 1 < parts:
+            added, latest = add_version(swapped), time.perf_counter() + SECONDS_TO_SWAP
+            while time.perf_counter() < latest and not any(answers and answers[-1][1] >= added for answers, _ in found):
+                time.sleep(0.1)
     is_over.set()
     for thread in threads:
         thread.join()
@@ -135,9 +158,14 @@ def load(address, name, input_name, words, clients, seconds, server=None, swappe
     memory.append(resident(server))
     p50, p99 = np.quantile(times, [0.5, 0.99]) * 1000 if times else (np.nan, np.nan)
     result = {"requests": len(times), "errors": len(errors), "rate": len(times) / took, "p50": p50, "p99": p99}
-    shown = f", {memory[0]:.0f} to {memory[1]:.0f} MB" if server else ""
+    slope = slope_of(samples[len(samples) // 2 :])
+    shown = f", {memory[0]:.0f} to {memory[1]:.0f} MB, {slope:+.1f} MB an hour" if server else ""
     if len(versions) > 1:
         shown += "".join(f", {number:,} by version {version}" for version, number in sorted(versions.items()))
+    if hostile:
+        shown += f", {answered_hostile.total():,} hostile: " + ", ".join(
+            f"{number:,} {status}" for status, number in answered_hostile.most_common()
+        )
     print(
         f"{clients} clients: {len(times):,} requests, {len(errors)} errors, {result['rate']:.1f} a second, "
         f"p50 {p50:.1f} ms, p99 {p99:.1f} ms{shown}",
@@ -145,7 +173,21 @@ def load(address, name, input_name, words, clients, seconds, server=None, swappe
     )
     for error in errors[:3]:
         print(f"  {error}")
-    return {**result, "versions": versions, "memory": memory}
+    return {**result, "versions": versions, "hostile": answered_hostile, "memory": memory, "slope": slope}
+
+
+def watch(server, is_over, samples):
+    """Appends (seconds, MB) of the server's process until `is_over` is set."""
+    while not is_over.wait(SECONDS_BETWEEN_LOOKS):
+        samples.append((time.perf_counter(), resident(server)))
+
+
+def slope_of(samples):
+    """MB an hour, by least squares over [(seconds, MB)]; nan for fewer than three."""
+    if len(samples) < 3:
+        return float("nan")
+    seconds, megabytes = np.array(samples).T
+    return HOUR * np.polyfit(seconds - seconds[0], megabytes, 1)[0]
 
 
 def client(address, name, input_name, words, seed, is_over, answers, errors):
@@ -155,20 +197,40 @@ def client(address, name, input_name, words, seed, is_over, answers, errors):
         stub = prediction_service_pb2_grpc.PredictionServiceStub(channel)
         while not is_over.is_set():
             length = int(np.clip(rng.lognormal(np.log(13), 0.6), 1, 66))
-            request = predict_pb2.PredictRequest()
-            request.model_spec.name = name
-            request.inputs[input_name].CopyFrom(tf.make_tensor_proto([" ".join(rng.choice(words, length))]))
+            request = text_request(name, input_name, " ".join(rng.choice(words, length)))
             started_at = time.perf_counter()
             try:
-                response = stub.Predict(request, timeout=60)
+                response = stub.Predict(request, timeout=SECONDS_TO_ANSWER)
             except grpc.RpcError as error:
                 errors.append(f"{error.code()}: {error.details()}")
                 continue
-            arrays = [tf.make_ndarray(value) for value in response.outputs.values()]
-            if all(np.isfinite(array).all() for array in arrays if array.dtype.kind == "f"):
+            if is_finite(response):
                 answers.append((time.perf_counter() - started_at, response.model_spec.version.value))
             else:
                 errors.append("an output is not finite")
+
+
+def hostile_client(address, name, input_name, is_over, counts, errors):
+    """Sends what a fuzzer would until `is_over` is set; counts answers and refusals, and appends what was neither."""
+    rng = np.random.default_rng(0)
+    with grpc.insecure_channel(address) as channel:
+        stub = prediction_service_pb2_grpc.PredictionServiceStub(channel)
+        while not is_over.is_set():
+            broken = {what: text_request(name, input_name, text) for what, text in texts(rng).items()}
+            for what, request in {**broken, **messages(rng, name, input_name)}.items():
+                try:
+                    is_right, status = is_finite(stub.Predict(request, timeout=SECONDS_TO_ANSWER)), "answered"
+                except grpc.RpcError as error:
+                    status = error.code().name
+                    is_right = what not in broken and status in REFUSALS
+                counts[status] += 1
+                if not is_right:
+                    errors.append(f"{what}: {status}")
+
+
+def is_finite(response):
+    arrays = [tf.make_ndarray(value) for value in response.outputs.values()]
+    return all(np.isfinite(array).all() for array in arrays if array.dtype.kind == "f")
 
 
 def resident(server):

@@ -13,6 +13,7 @@ import argparse
 import base64
 import http.server
 import json
+import math
 import os
 import re
 from concurrent import futures
@@ -28,6 +29,7 @@ from served_versions import Refused, ServedModel
 from tensorflow_serving.apis import get_model_metadata_pb2, predict_pb2, prediction_service_pb2_grpc
 
 SIGNATURE_DEF = "signature_def"
+MOST_VALUES = 2**20
 STATUSES = {grpc.StatusCode.NOT_FOUND: 404, grpc.StatusCode.UNAVAILABLE: 503}
 PREDICT_PATH = re.compile(r"/v1/models/(?P<name>[^/:]+)(?:/versions/(?P<version>\d+))?:predict")
 MODEL_PATH = re.compile(r"/v1/models/(?P<name>[^/:]+)(?:/versions/(?P<version>\d+))?(?P<metadata>/metadata)?")
@@ -81,7 +83,7 @@ class PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
     def Predict(self, request, context):
         try:
             version, name = self._required(request), request.model_spec.signature_name or "serving_default"
-            inputs = {key: tf.constant(tf.make_ndarray(value)) for key, value in request.inputs.items()}
+            inputs = {key: from_proto(key, value) for key, value in request.inputs.items()}
             outputs = self._model.predict(version, name, inputs)
         except Refused as refused:
             context.abort(refused.status, str(refused))
@@ -114,6 +116,18 @@ class PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
     def _describe(self, spec, version, signature=""):
         spec.name, spec.signature_name = self._model.name, signature
         spec.version.value = version.number
+
+
+def from_proto(name, proto):
+    """The tensor of a request; refuses one that cannot be read."""
+    size = math.prod(dimension.size for dimension in proto.tensor_shape.dim)
+    try:
+        # A missing value repeats the last one, so a shape alone could take all memory.
+        if min((dimension.size for dimension in proto.tensor_shape.dim), default=0) < 0 or size > MOST_VALUES:
+            raise ValueError(f"its shape has {size:,} values, of at most {MOST_VALUES:,}")
+        return tf.constant(tf.make_ndarray(proto))
+    except (ValueError, TypeError) as error:
+        raise Refused(grpc.StatusCode.INVALID_ARGUMENT, f"Tensor {name!r} cannot be read: {error}") from None
 
 
 def signature_def_map(version):

@@ -30,7 +30,8 @@ def folder(tmp_path_factory):
 
 @pytest.mark.parametrize("batching", [None, "batching.config"])
 def test_no_request_is_lost_while_a_version_takes_over(folder, tmp_path, capsys, batching):
-    """And errors are counted: requests for a model that is not there fail, each of them."""
+    """Nor by a client that sends broken texts and messages. And errors are counted: requests for a model that is not
+    there fail, each of them."""
     from tools import load_test
 
     folder = shutil.copytree(folder, tmp_path / "single")
@@ -42,6 +43,9 @@ def test_no_request_is_lost_while_a_version_takes_over(folder, tmp_path, capsys,
             assert found["errors"] == 0 and found["requests"] >= clients
             assert set(found["versions"]) == ({1, 2} if clients == 1 else {2, 3})
             assert 0 < found["p50"] <= found["p99"] and found["memory"][1] > 0
+        found = load_test.load(address, "single", "text", words, 1, 1.5, server, folder, swaps=2, hostile=True)
+        assert found["errors"] == 0 and set(found["versions"]) == {3, 4, 5}
+        assert found["hostile"]["answered"] > 10 and found["hostile"]["INVALID_ARGUMENT"] > 5
         assert load_test.load(address, "another", "text", words, 1, 0.2)["errors"] > 0
     finally:
         server.kill()
