@@ -106,16 +106,16 @@ class FinetuningRuns:
             _log.info(line)
         self._folder.require_positions(config.input.max_length)
         kind = kind_of_config(self._folder.config)
-        if config.training.lora_rank and not kind.attends:
-            raise UserError(
-                f"training.lora_rank: needs a model of attention blocks. Received: {self._folder.path}, of type "
-                f"{kind.model_type}. Leave it out, or start from a BERT."
-            )
         config.initialization.as_initialization().require_for(kind)
         if config.features.kind:
             feature_layers(config.features.kind, self._folder.config.num_blocks)
             require_one_process()
         self.problem = open_problem(config, self._tokenizer)
+        if config.training.lora_rank and not kind.attends:
+            raise UserError(
+                f"training.lora_rank: needs a model of attention blocks. Received: {self._folder.path}, of type "
+                f"{kind.model_type}. Leave it out, or start from a BERT."
+            )
         self._teacher = Teacher(config, self.problem) if config.teacher.model else None
         if self._teacher:
             taught = dataclasses.replace(config.teacher, model=self._teacher.folder.name)
