@@ -28,7 +28,6 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 import grpc
 import numpy as np
-import psutil
 import tensorflow as tf
 from tensorflow_serving.apis import prediction_service_pb2_grpc
 
@@ -36,11 +35,11 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.dirname(HERE))
 
 from tools.hostile_requests import REFUSALS, messages, text_request, texts  # noqa: E402
+from tools.own_memory import own_memory, slope  # noqa: E402
 
 SECONDS_TO_SWAP = 60  # That a new version may take to answer.
 SECONDS_TO_ANSWER = 60
 SECONDS_BETWEEN_LOOKS = 1.0
-HOUR = 3600.0
 
 
 def main():
@@ -158,8 +157,8 @@ def load(address, name, input_name, words, clients, seconds, server=None, swappe
     memory.append(resident(server))
     p50, p99 = np.quantile(times, [0.5, 0.99]) * 1000 if times else (np.nan, np.nan)
     result = {"requests": len(times), "errors": len(errors), "rate": len(times) / took, "p50": p50, "p99": p99}
-    slope = slope_of(samples[len(samples) // 2 :])
-    shown = f", {memory[0]:.0f} to {memory[1]:.0f} MB, {slope:+.1f} MB an hour" if server else ""
+    grows = slope(samples[len(samples) // 2 :])
+    shown = f", {memory[0]:.0f} to {memory[1]:.0f} MB, {grows:+.1f} MB an hour" if server else ""
     if len(versions) > 1:
         shown += "".join(f", {number:,} by version {version}" for version, number in sorted(versions.items()))
     if hostile:
@@ -173,21 +172,13 @@ def load(address, name, input_name, words, clients, seconds, server=None, swappe
     )
     for error in errors[:3]:
         print(f"  {error}")
-    return {**result, "versions": versions, "hostile": answered_hostile, "memory": memory, "slope": slope}
+    return {**result, "versions": versions, "hostile": answered_hostile, "memory": memory, "slope": grows}
 
 
 def watch(server, is_over, samples):
     """Appends (seconds, MB) of the server's process until `is_over` is set."""
     while not is_over.wait(SECONDS_BETWEEN_LOOKS):
         samples.append((time.perf_counter(), resident(server)))
-
-
-def slope_of(samples):
-    """MB an hour, by least squares over [(seconds, MB)]; nan for fewer than three."""
-    if len(samples) < 3:
-        return float("nan")
-    seconds, megabytes = np.array(samples).T
-    return HOUR * np.polyfit(seconds - seconds[0], megabytes, 1)[0]
 
 
 def client(address, name, input_name, words, seed, is_over, answers, errors):
@@ -235,7 +226,7 @@ def is_finite(response):
 
 def resident(server):
     """The memory of a server's process in MB."""
-    return psutil.Process(server.pid).memory_info().rss / 1e6 if server else float("nan")
+    return own_memory(server.pid) if server else float("nan")
 
 
 if __name__ == "__main__":

@@ -17,17 +17,16 @@ import sys
 import time
 
 import click
-import numpy as np
 import psutil
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, ROOT)
 
 from tools.compare_runs import compare, show  # noqa: E402
+from tools.own_memory import SECONDS_AN_HOUR, own_memory, slope  # noqa: E402
 
 SECONDS_BETWEEN_LOOKS = 5.0
 SECONDS_TO_SETTLE = 60.0
-HOUR = 3600.0
 
 
 def last_step(folder):
@@ -37,18 +36,6 @@ def last_step(folder):
             return json.loads(stream.read().splitlines()[-1])["step"]
     except (FileNotFoundError, IndexError, ValueError):
         return 0
-
-
-def slope(samples):
-    """MB an hour, by least squares; nan where the samples are too few or too close.
-
-    Args:
-        samples: [(seconds, MB)].
-    """
-    if len(samples) < 3 or samples[-1][0] - samples[0][0] < SECONDS_TO_SETTLE:
-        return float("nan")
-    seconds, megabytes = np.array(samples).T
-    return HOUR * np.polyfit(seconds - seconds[0], megabytes, 1)[0]
 
 
 def live(command, folder, seconds, log):
@@ -62,7 +49,7 @@ def live(command, folder, seconds, log):
     while process.poll() is None and time.monotonic() < until:
         time.sleep(SECONDS_BETWEEN_LOOKS)
         try:
-            memory = psutil.Process(process.pid).memory_info().rss / 1e6
+            memory = own_memory(process.pid)
         except psutil.NoSuchProcess:
             break
         if memory and last_step(folder) > begun_with:
@@ -109,7 +96,7 @@ def main(config, data, steps, every, output, settings, alone):
             f"start {starts}: step {before:,} to {last_step(output):,}, {memory}, {slope_here:+.1f} MB an hour, "
             f"{'finished' if is_over else 'killed'}"
         )
-    hours = (whole[-1][0] - whole[0][0]) / HOUR if whole else 0.0
+    hours = (whole[-1][0] - whole[0][0]) / SECONDS_AN_HOUR if whole else 0.0
     click.echo(f"{starts - 1} kills in {hours:.2f} hours, {slope(whole):+.1f} MB an hour over all of them")
     if alone:
         live(command(f"{output}-alone"), f"{output}-alone", float("inf"), f"{output}-alone.log")
