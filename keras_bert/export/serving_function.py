@@ -27,27 +27,46 @@ TOP_K = N_BEST = 5
 _AT_ONCE = 32
 
 
+class _Traced(Mapping[str, tf.types.experimental.ConcreteFunction]):
+    """Signatures, each traced when it is first asked for: whoever predicts needs one of them."""
+
+    def __init__(self, signatures: Mapping[str, Signature]) -> None:
+        self._signatures = signatures
+        self._traced: dict[str, tf.types.experimental.ConcreteFunction] = {}
+
+    def __getitem__(self, name: str) -> tf.types.experimental.ConcreteFunction:
+        if name not in self._traced:
+            self._traced[name] = self._signatures[name].traced()
+        return self._traced[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._signatures)
+
+    def __len__(self) -> int:
+        return len(self._signatures)
+
+
 class ServingFunction:
-    """A model's signatures, traced.
+    """A model's signatures, each traced once it is needed.
 
     Call it with a list of texts for each of `columns`. It returns what the exported model would, without exporting it:
     the outputs `{name: array}` of `serving_default`, one row per text.
 
     Attributes:
-        signatures: the traced functions, by name.
+        signatures: the functions, by name, traced when they are first looked up.
         inputs: the inputs of each signature, in order.
         warm_up: `Signature.warm_up` of each signature.
         columns: the names of the inputs of `serving_default`.
         text_inputs: converts the inputs to those of the encoder.
     """
 
-    signatures: dict[str, tf.types.experimental.ConcreteFunction]
+    signatures: Mapping[str, tf.types.experimental.ConcreteFunction]
     inputs: dict[str, tuple[tf.TensorSpec, ...]]
     columns: tuple[str, ...]
     text_inputs: TextInputs
 
     def __init__(self, signatures: Mapping[str, Signature], text_inputs: TextInputs, network: Network) -> None:
-        self.signatures = {name: signature.traced() for name, signature in signatures.items()}
+        self.signatures = _Traced(signatures)
         self.inputs = {name: signature.inputs for name, signature in signatures.items()}
         self.warm_up = {name: signature.warm_up for name, signature in signatures.items()}
         self.columns = tuple(spec.name for spec in self.inputs[DEFAULT])
@@ -106,7 +125,7 @@ class ServingFunction:
 
 
 def signatures_of(bert: LoadedModel) -> ServingFunction:
-    """The `serving_function` of a model, made and traced once for it, with which it answers in Python."""
+    """The `serving_function` of a model, made once for it, with which it answers in Python."""
     return bert.once("signatures", lambda: serving_function(bert))
 
 
@@ -118,7 +137,7 @@ def serving_function(
     n_best: int = N_BEST,
     encoder_only: bool = False,
 ) -> ServingFunction:
-    """The signatures of a model, traced.
+    """The signatures of a model, traced as they are needed.
 
     Args:
         dtype: the type in which weights are stored, one of `network.DTYPES`; the computation is in float32.

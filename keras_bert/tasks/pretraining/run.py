@@ -202,6 +202,7 @@ class Pretraining:
         )
         measured = make_objective(config, vocabulary, self.sources.unigram_nats)
         self._evaluation_step = Step(self.strategy, self.engine.model, measured)
+        self._held_out: dict[int, tf.data.Dataset] = {}
         self._validation: dict[int, tf.distribute.DistributedDataset] = {}
 
     def _with_slices(self, model: BertConfig) -> PretrainConfig:
@@ -248,12 +249,18 @@ class Pretraining:
         figures = {f"eval_{name}": value for name, value in sums.take().items()}
         return {**figures, **self._perplexity(figures, "eval_")}
 
+    def held_out(self, phase: int) -> tf.data.Dataset:
+        """All batches of the held-out documents, in rows of a phase. Its graph is built once."""
+        if phase not in self._held_out:
+            self._held_out[phase] = self.sources.validation[phase].all_batches()
+        return self._held_out[phase]
+
     def _validation_batches(self, phase: int) -> tf.distribute.DistributedDataset:
         """The same data set for every validation, so that its graph is built once."""
         if phase not in self._validation:
             training, batch_size = self.config.training, self.config.phases[phase].batch_size
             wanted = -(-training.evaluation_examples // batch_size)
-            batches = self.sources.validation[phase].all_batches().take(wanted)
+            batches = self.held_out(phase).take(wanted)
             # The same rows in the slices of training: a whole batch may not fit in memory.
             slices = batches.rebatch(batch_size // training.slices, drop_remainder=True)
             self._validation[phase] = self.distribute(slices)
@@ -293,7 +300,7 @@ class Pretraining:
             views = PretrainingViews(
                 model=engine.model,
                 vocabulary=self.tokenizer.vocabulary,
-                validation=self.sources.validation,
+                held_out=self.held_out,
                 config=self.config,
                 run=self.run,
                 log=context.log,

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 
 import numpy as np
+import tensorflow as tf
 from tensorboard.plugins import projector
 
 from keras_bert.config.inference import SamplingConfig
@@ -13,8 +14,6 @@ from keras_bert.config.pretraining import PretrainConfig
 from keras_bert.core import files, whole_files
 from keras_bert.core.errors import UserError
 from keras_bert.core.stores import as_os_errors
-from keras_bert.data.batches.shard_batches import ShardBatches
-from keras_bert.data.batches.text_batches import TextBatches
 from keras_bert.inference.language_models import (
     Continuation,
     Filling,
@@ -120,7 +119,7 @@ class PretrainingViews:
     Args:
         model: the model.
         vocabulary: the run's vocabulary.
-        validation: sources of the held-out documents, one per phase.
+        held_out: the batches of the held-out documents, in rows of a phase.
         config: the recipe.
         run: the run's folder.
         log: the run's log.
@@ -131,7 +130,7 @@ class PretrainingViews:
         self,
         model: BertForPreTraining,
         vocabulary: Vocabulary,
-        validation: Sequence[ShardBatches | TextBatches],
+        held_out: Callable[[int], tf.data.Dataset],
         config: PretrainConfig,
         run: RunFolder,
         log: MetricsLog | NoMetricsLog,
@@ -139,7 +138,8 @@ class PretrainingViews:
     ):
         self._model = model
         self._vocabulary = vocabulary
-        self._validation = validation
+        self._held_out = held_out
+        self._shown: dict[int, Mapping[str, np.ndarray]] = {}
         self._config = config
         self._run = run
         self._log = log
@@ -152,9 +152,9 @@ class PretrainingViews:
         """
         if self._config.model.predicts != MASKED:
             return
-        rows = self._validation[phase].all_batches().take(1)
-        batch = next(iter(rows.as_numpy_iterator()))
-        self._log.table(done, "fillings", fillings_panel(self._model, self._vocabulary, batch))
+        if phase not in self._shown:
+            self._shown[phase] = next(self._held_out(phase).take(1).as_numpy_iterator())
+        self._log.table(done, "fillings", fillings_panel(self._model, self._vocabulary, self._shown[phase]))
 
     def utilization(self, phase: int, figures: Mapping[str, float]) -> dict[str, float]:
         """`flops_utilization`: the FLOP/s of the training steps as a share of the peak."""
