@@ -1,4 +1,4 @@
-# `make demo`, `data`, `test`, `test-slow` and `parity` work from a fresh clone: they create the environment and fill it.
+# `make demo`, `data`, `test`, `test-slow`, `test-all` and `parity` work from a fresh clone: they create the environment and fill it.
 PYTHON ?= python3
 VENV ?= .venv
 PARITY_VENV ?= .venv-parity
@@ -6,11 +6,12 @@ SITE_VENV ?= .venv-site
 PYTEST ?=
 # A test keeps one core busy, or waits for its own processes. The tests of a file run in one worker: they share models.
 WORKERS ?= 3
-# Workers and the processes that tests start import the same modules, so they stay compiled whatever the shell says.
-KEEP_BYTECODE := PYTHONDONTWRITEBYTECODE=
-PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
+# Most of what is installed is never imported: each module is compiled by the first process that does, and stays so
+# whatever the shell says.
+PIP_INSTALL := -m pip install --quiet --disable-pip-version-check --no-compile
+export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo data tpu lint check test test-slow parity site
+.PHONY: demo data tpu lint check test test-slow test-all goldens parity site
 
 demo: $(VENV)/.installed
 	$(VENV)/bin/python run.py pretrain
@@ -27,7 +28,9 @@ tpu: $(VENV)/bin/python
 	grep -hv '^tensorflow\(-text\)\?>' $(filter requirements/%,$(REQUIREMENTS)) | \
 	  $(VENV)/bin/python $(PIP_INSTALL) -r /dev/stdin
 
-RUN_TESTS = $(KEEP_BYTECODE) $(VENV)/bin/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+# Workers keep all cores busy: threads of their own would only wait for each other.
+RUN_WITH = TF_NUM_INTRAOP_THREADS=1 $(1)/bin/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+RUN_TESTS := $(call RUN_WITH,$(VENV))
 
 # Style and types.
 lint: $(VENV)/.installed-for-tests
@@ -45,11 +48,20 @@ test: $(VENV)/.installed-for-tests
 test-slow: $(VENV)/.installed-for-tests
 	$(RUN_TESTS) -m slow $(PYTEST)
 
-# Compares with results that other implementations compute afresh, and tests that they open files written here.
-parity: $(PARITY_VENV)/.installed-for-parity
+# Both in one run, in which the tests of a file share their models.
+test-all: $(VENV)/.installed-for-tests
+	$(RUN_TESTS) $(PYTEST)
+
+# What other implementations compute.
+goldens: $(PARITY_VENV)/.installed-for-parity
 	rm -rf $(PARITY_VENV)/goldens
 	$(PARITY_VENV)/bin/python tools/goldens $(PARITY_VENV)/goldens
-	$(KEEP_BYTECODE) $(PARITY_VENV)/bin/python -m pytest -n $(WORKERS) --dist loadfile -m "parity or live" --goldens=$(abspath $(PARITY_VENV))/goldens $(PYTEST)
+
+# Compares with what they compute afresh, and tests that they open files written here. To collect all files takes as long
+# as many of these tests.
+parity: goldens
+	$(call RUN_WITH,$(PARITY_VENV)) -m "parity or live" --goldens=$(abspath $(PARITY_VENV))/goldens $(PYTEST) \
+	  $$(grep -rlE 'mark\.(parity|live)\b' tests --include='test_*.py')
 
 # The documentation as a site, in build/site. A link that leads nowhere ends it.
 site: $(SITE_VENV)/.installed-for-site

@@ -126,10 +126,18 @@ def goldens(request):
     return request.config.getoption("--goldens") or golden_arrays.COMMITTED
 
 
+# Files that take minutes, the longest first: a worker left alone with one at the end keeps only one core busy.
+_LONGEST = """
+test_multiworker test_torture test_rollbacks test_finetune_kinds test_notebooks test_run test_pretraining
+test_one_way test_docs test_signatures test_text_batches test_optimizer_steps test_lora_runs test_any_store
+""".split()
+
+
 def pytest_collection_modifyitems(config, items):
-    # The files that take longest come first, so that no worker is left alone with one at the end.
+    # Of the others, those with many slow tests.
     slow = collections.Counter(item.path for item in items if item.get_closest_marker("slow"))
-    items.sort(key=lambda item: -slow[item.path])
+    places = {f"{name}.py": place for place, name in enumerate(_LONGEST)}
+    items.sort(key=lambda item: (places.get(item.path.name, len(places)), -slow[item.path]))
     if not config.getoption("--goldens"):
         for item in items:
             if item.get_closest_marker("live"):
