@@ -1,4 +1,4 @@
-# `make demo`, `data`, `test`, `test-slow`, `test-all` and `parity` work from a fresh clone: they create the environment and fill it.
+# These work from a fresh clone: they create the environments and fill them.
 PYTHON ?= python3
 VENV ?= .venv
 PARITY_VENV ?= .venv-parity
@@ -57,8 +57,8 @@ goldens: $(PARITY_VENV)/.installed-for-parity
 	rm -rf $(PARITY_VENV)/goldens
 	$(PARITY_VENV)/bin/python tools/goldens $(PARITY_VENV)/goldens
 
-# Compares with what they compute afresh, and tests that they open files written here. To collect all files takes as long
-# as many of these tests.
+# Compares with what they compute afresh, and tests that they open files written here. Collecting the other files too
+# takes longer than many of these tests.
 parity: goldens
 	$(call RUN_WITH,$(PARITY_VENV)) -m "parity or live" --goldens=$(abspath $(PARITY_VENV))/goldens $(PYTEST) \
 	  $$(grep -rlE 'mark\.(parity|live)\b' tests --include='test_*.py')
