@@ -155,7 +155,7 @@ def test_a_loss_far_above_the_others_is_one_too(config, tmp_path, monkeypatch):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "changes", [{"training.accumulation": 2}, {"training.precision": "float16"}, "text", "mirrored"]
+    "changes", [{"training.accumulation": 2, "training.precision": "float16"}, "text", "mirrored"], ids=str
 )
 def test_it_does_so_in_every_kind_of_run(changes, corpus, tmp_path, monkeypatch, mirrored_strategy):
     """Stopped after the rollback, it ends as one that was not. One phase: others are above."""
