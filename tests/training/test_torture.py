@@ -15,7 +15,7 @@ from tools.compare_runs import compare
 from tools.torture import ACCIDENTS, torture, write_text
 from tools.tortured_run import FULL_DISK, RECIPE, ROOT, SAVE
 
-STEPS = 90
+STEPS = 60
 
 
 def assert_same(rows):
@@ -33,8 +33,8 @@ def test_three_kills_change_nothing(tmp_path):
 
 @pytest.mark.slow
 def test_half_written_files_and_a_jumping_clock_change_nothing(tmp_path):
-    hits, restarts, rows, happened = torture(str(tmp_path), kills=4, steps=36, seed=1, tried=ACCIDENTS)
-    assert hits[FULL_DISK] >= 1 and happened["metrics.jsonl cut"] >= 1 and happened["clock"] == sum(hits.values()) == 4
+    hits, restarts, rows, happened = torture(str(tmp_path), kills=2, steps=36, seed=4, tried=ACCIDENTS)
+    assert hits[FULL_DISK] >= 1 and happened["metrics.jsonl cut"] >= 1 and happened["clock"] == sum(hits.values()) == 2
     assert_same(rows)
 
 
@@ -47,7 +47,7 @@ def last_step(folder):
 
 
 @pytest.mark.slow
-def test_workers_killed_five_times_are_started_again_by_the_launcher(tmp_path):
+def test_workers_killed_twice_are_started_again_by_the_launcher(tmp_path):
     """One of two, whichever, at random steps: the numbers are those of two that nothing happened to."""
     write_text(tmp_path / "text.txt")
     (tmp_path / "recipe.yaml").write_text(yaml.safe_dump(RECIPE))
@@ -55,10 +55,10 @@ def test_workers_killed_five_times_are_started_again_by_the_launcher(tmp_path):
     pretrain = ["--", "pretrain", "--config", "recipe.yaml", "--data", "text.txt", "--steps", str(STEPS), "--output"]
     subprocess.run([*launch, *pretrain, "alone"], cwd=tmp_path, check=True, stdout=subprocess.DEVNULL, timeout=600)
     generator, killed = random.Random(3), tmp_path / "killed"
-    planned, deadline = sorted(generator.randrange(STEPS * 8 // 10) for _ in range(5)), time.monotonic() + 1500
+    planned, deadline = sorted(generator.randrange(STEPS * 8 // 10) for _ in range(2)), time.monotonic() + 1500
     with open(tmp_path / "killed.log", "w") as output:
         process = subprocess.Popen(
-            [*launch, "--restart", "5", *pretrain, "killed"], cwd=tmp_path, stdout=output, stderr=subprocess.STDOUT
+            [*launch, "--restart", "2", *pretrain, "killed"], cwd=tmp_path, stdout=output, stderr=subprocess.STDOUT
         )
     victims = []
     try:
@@ -74,5 +74,5 @@ def test_workers_killed_five_times_are_started_again_by_the_launcher(tmp_path):
         assert process.wait(timeout=max(deadline - time.monotonic(), 1)) == 0, said()
     finally:
         process.kill()
-    assert "1 of 5 restarts are left" in said()  # Before the fifth.
+    assert "1 of 2 restarts are left" in said()  # Before the second.
     assert_same(compare(str(tmp_path / "alone"), str(killed)))
