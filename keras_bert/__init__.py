@@ -65,8 +65,12 @@ if TYPE_CHECKING:  # The names of `public_names.py`, for type checkers.
     from keras_bert.models.kind import ModelKind as ModelKind
     from keras_bert.models.kind import register_model_kind as register_model_kind
     from keras_bert.models.kind import unregister_model_kind as unregister_model_kind
+    from keras_bert.models.prelayernorm_glu.encoder import PreLayerNormGluEncoder as PreLayerNormGluEncoder
+    from keras_bert.models.prelayernorm_glu.kind import PreLayerNormGluConfig as PreLayerNormGluConfig
     from keras_bert.models.pretraining import BertForPreTraining as BertForPreTraining
     from keras_bert.models.roberta.kind import RobertaConfig as RobertaConfig
+    from keras_bert.models.roberta_prelayernorm.encoder import RobertaPreLayerNormEncoder as RobertaPreLayerNormEncoder
+    from keras_bert.models.roberta_prelayernorm.kind import RobertaPreLayerNormConfig as RobertaPreLayerNormConfig
     from keras_bert.models.t5.encoder import T5Encoder as T5Encoder
     from keras_bert.models.t5.kind import T5Config as T5Config
     from keras_bert.models.tensor_names import StoredName as StoredName

@@ -43,8 +43,9 @@ def encode(
     ids, types = (tokens.taken(tf.reshape(inputs[name], [-1])) for name in ("input_word_ids", "input_type_ids"))
     states = encoder.embeddings.of_tokens(ids, tokens.positions, types, look_up)
     for block in encoder.blocks:
-        states = block.after_attention(states, _attend(block.attention, states, tokens))
-    sequence = tokens.padded(states)
+        attended = _attend(block.attention, block.attention_input(states), tokens)
+        states = block.after_attention(states, attended)
+    sequence = tokens.padded(encoder.after_blocks(states))
     outputs = {"sequence_output": tf.where(tf.expand_dims(tokens.is_real, -1), sequence, 0.0)}
     if encoder.pooler is not None:
         pooled = last_state(sequence, inputs["input_mask"]) if encoder.config.pools_last else sequence[:, :1]

@@ -214,8 +214,12 @@ class EncoderBlock(keras.layers.Layer):
             self.output_dense.build((None, None, self.intermediate_size))
 
     def call(self, hidden: Tensor, attention_bias: Tensor, training: bool = False) -> tuple[Tensor, Tensor]:
-        attended, probabilities = self.attention(hidden, attention_bias, training=training)
+        attended, probabilities = self.attention(self.attention_input(hidden), attention_bias, training=training)
         return self.after_attention(hidden, attended, training), probabilities
+
+    def attention_input(self, hidden: Tensor) -> Tensor:
+        """What attention reads of the block's input [..., hidden]."""
+        return hidden
 
     def after_attention(self, hidden: Tensor, attended: Tensor, training: bool = False) -> Tensor:
         """The block's output [..., hidden] for its input and what attention made of it."""

@@ -26,7 +26,12 @@ if TYPE_CHECKING:
     from keras_bert.models.tensor_names import TensorName
 
 # The rooms in `models/` whose `kind.py` holds a record, `KIND`.
-_OWN = ("bert", "albert", "roberta", "xlm_roberta", "camembert", "elmo", "recurrent", "xlnet", "bart", "t5", "electra")
+# fmt: off
+_OWN = (
+    "bert", "albert", "roberta", "xlm_roberta", "camembert", "elmo", "recurrent", "xlnet", "bart", "t5", "electra",
+    "roberta_prelayernorm", "prelayernorm_glu",
+)
+# fmt: on
 _DEFAULT = "bert"  # The kind of a file without `model_type`: Google's files and model configs in YAML have none.
 
 
@@ -232,8 +237,8 @@ def config_from_mapping(values: Mapping[str, Any]) -> "BertConfig":
 
 def bert_counterpart(architecture: str) -> str:
     """The name of the class of BERT's that corresponds to a class of transformers, such as `AlbertModel`."""
-    kinds = (kind for kind in model_kinds() if architecture.startswith(kind.class_prefix))
-    kind = next(kinds, None)
+    kinds = [kind for kind in model_kinds() if architecture.startswith(kind.class_prefix)]
+    kind = max(kinds, key=lambda kind: len(kind.class_prefix), default=None)  # RobertaPreLayerNorm, not Roberta.
     return kind.berts_name(architecture) if kind else architecture
 
 

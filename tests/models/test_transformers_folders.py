@@ -64,6 +64,9 @@ HEADS = {
     "electra_tags": TokenClassificationConfig(("O", "B-PER", "I-PER")),
     "electra_choice": MultipleChoiceConfig(),
     "electra_classes": ClassificationConfig(("against", "neutral", "for"), SINGLE_LABEL),
+    "roberta-prelayernorm": None,
+    "roberta-prelayernorm_encoder": None,
+    "roberta-prelayernorm_classes": ClassificationConfig(("against", "neutral", "for"), SINGLE_LABEL),
 }
 each_folder = pytest.mark.parametrize("name", HEADS)
 
@@ -86,6 +89,7 @@ OF_THE_TOKENIZER = (
 OF_FAIRSEQS_TOKENIZER = ("bos_token", "eos_token", *OF_THE_TOKENIZER[3:])
 TOKENIZER_FIELDS = {
     "roberta": ("add_prefix_space", *OF_FAIRSEQS_TOKENIZER),
+    "roberta-prelayernorm": ("add_prefix_space", *OF_FAIRSEQS_TOKENIZER),
     "xlm-roberta": OF_FAIRSEQS_TOKENIZER,
     "camembert": OF_FAIRSEQS_TOKENIZER,
     "xlnet": ("do_lower_case", "keep_accents", "remove_space", *OF_FAIRSEQS_TOKENIZER),

@@ -69,6 +69,9 @@ CASES = [
     ("electra_tags", "ElectraForTokenClassification", ()),
     ("electra_choice", "ElectraForMultipleChoice", ()),
     ("electra_classes", "ElectraForSequenceClassification", ()),
+    ("roberta-prelayernorm", "RobertaPreLayerNormForMaskedLM", ()),
+    ("roberta-prelayernorm_encoder", "AutoModel", ()),
+    ("roberta-prelayernorm_classes", "RobertaPreLayerNormForSequenceClassification", ()),
 ]
 
 

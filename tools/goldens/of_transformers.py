@@ -126,10 +126,17 @@ CASES = {
         "ElectraForSequenceClassification",
         {**labelled("against", "neutral", "for", problem_type="single_label_classification"), **SMALL_ELECTRA},
     ),
+    "roberta-prelayernorm": ("RobertaPreLayerNormForMaskedLM", {**SMALL_ROBERTA, "num_hidden_layers": 2}),
+    "roberta-prelayernorm_encoder": ("RobertaPreLayerNormModel", SMALL_ROBERTA),
+    "roberta-prelayernorm_classes": (
+        "RobertaPreLayerNormForSequenceClassification",
+        {**labelled("against", "neutral", "for", problem_type="single_label_classification"), **SMALL_ROBERTA},
+    ),
 }
 CONFIGS = {
     "": transformers.BertConfig,
     "albert_": transformers.AlbertConfig,
+    "roberta-prelayernorm_": transformers.RobertaPreLayerNormConfig,
     "roberta_": transformers.RobertaConfig,
     "xlm-roberta_": transformers.XLMRobertaConfig,
     "camembert_": transformers.CamembertConfig,

@@ -132,6 +132,11 @@ class BertConfig(Checked):
         return False
 
     @property
+    def feed_forward_width(self) -> int:
+        """The width of the feed-forward networks between their layers."""
+        return self.intermediate_size
+
+    @property
     def first_position(self) -> int:
         """The row of the position embeddings that is the first token's; those before it are no token's."""
         return 0

@@ -37,6 +37,9 @@ class BertEncoder(ConfiguredEncoder):
 
     Encoders of other kinds of models extend it by what they make otherwise.
 
+    Class attributes:
+        block_class: the class of the blocks.
+
     Args:
         with_pooler: whether to add the pooler; models that use only the tokens' vectors do without.
         embeddings: a layer to use in place of `make_embeddings()`.
@@ -55,7 +58,7 @@ class BertEncoder(ConfiguredEncoder):
         sequence_output: [batch, seq, hidden], the last layer.
         pooled_output: [batch, hidden], if there is a pooler: of [CLS], or under causal attention of the last token,
             the only one that has seen the whole row, unless the config says `pools_cls`.
-        hidden_states: list of [batch, seq, hidden]: the embeddings, then each block.
+        hidden_states: list of [batch, seq, hidden]: the embeddings, then each block; the last is `sequence_output`.
         attentions: on request, list of [batch, heads, seq, seq], one for each block.
 
     Raises:
@@ -69,6 +72,8 @@ class BertEncoder(ConfiguredEncoder):
         encoder({"input_word_ids": ids, "input_mask": ids * 0 + 1, "input_type_ids": ids * 0})["pooled_output"]
     """
 
+    block_class: ClassVar[type[EncoderBlock]] = EncoderBlock
+
     def __init__(
         self, config: BertConfig, with_pooler: bool = True, embeddings: BertEmbeddings | None = None, **kwargs: Any
     ) -> None:
@@ -77,6 +82,7 @@ class BertEncoder(ConfiguredEncoder):
         self.recompute_every = 0
         self.embeddings = embeddings or self.make_embeddings()
         self.blocks = self.make_blocks()
+        self.final_layer_norm = self.make_final_layer_norm()
         self.pooler = self.make_pooler() if with_pooler else None
         self.build()
 
@@ -104,10 +110,10 @@ class BertEncoder(ConfiguredEncoder):
     def make_block(self, index: int, **options: Any) -> EncoderBlock:
         """The block at an index; `options` are further arguments of `EncoderBlock`."""
         config = self.config
-        return EncoderBlock(
+        return self.block_class(
             config.hidden_size,
             config.num_attention_heads,
-            config.intermediate_size,
+            config.feed_forward_width,
             config.hidden_act,
             config.initializer_range,
             config.layer_norm_eps,
@@ -117,6 +123,10 @@ class BertEncoder(ConfiguredEncoder):
             name=f"block_{index}",
             **options,
         )
+
+    def make_final_layer_norm(self) -> keras.layers.LayerNormalization | None:
+        """The layer from the last block's states to the last hidden states; None where these are the same."""
+        return None
 
     def make_pooler(self) -> Pooler:
         """The layer from the last hidden states to one vector."""
@@ -130,8 +140,8 @@ class BertEncoder(ConfiguredEncoder):
         self.embeddings.build((None, None))
         for block in self.blocks:
             block.build(shape)
-        if self.pooler is not None:
-            self.pooler.build(shape)
+        for layer in filter(None, (self.final_layer_norm, self.pooler)):
+            layer.build(shape)
 
     def enable_lora(self, rank: int, alpha: float | None = None) -> None:
         """Trains low-rank additions to the blocks' dense kernels in place of the weights (Hu et al. 2021).
@@ -151,7 +161,8 @@ class BertEncoder(ConfiguredEncoder):
             raise ValueError(f"rank: needs at least 1. Received: {rank}.")
         if not all(isinstance(block.attention, SelfAttention) for block in self.blocks):
             raise ValueError(f"enable_lora: needs blocks of self-attention. Received: a {type(self).__name__}.")
-        self.embeddings.trainable = False
+        for layer in filter(None, (self.embeddings, self.final_layer_norm)):
+            layer.trainable = False
         # Blocks may share layers (ALBERT), which get one addition.
         layers = {id(layer): layer for block in self.blocks for layer in block._flatten_layers()}
         for layer in layers.values():
@@ -182,6 +193,7 @@ class BertEncoder(ConfiguredEncoder):
                 hidden, probabilities = block(hidden, attention_bias, training=training)
                 attentions.append(probabilities)
             hidden_states.append(hidden)
+        hidden_states[-1] = hidden = self.after_blocks(hidden)
         outputs = {"sequence_output": hidden, "hidden_states": hidden_states}
         if self.pooler is not None:
             pools_last = causal and not self.config.pools_cls
@@ -189,6 +201,10 @@ class BertEncoder(ConfiguredEncoder):
         if return_attentions:
             outputs["attentions"] = attentions
         return outputs
+
+    def after_blocks(self, hidden: Tensor) -> Tensor:
+        """The last hidden states [..., hidden] for those of the last block."""
+        return hidden if self.final_layer_norm is None else self.final_layer_norm(hidden)
 
     def visibility(self, input_mask: Tensor, causal: bool) -> Tensor:
         """What the blocks take beside the states, to tell which tokens they see."""

@@ -94,10 +94,10 @@ class Roberta(Bert):
     values_here: ClassVar = {**Bert.values_here, "is_decoder": (False,)}
 
     def parts(self, config: BertConfig) -> dict[str, list[TensorName]]:
-        head = "cls/predictions/transform"
+        stored, head = self.stored_prefix.removesuffix("."), "cls/predictions/transform"
         return {
-            ENCODER: [*embeddings("roberta", config, _HEAD), *blocks("roberta", config)],
-            POOLER: [*dense("encoder.pooler.dense", "roberta.pooler.dense", "bert/pooler/dense")],
+            ENCODER: [*embeddings(stored, config, _HEAD), *blocks(stored, config)],
+            POOLER: [*dense("encoder.pooler.dense", f"{stored}.pooler.dense", "bert/pooler/dense")],
             MASKED_LM_HEAD: [
                 *dense("mlm_head.transform", f"{_HEAD}.dense", f"{head}/dense"),
                 *layer_norm("mlm_head.layer_norm", f"{_HEAD}.layer_norm", f"{head}/LayerNorm"),

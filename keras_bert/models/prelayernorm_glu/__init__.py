@@ -1,0 +1,1 @@
+"""RoBERTa-PreLayerNorm with gated feed-forward networks."""

@@ -1,0 +1,1 @@
+"""RoBERTa with LayerNorm before each part of a block."""
