@@ -22,7 +22,7 @@ import time
 import numpy as np
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from contestant import Contestant, run  # noqa: E402
+from contestant import Contestant, run, spread  # noqa: E402
 from serving_contestants import CONTESTANTS  # noqa: E402
 
 SIZES = {
@@ -126,11 +126,6 @@ def compare(size, contestants, folder, texts, threads, arguments):
         for name in contestants:
             ratios = [other / own for own, other in zip(turns[shape][name], turns[shape][base], strict=True)]
             print(f"{shape:<9} {name:<16} {spread(turns[shape][name], 2)}   {spread(ratios, 2)} times {base}'s speed")
-
-
-def spread(values, digits):
-    low, middle, high = np.quantile(values, [0.25, 0.5, 0.75])
-    return f"{middle:.{digits}f} [{low:.{digits}f}, {high:.{digits}f}]"
 
 
 def serve(name, settings, scratch):

@@ -44,7 +44,7 @@ import time
 
 import click
 import psutil
-from contestant import CLOCKS, Contestant, run
+from contestant import CLOCKS, Contestant, run, spread
 from random_batches import make_batch, predictions_of
 from training_contestants import BUILDERS, PACKAGES, takes
 
@@ -171,17 +171,11 @@ def report(shape, rounds, clock, baseline):
         share = statistics.median(shape.gigaflops / turns[name][0] / _peak(turns) for turns in quiet)
         ratio = ""
         if baseline in rounds[0]:
-            ratio = _spread([turns[baseline][0] / turns[name][0] for turns in quiet], 2)
+            ratio = spread([turns[baseline][0] / turns[name][0] for turns in quiet], 2)
         click.echo(
-            f"  {name:24}{_spread([step * 1e3 for step in steps], 1):>22}"
+            f"  {name:24}{spread([step * 1e3 for step in steps], 1):>22}"
             f"{shape.batch_size / statistics.median(steps):13.1f}{ratio:>30}{share:15.0%}"
         )
-
-
-def _spread(values, digits):
-    """Median and quartiles."""
-    low, _, high = statistics.quantiles(values, n=4, method="inclusive") if len(values) > 1 else values * 3
-    return f"{statistics.median(values):.{digits}f} [{low:.{digits}f}, {high:.{digits}f}]"
 
 
 def _installed(names):

@@ -2,6 +2,7 @@
 
 import json
 import os
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -63,3 +64,9 @@ def run(main, serve):
         answer = serve(name, json.loads(settings), scratch)
         for line in sys.stdin:
             print(json.dumps(answer(json.loads(line))), file=answers, flush=True)
+
+
+def spread(values, digits):
+    """Median and quartiles of one value or more, as text."""
+    low, _, high = statistics.quantiles(values, n=4, method="inclusive") if len(values) > 1 else values * 3
+    return f"{statistics.median(values):.{digits}f} [{low:.{digits}f}, {high:.{digits}f}]"
