@@ -89,7 +89,7 @@ def cross_entropy(logits: Tensor, labels: Tensor) -> dict[str, Tensor]:
 
 def _first_largest(logits: Tensor) -> Tensor:
     """Same as `ops.argmax`, [..., classes] -> [...] int32, as two plain reductions, which XLA vectorizes on a CPU."""
-    classes = logits.shape[-1]
+    classes = ops.shape(logits)[-1]
     is_largest = ops.equal(logits, ops.max(logits, axis=-1, keepdims=True))
     return ops.min(ops.where(is_largest, ops.arange(classes, dtype="int32"), classes), axis=-1)
 

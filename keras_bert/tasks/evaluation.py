@@ -16,7 +16,7 @@ from keras_bert.core.errors import UserError
 from keras_bert.core.files import exists, join
 from keras_bert.core.program import PROGRAM
 from keras_bert.core.terminal_bar import terminal_bar
-from keras_bert.data.batches.length_batches import every_row_once
+from keras_bert.data.batches.length_batches import FEW_SHAPES, MANY_SHAPES, every_row_once
 from keras_bert.data.batches.token_rows import TokenRows
 from keras_bert.data.corpus.text_lines import plain_ending
 from keras_bert.data.tables.tables import known_format, source_files
@@ -27,12 +27,10 @@ from keras_bert.tasks.problem import Answers, Problem, open_problem, require_rea
 from keras_bert.tasks.task import INPUT
 from keras_bert.text.tokenizers import Tokenizer
 from keras_bert.training.step import Batch, Step, Sums, all_outputs
-from keras_bert.training.strategy import distribute, make_strategy
+from keras_bert.training.strategy import distribute, is_one_cpu, make_strategy
 
 _T = TypeVar("_T")
 _Settings = TypeVar("_Settings", InputConfig, Seq2SeqConfig, TaskDataConfig)
-
-_MANY_SHAPES = 32  # With which there is hardly any padding.
 
 
 class Evaluator:
@@ -43,7 +41,8 @@ class Evaluator:
         strategy: the strategy in whose scope the model was made.
         batch_size: rows per batch.
         unlabelled: whether rows come without labels, in many parts. Then there are no figures, and the model is traced
-            for batches of any shape, not for the few shapes of each split that have the least padding.
+            once for batches of any shape, as on one CPU; elsewhere it is traced for the few shapes of each split that
+            have the least padding.
     """
 
     def __init__(
@@ -88,10 +87,9 @@ class Evaluator:
         Args:
             progress: called after each batch with the share of the batches that is done; None shows a bar of them.
         """
-        if self._unlabelled:
-            batches = every_row_once(rows, min(self._batch_size, len(rows)), self._pad_id, most=_MANY_SHAPES)
-        else:
-            batches = every_row_once(rows, self._batch_size, self._pad_id)
+        traces_once = self._unlabelled or is_one_cpu(self._strategy)
+        batch_size = min(self._batch_size, len(rows)) if self._unlabelled else self._batch_size
+        batches = every_row_once(rows, batch_size, self._pad_id, most=MANY_SHAPES if traces_once else FEW_SHAPES)
         count, distributed = int(batches.cardinality()), distribute(self._strategy, batches)
         followed: Iterable[Batch]
         if progress:
@@ -99,7 +97,7 @@ class Evaluator:
         else:
             followed = terminal_bar("Evaluating", "batches", count, distributed, leave=False)
         spec = None
-        if self._unlabelled and count > 1:  # For a single batch, its own shape is traced faster.
+        if traces_once and count > 1:  # For a single batch, its own shape is traced faster.
             spec = {name: tf.TensorSpec([None, *of.shape[1:]], of.dtype) for name, of in batches.element_spec.items()}
         outputs, figures = all_outputs(self._step, followed, self._problem.by_token, spec)
         return {**outputs, **self._problem.shared_outputs(self._model)}, figures

@@ -39,6 +39,7 @@ class PhasedBatches:
         budget: says which phase a step falls in.
         distribute: spreads a data set over the replicas.
         steps_per_loop: the most steps in one call.
+        any_width: whether the steps are traced once for batches of any width, not for each.
     """
 
     def __init__(
@@ -47,11 +48,13 @@ class PhasedBatches:
         budget: StepBudget | TimeBudget,
         distribute: Callable[[tf.data.Dataset], tf.distribute.DistributedDataset],
         steps_per_loop: int = 1,
+        any_width: bool = False,
     ):
         self._sources = sources
         self._budget = budget
         self._distribute = distribute
         self._steps_per_loop = steps_per_loop
+        self._any_width = any_width
 
     def __call__(
         self, first_step: int, skipped: Sequence[SkippedBatches] = ()
@@ -91,6 +94,10 @@ class PhasedBatches:
         batch = next(iter(self._distribute(source.epoch(0, number))))
         return batch, sum(len(source.widths) for source in self._sources)
 
+    def element_spec(self) -> dict[str, tf.TensorSpec]:
+        """The specs of a global batch of the first phase, its width unknown."""
+        return self._sources[0].epoch(0).element_spec
+
     def _visit(self, step: int, skipped: Sequence[SkippedBatches]) -> _Visit | None:
         """The batches from step `step` to the end of its epoch or phase, or a gap; None after the last step."""
         phase = self._budget.phase(step)
@@ -111,6 +118,7 @@ class PhasedBatches:
         if visit is not None:
             source = self._sources[visit.phase]
             dataset = source.epoch(visit.epoch, visit.first_batch)
-            take = taking(iter(self._distribute(dataset)), dataset, source.widths, self._steps_per_loop)
+            widths = None if self._any_width else source.widths
+            take = taking(iter(self._distribute(dataset)), dataset, widths, self._steps_per_loop)
         finished.clear()
         return take

@@ -8,8 +8,8 @@ import tensorflow as tf
 
 from keras_bert.training.step import Batch, Objective, Step
 
-# The static shape of each tensor of a batch: ((name, shape), …).
-BatchShape = tuple[tuple[str, tuple[int, ...]], ...]
+# The shape of each tensor of a batch, None where a size may be any: ((name, shape), …).
+BatchShape = tuple[tuple[str, tuple[int | None, ...]], ...]
 # The possible shapes of a run's batches.
 BatchShapes = tuple[BatchShape, ...]
 
@@ -28,13 +28,16 @@ class LoopBatches(NamedTuple):
     shapes: BatchShapes
 
 
-def batch_shapes(element_spec: dict[str, tf.TensorSpec], widths: Iterable[int | tuple[int, int]]) -> BatchShapes:
+def batch_shapes(element_spec: dict[str, tf.TensorSpec], widths: Iterable[int | tuple[int, int]] | None) -> BatchShapes:
     """The static shapes of the batches of a data set, one for each width.
 
     Args:
         element_spec: the specs of a global batch; its unknown dimensions are the width.
-        widths: the sequence lengths of the batches, or (rows of an example, length) if the rows vary too.
+        widths: the sequence lengths of the batches, or (rows of an example, length) if the rows vary too; None for one
+            shape with unknown sizes, for all.
     """
+    if widths is None:
+        return (tuple((name, tuple(spec.shape)) for name, spec in element_spec.items()),)
 
     def shape(spec: tf.TensorSpec, width: int | tuple[int, int]) -> tuple[int, ...]:
         unknown = iter(width if isinstance(width, tuple) else (width,))
@@ -46,7 +49,7 @@ def batch_shapes(element_spec: dict[str, tf.TensorSpec], widths: Iterable[int | 
 def taking(
     iterator: tf.distribute.DistributedIterator,
     dataset: tf.data.Dataset,
-    widths: Iterable[int | tuple[int, int]],
+    widths: Iterable[int | tuple[int, int]] | None,
     steps_per_loop: int,
 ) -> Callable[[int], Batch | LoopBatches]:
     """Function (count) -> the input of `count` steps: the iterator's next batch or, for longer loops, `LoopBatches`.
@@ -77,7 +80,7 @@ class StepLoop:
     """Trains like a `Step`, but many steps per call, so that a fast accelerator does not wait for Python in between.
 
     The loop runs on the host and calls the step, so figures and weights are the same, bit for bit, as those of single
-    calls of `Step.train`. Inside, each width of batch has its own branch with static shapes.
+    calls of `Step.train`. Inside, each of the shapes of `LoopBatches` has its own branch.
 
     Args:
         step: the step to repeat.
@@ -143,12 +146,13 @@ class StepLoop:
             )
         return value
 
-    def _shaped(self, batch: Batch, shapes: dict[str, tuple[int, ...]]) -> Batch:
-        """The batch with the static shapes of each replica's part, which a distributed iterator may lose."""
+    def _shaped(self, batch: Batch, shapes: dict[str, tuple[int | None, ...]]) -> Batch:
+        """The batch with the shapes of each replica's part, which a distributed iterator may lose."""
         replicas = self._strategy.num_replicas_in_sync
 
         def shaped(name: str, part: tf.Tensor) -> tf.Tensor:
             size, *others = shapes[name]
+            assert size is not None, "Only widths may be unknown."
             return tf.ensure_shape(part, [size // replicas, *others])
 
         return {

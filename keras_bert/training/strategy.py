@@ -179,6 +179,11 @@ def is_multiworker(strategy: tf.distribute.Strategy) -> bool:
 _Policy = tf.data.experimental.AutoShardPolicy
 
 
+def is_one_cpu(strategy: tf.distribute.Strategy) -> bool:
+    """Whether a strategy computes on one CPU, and so takes the batches of a data set as they are."""
+    return isinstance(strategy, tf.distribute.OneDeviceStrategy) and "CPU" in strategy.extended.worker_devices[0]
+
+
 def distribute(
     strategy: tf.distribute.Strategy, dataset: tf.data.Dataset
 ) -> tf.distribute.DistributedDataset | tf.data.Dataset:
@@ -193,7 +198,7 @@ def distribute(
         dataset: global batches, the same in every worker.
     """
     options = tf.data.Options()
-    if isinstance(strategy, tf.distribute.OneDeviceStrategy) and "CPU" in strategy.extended.worker_devices[0]:
+    if is_one_cpu(strategy):
         # Batches are made where they are needed. The strategy's own iterator copies them to the device by functions
         # that are traced for each data set, which takes longer than a short data set itself.
         options.experimental_warm_start = True  # It begins as it is opened, as the strategy's does.

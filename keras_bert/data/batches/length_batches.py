@@ -12,6 +12,8 @@ from keras_bert.data.batches.token_rows import TokenRows
 
 # For a single pass over the rows: more shapes would take longer to trace than they save.
 FEW_SHAPES = 4
+# For a model that is traced once for all of them: with so many there is hardly any padding.
+MANY_SHAPES = 32
 
 
 def choose_widths(lengths: np.ndarray, most: int = 8, multiple: int = 2) -> list[int]:

@@ -57,7 +57,7 @@ from keras_bert.training.run_context import run_context
 from keras_bert.training.run_folder import RunFolder
 from keras_bert.training.run_loggers import add_to_tensorboard
 from keras_bert.training.step import Objective
-from keras_bert.training.strategy import check_divisible, describe, distribute
+from keras_bert.training.strategy import check_divisible, describe, distribute, is_one_cpu
 
 _log = logging.getLogger(__name__)
 
@@ -261,7 +261,9 @@ class Finetuning:
         evaluator = Evaluator(problem, self.engine.model, pad_id, self.strategy, self._examples_at_once)
         self.validation = Validation(problem, evaluator, baseline)
         spread = functools.partial(distribute, self.strategy)
-        self.batches = PhasedBatches([self.source], self.engine.budget, spread, training.steps_per_loop)
+        self.batches = PhasedBatches(
+            [self.source], self.engine.budget, spread, training.steps_per_loop, is_one_cpu(self.strategy)
+        )
 
     @property
     def _examples_at_once(self) -> int:
@@ -319,6 +321,8 @@ class Finetuning:
         ) as context:
             self._goodput = context.goodput
             self.engine = self.engine.with_compilation(first_step, self.batches.sample, per_loop)
+            if is_one_cpu(self.strategy):
+                self.engine.step.trace(self.batches.element_spec())
             loop = Loop(
                 self.engine,
                 self.batches,

@@ -21,6 +21,7 @@ from keras_bert.tasks.finetuning.run import Finetuning
 from keras_bert.tasks.finetuning.runs import FinetuningRuns
 from keras_bert.training.metrics_log import read_metrics
 from keras_bert.training.run_folder import RunFolder
+from keras_bert.training.step import Step
 from tools import compare_runs
 
 
@@ -33,12 +34,19 @@ def run(init, glue, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def one_epoch(init, glue, tmp_path_factory):
-    """(path, results, the splits that were answered) of a run of one epoch, to its end."""
+    """(path, results, the splits that were answered) of a run of one epoch, to its end; its steps are traced once."""
     path, asked, answers = str(tmp_path_factory.mktemp("runs") / "one_epoch"), [], Evaluator.answers
+    steps, widths, make, build = [], [], Step.__init__, Finetuning.build
     config = finetune_config(init, **{"data.folder": glue, "training.epochs": 1.0})
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Evaluator, "answers", lambda self, split: asked.append(split) or answers(self, split))
+        patch.setattr(Step, "__init__", lambda self, *given: make(self, *given) or steps.append(self))
+        patch.setattr(Finetuning, "build", lambda self: build(self) or widths.append(self.source.widths))
         results = FinetuningRuns(config).one(path)
+    assert len(widths[0]) > 1, "Else it would be traced once in any case."
+    training, validation = steps
+    assert training.train.experimental_get_tracing_count() == 1
+    assert validation.predict.experimental_get_tracing_count() == 1
     return path, results, asked
 
 
@@ -74,7 +82,6 @@ def test_the_model_folder_stands_alone_and_says_the_same(run, glue):
 @pytest.mark.slow
 def test_loops_of_steps_over_batches_of_several_widths_give_the_same_numbers(init, glue, tmp_path, monkeypatch):
     """An epoch has 30 batches, so that it also ends amid a loop of four; and validation is there all the same."""
-    monkeypatch.setattr("keras_bert.tasks.finetuning.shape_budget._SECONDS_TO_TRACE", 0.1)  # Else one width is enough.
     widths, build = [], Finetuning.build
     monkeypatch.setattr(Finetuning, "build", lambda self: build(self) or widths.append(len(self.source.widths)))
 
@@ -141,9 +148,9 @@ def test_dev_examples_are_computed_in_the_slices_of_training(init, glue, tmp_pat
     """A batch that fits in memory only in slices would run out of it at the first validation. The figures stay."""
     sizes, batches = [], evaluation.every_row_once
 
-    def every_row_once(rows, batch_size, pad_id):
+    def every_row_once(rows, batch_size, pad_id, most):
         sizes.append(batch_size)
-        return batches(rows, batch_size, pad_id)
+        return batches(rows, batch_size, pad_id, most=most)
 
     monkeypatch.setattr(evaluation, "every_row_once", every_row_once)
     config = finetune_config(init, **{"data.folder": glue, "training.steps": 1, "training.accumulation": 4})
@@ -198,8 +205,10 @@ def test_a_finished_run_may_be_given_more_epochs(run, init, glue, tmp_path):
     assert results["steps"] == 150 and figures(path)[: len(figures(run[0]))] == figures(run[0])
 
 
-def test_two_replicas_come_to_what_one_does(one_epoch, init, glue, tmp_path, mirrored_strategy):
+def test_two_replicas_come_to_what_one_does(one_epoch, init, glue, tmp_path, mirrored_strategy, monkeypatch):
+    """On the same batches, for which two replicas trace each width."""
     _, expected, _ = one_epoch
+    monkeypatch.setattr("keras_bert.tasks.finetuning.run.affordable_shapes", lambda *given: 8)
     config = finetune_config(init, **{"data.folder": glue, "training.epochs": 1.0})
     runs = FinetuningRuns(config, mirrored_strategy)
     results = runs.one(str(tmp_path / "run"))
