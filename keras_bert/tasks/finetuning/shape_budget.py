@@ -3,14 +3,11 @@
 import tensorflow as tf
 
 from keras_bert.config.finetuning import FinetuneConfig
-from keras_bert.data.batches.length_batches import MANY_SHAPES
 from keras_bert.data.batches.token_rows import TokenRows
 from keras_bert.models.bert.config import BertConfig
 from keras_bert.models.kind import kind_of_config
-from keras_bert.training.strategy import is_one_cpu
 
 _MOST_SHAPES = 8
-_BATCHES_OF_A_SHAPE = 4  # In an epoch; with fewer, the batches of all epochs would be nearly the same.
 _STEPS_OF_A_SHAPE = 60  # On a GPU or TPU, whose steps are short.
 # On CPUs, as measured on one core: FLOPs a second, what a step takes beside them, which in a small model is most of it,
 # and what tracing or compiling a block of the encoder takes.
@@ -23,9 +20,6 @@ def affordable_shapes(
 ) -> int:
     """The most shapes with which making them takes no longer than the run's steps, by estimate.
 
-    A step that one CPU does not compile is traced once for all shapes (see `Step.trace`), so that there may be one for
-    every few batches of an epoch.
-
     Args:
         rows: the training rows.
         config: the recipe.
@@ -34,13 +28,9 @@ def affordable_shapes(
     """
     training = config.training
     if training.minutes:
-        most = _MOST_SHAPES
-    else:
-        steps = training.steps or training.epochs * len(rows) / training.batch_size
-        most = min(max(int(steps / _steps_of_a_shape(rows, config, model, strategy)), 1), _MOST_SHAPES)
-    if is_one_cpu(strategy) and not training.jit_compile:
-        most = max(most, min(len(rows) // training.batch_size // _BATCHES_OF_A_SHAPE, MANY_SHAPES))
-    return most
+        return _MOST_SHAPES
+    steps = training.steps or training.epochs * len(rows) / training.batch_size
+    return min(max(int(steps / _steps_of_a_shape(rows, config, model, strategy)), 1), _MOST_SHAPES)
 
 
 def _steps_of_a_shape(

@@ -127,16 +127,13 @@ def test_another_rank_is_another_run(one_epoch, init, glue):
     ],
     ids=str,
 )
-def test_ways_to_compute_a_step_come_to_the_same(one_epoch, init, glue, tmp_path, monkeypatch, changes):
-    """On the same batches, of which XLA would get fewer widths."""
-    monkeypatch.setattr("keras_bert.tasks.finetuning.run.affordable_shapes", lambda *given: 8)
+def test_ways_to_compute_a_step_come_to_the_same(one_epoch, init, glue, tmp_path, changes):
     results = FinetuningRuns(config_of(init, glue, **changes)).one(str(tmp_path / "run"))
     assert results["splits"]["dev"]["loss"] == pytest.approx(one_epoch[1]["splits"]["dev"]["loss"], abs=1e-3)
 
 
 @pytest.mark.slow
-def test_two_replicas_come_to_what_one_does(one_epoch, init, glue, tmp_path, mirrored_strategy, monkeypatch):
-    monkeypatch.setattr("keras_bert.tasks.finetuning.run.affordable_shapes", lambda *given: 8)
+def test_two_replicas_come_to_what_one_does(one_epoch, init, glue, tmp_path, mirrored_strategy):
     runs = FinetuningRuns(config_of(init, glue), mirrored_strategy)
     results = runs.one(str(tmp_path / "run"))
     assert runs.strategy.num_replicas_in_sync == 2
