@@ -5,6 +5,7 @@ PyTorch and other implementations compute lies in tests/goldens; tools/goldens m
 """
 
 import collections
+import contextlib
 import importlib.abc
 import importlib.util
 import os
@@ -15,37 +16,58 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 # XLA's own passes stay on; LLVM's take half of a compilation and what they make faster runs for milliseconds.
 os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
 
-import goldens as golden_arrays
 import pytest
 import said
 
 from keras_bert.core.messages import LOGGER
 from keras_bert.core.runtime import lean_import
 
-with lean_import():
-    import tensorflow as tf
-    import tensorflow_text  # noqa: F401
-    from tensorflow.python.util import tf_stack
 
-# Must come before anything touches a device; the two stand in for two GPUs.
-tf.config.set_logical_device_configuration(
-    tf.config.list_physical_devices("CPU")[0], [tf.config.LogicalDeviceConfiguration()] * 2
-)
+def start_tensorflow():
+    with lean_import():
+        import tensorflow as tf
+        import tensorflow_text  # noqa: F401
+        from tensorflow.python.eager import context
+        from tensorflow.python.framework import ops
+        from tensorflow.python.framework.func_graph import FuncGraph
+        from tensorflow.python.util import tf_stack
 
+    # Must come before anything touches a device; the two stand in for two GPUs.
+    tf.config.set_logical_device_configuration(
+        tf.config.list_physical_devices("CPU")[0], [tf.config.LogicalDeviceConfiguration()] * 2
+    )
 
-# TensorFlow keeps where in Python each operation of a graph was made: an eighth of the time that tracing takes. No test
-# reads it, and an error still has the traceback of the call.
-NOWHERE = tf_stack.extract_stack()
-tf_stack.extract_stack = lambda stacklevel=1: NOWHERE
+    # TensorFlow keeps where in Python each operation of a graph was made: an eighth of the time that tracing takes. No
+    # test reads it, and an error still has the traceback of the call.
+    nowhere = tf_stack.extract_stack()
+    tf_stack.extract_stack = lambda stacklevel=1: nowhere
+
+    # For each operation it also enters the graph, in which it is already, and locks it against sessions: a tenth. The
+    # graphs are the same.
+    enter = FuncGraph.as_default
+
+    def enter_unless_entered(graph):
+        is_entered = ops.get_default_graph() is graph and not context.executing_eagerly()
+        return contextlib.nullcontext(graph) if is_entered else enter(graph)
+
+    FuncGraph.as_default = enter_unless_entered
+    ops.Graph._mutation_lock = lambda graph: contextlib.nullcontext()
+
+    # Commands that run in a process of their own have it on, as users do, and tests that ask for `rewritten_graphs`.
+    rewrite_graphs(False)
 
 
 def rewrite_graphs(on):
     """Whether TensorFlow's Grappler rewrites each graph before its first run: a fifth of a small test's time."""
+    import tensorflow as tf
+
     tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": not on})
 
 
-# Commands that run in a process of their own have it on, as users do, and tests that ask for `rewritten_graphs`.
-rewrite_graphs(False)
+def pytest_configure(config):
+    # With workers, the process that hands them the tests needs no TensorFlow, whose import they would all wait for.
+    if hasattr(config, "workerinput") or not config.getoption("numprocesses", None):
+        start_tensorflow()
 
 
 # A shell starts what runs in the background without SIGINT, and nohup without SIGHUP. Ignored signals are inherited, by
@@ -123,6 +145,8 @@ def pytest_addoption(parser):
 @pytest.fixture(scope="session")
 def goldens(request):
     """The folder of golden arrays."""
+    import goldens as golden_arrays
+
     return request.config.getoption("--goldens") or golden_arrays.COMMITTED
 
 
@@ -202,6 +226,32 @@ def disk_calls(monkeypatch):
     monkeypatch.setattr(os, "rename", renamed(rename))
     monkeypatch.setattr(os, "replace", renamed(replace))
     return calls
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_shape_a_pass():
+    """A pass over a few rows is traced for up to four shapes, which takes most of its time."""
+    from keras_bert.data.batches import length_batches
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(length_batches.every_row_once, "__defaults__", (None, 1))
+        yield
+
+
+@pytest.fixture
+def few_shapes(monkeypatch):
+    """For tests of what several shapes could change."""
+    from keras_bert.data.batches import length_batches
+
+    monkeypatch.setattr(length_batches.every_row_once, "__defaults__", (None, length_batches.FEW_SHAPES))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def disks_do_not_wait():
+    """A run waits for the disk forty times. Tests of what a power cut leaves ask for the order of the calls."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda descriptor: None)
+        yield
 
 
 @pytest.fixture(scope="session", autouse=True)

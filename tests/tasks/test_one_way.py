@@ -1,6 +1,7 @@
 """The one way from examples to answers, of training, `evaluate` and `predict`, beside the export's own."""
 
 import json
+import os
 
 import numpy as np
 import pytest
@@ -94,8 +95,8 @@ def test_the_answers_are_those_of_evaluate_and_of_the_export(name, tmp_path, mon
     write_examples(tmp_path / f"examples.{ending}", name)
     data = {"texts": said["texts"]} if name == "vectors" else {}
     asked = FinetunedModel(path, data, asked=file)
-    for module in ("data.windows", "tasks.tagging.tagged_words"):
-        monkeypatch.setattr(f"keras_bert.{module}._CHARACTERS_AT_ONCE", 300)
+    for module in ("data.windows", "tasks.tagging.tagged_words"):  # Each window is traced for its own shape.
+        monkeypatch.setattr(f"keras_bert.{module}._CHARACTERS_AT_ONCE", os.path.getsize(file) // 4)
     assert len(list(asked.problem.windows("input"))) > 1
     answers = predicted_answers(asked, "input")
     function = serving_function(keras_bert.load(path), n_best=20)

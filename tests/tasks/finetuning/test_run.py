@@ -241,7 +241,7 @@ def test_one_class_throughout_is_told(init, glue, tmp_path):
     assert results["warnings"][0] in said
 
 
-def test_batches_by_length_lose_nothing(one_epoch, glue, monkeypatch):
+def test_batches_by_length_lose_nothing(one_epoch, glue, monkeypatch, few_shapes):
     """Padding every row to one width gives the same loss."""
     model = FinetunedModel(one_epoch[0], {"folder": glue})
     by_length = model.evaluate("dev")["loss"]
