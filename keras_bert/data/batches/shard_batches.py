@@ -123,6 +123,7 @@ class ShardBatches:
         self._plans = Plans(plans_folder, shards, phase.sequence_length, objective, seed)
         self._plans_lock = threading.Lock()
         # Traced once for all epochs.
+        self._load_traced = tf.function(self._load, autograph=False)
         self._batches_traced = tf.function(self._batches, autograph=False)
         self._counts = np.array(self._plans.counts, np.int64)
         self.examples_per_epoch = int(self._counts.sum())
@@ -183,9 +184,10 @@ class ShardBatches:
         ]
         visits = np.array(rows, np.int64).reshape(-1, 6)
         content_epoch = self._content_epoch(epoch)
+        plan_paths = [self._plans.path(shard, content_epoch) for shard in range(len(self._counts))]
 
         def load(visit: tf.Tensor) -> tuple[_Group, tf.Tensor, tf.Tensor]:
-            return self._load(visit, content_epoch)
+            return self._load_traced(visit, tf.constant(plan_paths))
 
         def batches_of_group(group: _Group, start: tf.Tensor, stop: tf.Tensor) -> tf.data.Dataset:
             def batches_at(numbers: tf.Tensor) -> dict[str, tf.Tensor]:
@@ -206,7 +208,7 @@ class ShardBatches:
     def _rng(self, *stream: int) -> np.random.Generator:
         return np.random.default_rng(np.random.SeedSequence((self._seed, *stream)))
 
-    def _load(self, visit: tf.Tensor, epoch: int) -> tuple["_Group", tf.Tensor, tf.Tensor]:
+    def _load(self, visit: tf.Tensor, plan_paths: tf.Tensor) -> tuple["_Group", tf.Tensor, tf.Tensor]:
         """Reads a group and shuffles its examples: (`_Group`, first batch to read, one past the last)."""
         group, row_seed, start, stop = visit[0], visit[1:3], visit[3], visit[4]
         shards = tf.ragged.constant([group.tolist() for group in self._groups], dtype=tf.int32)[group]
@@ -220,7 +222,7 @@ class ShardBatches:
             order = _in_stretches(places, row_seed, self._phase.batch_size)
         else:
             order = tf.random.experimental.stateless_shuffle(places, row_seed, alg="philox")
-        plan = tf.gather(self._read_plan(shards, counts, epoch), order)
+        plan = tf.gather(self._read_plan(tf.gather(plan_paths, shards), shards, counts), order)
         word_marks = self._read_marks(shards, "continuations", self._uses_word_marks)
         phrase_marks = self._read_marks(shards, "phrases", self._uses_phrase_marks)
         marks, ids = (word_marks, phrase_marks), tf.gather(example_ids, order)
@@ -244,15 +246,14 @@ class ShardBatches:
         paths = [self._shards.path(name, kind) for name in self._shards.names]
         return tf.io.decode_raw(tf.strings.reduce_join(_read_files(tf.gather(paths, shards))), tf.uint8)
 
-    def _read_plan(self, shards: tf.Tensor, counts: tf.Tensor, epoch: int) -> tf.Tensor:
+    def _read_plan(self, paths: tf.Tensor, shards: tf.Tensor, counts: tf.Tensor) -> tf.Tensor:
         """The plans of a group's shards, with spans in the tokens of the whole group: int64 [examples, columns].
 
         Columns that no example uses are dropped, because they would only slow down the assembly of rows.
         """
-        paths = [self._plans.path(shard, epoch) for shard in range(len(self._counts))]
         # A .npy file is a header followed by the rows.
         row_bytes = tf.cast(counts * self._plans.columns * 4, tf.int32)
-        rows = tf.strings.substr(_read_files(tf.gather(paths, shards)), -row_bytes, row_bytes)
+        rows = tf.strings.substr(_read_files(paths), -row_bytes, row_bytes)
         plan = tf.reshape(tf.io.decode_raw(tf.strings.reduce_join(rows), tf.int32), [-1, self._plans.columns])
         plan = tf.cast(tf.concat([plan[:, : 2 * self._plans.spans_used], plan[:, -1:]], axis=1), tf.int64)
         token_counts = np.array([shard["tokens"] for shard in self._shards.meta["shards"]], np.int64)
