@@ -15,7 +15,7 @@ from keras_bert.training.strategy import distribute
 
 @pytest.fixture(scope="module")
 def make_source(tmp_path_factory):
-    return functools.partial(text_source, [write_texts(tmp_path_factory.mktemp("text"))])
+    return functools.cache(functools.partial(text_source, (write_texts(tmp_path_factory.mktemp("text")),)))
 
 
 def rows_of_an_epoch(source):

@@ -1,5 +1,6 @@
 """Segment pairs planned in the graph: against plain Python, and as batches of raw text."""
 
+import functools
 from bisect import bisect_left
 
 import numpy as np
@@ -136,7 +137,7 @@ def test_no_sentence_no_pair():
 @pytest.fixture(scope="module")
 def make_source(tmp_path_factory):
     folder = write_texts(tmp_path_factory.mktemp("text"))
-    return lambda pair="nsp", names=(folder,), **options: text_source(names, pair, **options)
+    return functools.cache(lambda pair="nsp", names=(folder,), **options: text_source(names, pair, **options))
 
 
 def _rows(batches):
@@ -197,9 +198,9 @@ def test_documents_go_on_over_chunks_that_are_read_together(make_source, tmp_pat
     lines = RawLines([str(path)], 0.001)
     numbers = [np.unique(documents).tolist() for _, _, documents in lines.chunks(False).as_numpy_iterator()]
     assert len({number for part in numbers for number in part}) == 2 and len(numbers) == 6
-    assert make_source(names=[str(path)]).next_share < 1
+    assert make_source(names=(str(path),)).next_share < 1
     monkeypatch.setattr(text_batches, "_CHUNKS_PAIRED_AT_ONCE", 1)
     monkeypatch.setattr(text_batches, "_SMALLEST_SHARE", 1.0)
     path.write_text("\n".join([sentence] * 1500), encoding="utf-8")
     with pytest.raises(UserError, match="needs two documents for training that are read together"):
-        make_source(names=[str(path)])
+        make_source("nsp", (str(path),))
