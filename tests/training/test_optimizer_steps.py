@@ -64,20 +64,20 @@ def is_invariant(path):
 
 
 @pytest.mark.slow
-def test_replicas_xla_and_accumulation_change_nothing(one_device, mirrored_strategy):
-    """A norm of a replica's part of a gradient, or an average updated twice, would show here.
-
-    Of several replicas XLA compiles forward and backward, and no optimizer, so that one is enough.
-    """
+@pytest.mark.parametrize(("mirrored", "jit_compile", "accumulation"), [(True, False, 2), (True, True, 4)])
+def test_replicas_xla_and_accumulation_change_nothing(
+    one_device, mirrored_strategy, mirrored, jit_compile, accumulation
+):
+    """A norm of a replica's part of a gradient, or an average updated twice, would show here."""
     settings, expected, expected_results = one_device
-    for jit_compile, accumulation in [(False, 2), (True, 4)] if settings is VARIANTS["adamw"] else [(False, 2)]:
-        received, results = train(mirrored_strategy, settings, jit_compile, accumulation)
-        for (path, ours), theirs in zip(received.items(), expected.values(), strict=True):
-            if not is_invariant(path):
-                np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-5, err_msg=path)
-        for ours, theirs in zip(results, expected_results, strict=True):
-            for result, reference in zip(tf.nest.flatten(ours), tf.nest.flatten(theirs), strict=True):
-                np.testing.assert_allclose(result, reference, rtol=1e-4, atol=1e-6)
+    strategy = mirrored_strategy if mirrored else tf.distribute.get_strategy()
+    received, results = train(strategy, settings, jit_compile, accumulation)
+    for (path, ours), theirs in zip(received.items(), expected.values(), strict=True):
+        if not is_invariant(path):
+            np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-5, err_msg=path)
+    for ours, theirs in zip(results, expected_results, strict=True):
+        for result, reference in zip(tf.nest.flatten(ours), tf.nest.flatten(theirs), strict=True):
+            np.testing.assert_allclose(result, reference, rtol=1e-4, atol=1e-6)
 
 
 def test_the_norms_of_the_parts_make_up_the_norm(one_device):
