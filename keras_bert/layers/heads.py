@@ -1,5 +1,6 @@
 """The layers on top of the encoder: the pooler, the heads of pretraining and of tasks, and the loss of classes."""
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import keras
@@ -80,18 +81,30 @@ def cross_entropy(logits: Tensor, labels: Tensor) -> dict[str, Tensor]:
         logits: [..., classes].
         labels: [...] int32.
     """
+    loss, largest, picked = _loss_and_logits(logits, labels)
+    # The class is the first of the largest logits, as of `ops.argmax`. XLA on a CPU writes to memory whatever it
+    # reduces; truth values are a quarter of the logits' size.
+    is_earlier = ops.less(ops.arange(ops.shape(logits)[-1], dtype="int32"), labels[..., None])
+    is_tied = ops.any(ops.equal(logits, largest[..., None]) & is_earlier, axis=-1)
+    return {"loss": loss, "accuracy": ops.cast(ops.equal(picked, largest) & ops.logical_not(is_tied), "float32")}
+
+
+@ops.custom_gradient
+def _loss_and_logits(logits: Tensor, labels: Tensor) -> tuple[tuple[Tensor, Tensor, Tensor], Callable]:
+    """(the losses, the largest logits, the labels' logits), all [...]; only the losses have a gradient.
+
+    TensorFlow's gradient holds twice the logits' size more: a gather's is a scatter into zeros, a sum's is tiled.
+    """
     picked = ops.take_along_axis(logits, labels[..., None], axis=-1)[..., 0]
-    return {
-        "loss": ops.logsumexp(logits, axis=-1) - picked,
-        "accuracy": ops.cast(ops.equal(_first_largest(logits), labels), "float32"),
-    }
+    largest = ops.max(logits, axis=-1)
+    powers = ops.exp(logits - largest[..., None])
+    total = ops.sum(powers, axis=-1)
 
+    def gradient(of_loss: Tensor, *_: Tensor) -> tuple[Tensor, None]:
+        is_label = ops.equal(ops.arange(ops.shape(logits)[-1], dtype="int32"), labels[..., None])
+        return powers * (of_loss / total)[..., None] - ops.where(is_label, of_loss[..., None], 0.0), None
 
-def _first_largest(logits: Tensor) -> Tensor:
-    """Same as `ops.argmax`, [..., classes] -> [...] int32, as two plain reductions, which XLA vectorizes on a CPU."""
-    classes = ops.shape(logits)[-1]
-    is_largest = ops.equal(logits, ops.max(logits, axis=-1, keepdims=True))
-    return ops.min(ops.where(is_largest, ops.arange(classes, dtype="int32"), classes), axis=-1)
+    return (ops.log(total) + largest - picked, largest, picked), gradient
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")

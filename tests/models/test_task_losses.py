@@ -125,3 +125,22 @@ def test_of_equal_logits_the_first_is_the_prediction():
     received = cross_entropy(logits, np.array([1, 2, 0], "int32"))
     np.testing.assert_array_equal(received["accuracy"], [1.0, 0.0, 1.0])
     np.testing.assert_allclose(received["loss"][2], np.log(1 + np.exp(-1) + np.exp(-2)), rtol=1e-6)
+
+
+@pytest.mark.parametrize("jit_compile", [False, True])
+def test_the_gradient_of_the_cross_entropy_is_the_probabilities_without_the_label(jit_compile):
+    """Its gradient is written by hand: also where logits are equal, large or far below, and labels weigh unequally."""
+    logits = np.array([[[1.0, 3.0, 3.0, -1e9], [300.0, 2.0, 1.0, 0.0]], [[0.0] * 4, [5.0, -5.0, 0.5, 1.0]]], "float32")
+    labels, weights = np.array([[2, 1], [0, 3]], "int32"), np.array([[1.0, 0.5], [2.0, 0.0]], "float32")
+
+    @tf.function(jit_compile=jit_compile)
+    def gradient(logits):
+        with tf.GradientTape() as tape:
+            tape.watch(logits)
+            metrics = cross_entropy(logits, labels)
+            total = tf.reduce_sum(metrics["loss"] * weights) + tf.reduce_sum(metrics["accuracy"])
+        return tape.gradient(total, logits)
+
+    powers = np.exp(logits.astype("float64") - logits.max(axis=-1, keepdims=True))
+    expected = (powers / powers.sum(axis=-1, keepdims=True) - np.eye(4)[labels]) * weights[..., None]
+    np.testing.assert_allclose(gradient(tf.constant(logits)), expected, rtol=1e-6, atol=1e-7)
