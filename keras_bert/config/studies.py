@@ -51,6 +51,7 @@ class TaskPlan(Checked):
         set: other settings of the task's recipe, `{"training.epochs": 3}`.
         task: the recipe; None if the plan calls the task so.
         seeds: how many seeds, from 1; None for as many as the study's other tasks have.
+        metrics: those that `worth` shows beside the task's main one.
     """
 
     folder: str
@@ -58,6 +59,7 @@ class TaskPlan(Checked):
     set: dict = dataclasses.field(default_factory=dict)
     task: str | None = None
     seeds: Positive[int] | None = None
+    metrics: list[str] = dataclasses.field(default_factory=list)
 
     def __post_init__(self) -> None:
         super().__post_init__()

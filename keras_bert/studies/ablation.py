@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from keras_bert.config.studies import AblationPlan, VariantPlan
 from keras_bert.studies.characters import bits_per_character, held_out_characters, held_out_meta
-from keras_bert.studies.downstream import Results, better, finetunings, main_scores, majority, metric
+from keras_bert.studies.downstream import Results, baseline, better, finetunings, main_scores, metric
 from keras_bert.studies.restoration import LOST, MOVED, NATS, restoration
 from keras_bert.studies.runs import pretrained
 from keras_bert.studies.study import Findings, StudyFolder, median_and_range, rows_of_markdown
@@ -157,7 +157,7 @@ def table(
     header = ["", *learned, *(f"{task}, {_metric(by_name)}" for task, by_name in found.items())]
     rows = []
     firsts = [next(iter(by_name.values()))[1][0] for by_name in found.values()]
-    bases = (majority(first) for first in firsts)
+    bases = (baseline(first) for first in firsts)
     rows.append(["most frequent answer", *("–" for _ in learned), *map(_cell, bases), *("–" for _ in published)])
     for name, variant in variants.items():
         figures = ([value for value in by_name[name] if value is not None] for by_name in learned.values())

@@ -5,12 +5,17 @@ import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
+import numpy as np
+
 from keras_bert.config.studies import TaskPlan
 from keras_bert.core import files
+from keras_bert.core.errors import UserError
+from keras_bert.studies.paired_bootstrap import RESAMPLES, Difference, paired_difference
 from keras_bert.studies.runs import StudyRun
 from keras_bert.studies.study import Findings, StudyFolder, median_and_range, rows_of_markdown
 from keras_bert.tasks.finetuning.pictures import scores_picture
 from keras_bert.tasks.finetuning.results import per_cent_scale
+from keras_bert.training.run_folder import RunFolder
 
 SCRATCH = "scratch:"  # Before a MODEL: its architecture and vocabulary with random weights.
 
@@ -83,20 +88,25 @@ def better(found: Mapping[float, _Found], scores: Callable[[_Found], Sequence[fl
     return max(found.items(), key=lambda item: statistics.median(scores(item[1])))
 
 
-def main_scores(results: Results) -> list[float]:
-    """The main metric on the main split, of every seed, in per cent."""
-    values = results["over_seeds"][main_split(results)][metric(results)]["values"]
+def main_scores(results: Results, name: str | None = None) -> list[float]:
+    """The main metric, or that of this name, on the main split, of every seed, in per cent."""
+    values = results["over_seeds"][main_split(results)][name or metric(results)]["values"]
     return [per_cent_scale(results["per_cent"]) * value for value in values]
 
 
-def score_cell(results: Results) -> str:
-    """The main metric over the seeds, in per cent, for a table."""
-    return median_and_range(main_scores(results), "{:.1f}".format)
+def score_cell(results: Results, name: str | None = None) -> str:
+    """As `main_scores`, for a table."""
+    return median_and_range(main_scores(results, name), "{:.1f}".format)
 
 
-def majority(results: Results) -> float | None:
-    """What the most frequent answer scores there, in per cent; None where that is no number."""
-    value = results["baseline"][main_split(results)].get(metric(results))
+def baseline(results: Results, name: str | None = None, of: str = "baseline") -> float | None:
+    """What the most frequent answer scores there, in per cent; None where that is no number.
+
+    Args:
+        name: of a metric; None for the main one.
+        of: another baseline of the results, such as "overlap".
+    """
+    value = results.get(of, {}).get(main_split(results), {}).get(name or metric(results))
     return per_cent_scale(results["per_cent"]) * value if isinstance(value, (int, float)) else None
 
 
@@ -138,21 +148,102 @@ def worth(
         }
         for task, plan in tasks.items()
     }
-    lines = list(table(found, list(models)))
+    examples = {
+        (task, name): examples_of(study.join(task, name, f"rate-{rate:g}"), results)
+        for task, by_model in found.items()
+        for name, (rate, results) in by_model.items()
+    }
+    names = list(models)
+    lines = [*table(found, names, tasks), "", *differences(found, names, tasks, examples)]
     return Findings(title or "What the models are worth", lines, {"worth": scores_picture(drawn(found), title)})
 
 
-def table(found: Found, models: Sequence[str]) -> Iterator[str]:
+def table(found: Found, models: Sequence[str], tasks: Mapping[str, TaskPlan]) -> Iterator[str]:
     """Lines of Markdown."""
-    rows = (_row(task, [by_model[model] for model in models]) for task, by_model in found.items())
-    return rows_of_markdown(["task", "metric", "most frequent answer", *models], rows)
+    rows = (
+        _row(task, name, [found[task][model] for model in models])
+        for task in found
+        for name in _metrics(task, found, tasks)
+    )
+    return rows_of_markdown(["task", "metric", "most frequent answer", "shared pieces", *models], rows)
 
 
-def _row(task: str, found: Sequence[tuple[float, Results]]) -> list[str]:
+def _metrics(task: str, found: Found, tasks: Mapping[str, TaskPlan]) -> list[str]:
+    """The main metric of a task and the others of its plan. Raises `UserError` if the task has none of that name."""
+    (_, results), *_ = found[task].values()
+    known = [name for name in results["over_seeds"][main_split(results)] if name != "loss"]
+    if unknown := [name for name in tasks[task].metrics if name not in known]:
+        raise UserError(f"{task}.metrics: needs metrics of {', '.join(known)}. Received: {unknown[0]}.")
+    return list(dict.fromkeys([metric(results), *tasks[task].metrics]))
+
+
+def _row(task: str, name: str, found: Sequence[tuple[float, Results]]) -> list[str]:
     (_, first), *_ = found
-    base = majority(first)
-    scores = (f"{score_cell(results)} at {rate:g}" for rate, results in found)
-    return [task, metric(first), "–" if base is None else f"{base:.1f}", *scores]
+    bases = (baseline(first, name, of) for of in ("baseline", "overlap"))
+    scores = (f"{score_cell(results, name)} at {rate:g}" for rate, results in found)
+    return [task, name, *("–" if base is None else f"{base:.1f}" for base in bases), *scores]
+
+
+# {(task, model): {metric: float [seeds, examples, 2], of `Problem.by_example`}}; None where a seed has none.
+Examples = Mapping[tuple[str, str], Mapping[str, np.ndarray] | None]
+
+
+def examples_of(folder: str, results: Results) -> dict[str, np.ndarray] | None:
+    """What `Examples` has of the runs in a folder, on the main split."""
+    of_seeds = [RunFolder(files.join(folder, f"seed-{seed}")).examples() for seed in results["seeds"]]
+    of_split = [found[main_split(results)] for found in of_seeds if found]
+    if len(of_split) < len(of_seeds):
+        return None
+    return {name: np.stack([found[name] for found in of_split]) for name in of_split[0]}
+
+
+def differences(
+    found: Found, models: Sequence[str], tasks: Mapping[str, TaskPlan], examples: Examples
+) -> Iterator[str]:
+    """Lines of Markdown: how much better each model is than the first, and whether that may be chance."""
+    control, *others = models
+    if not others:
+        return
+    yield (
+        f"Difference to {control}: the mean over the seeds, and the 95% interval of {RESAMPLES:,} paired bootstrap "
+        "samples of dev examples and seeds. **Bold** where that leaves out 0."
+    )
+    yield ""
+    rows, reasons = [], dict[str, None]()
+    for task in found:
+        for name in _metrics(task, found, tasks):
+            row = [task, name]
+            for model in others:
+                ours, base = examples[task, model], examples[task, control]
+                reason = _reason(task, name, {model: ours, control: base})
+                if reason or ours is None or base is None:
+                    reasons[reason] = None
+                    row.append("")
+                else:
+                    row.append(_shown(paired_difference(ours[name], base[name], name)))
+            rows.append(row)
+    yield from rows_of_markdown(["task", "metric", *(f"{model} − {control}" for model in others)], rows)
+    for reason in reasons:
+        yield from ("", reason)
+
+
+def _reason(task: str, name: str, examples: Mapping[str, Mapping[str, np.ndarray] | None]) -> str:
+    """Why there is no interval of a metric's difference between two models; "" if there is one."""
+    for model, of_metrics in examples.items():
+        if of_metrics is None:
+            return (
+                f"{task}: no interval, because the runs of {model} have no examples.json, as those of older versions."
+            )
+        if name not in of_metrics:
+            return f"{task}: no interval, because {name} does not follow from the single examples."
+    shapes = {of_metrics[name].shape for of_metrics in examples.values() if of_metrics}
+    return f"{task}: no interval, because the models were scored on different examples." if len(shapes) > 1 else ""
+
+
+def _shown(difference: Difference) -> str:
+    mean, low, high = (f"{100 * value:+.1f}".replace("-", "−") for value in difference)
+    text = f"{mean} ({low} to {high})"
+    return f"**{text}**" if difference.is_one else text
 
 
 def drawn(found: Found) -> dict[str, dict[str, Sequence[float | None]]]:
@@ -161,5 +252,5 @@ def drawn(found: Found) -> dict[str, dict[str, Sequence[float | None]]]:
     for task, by_model in found.items():
         (_, first), *_ = by_model.values()
         models = {name: main_scores(results) for name, (_, results) in by_model.items()}
-        scores[f"{task}\n{metric(first)}"] = {"most frequent": [majority(first)], **models}
+        scores[f"{task}\n{metric(first)}"] = {"most frequent": [baseline(first)], **models}
     return scores

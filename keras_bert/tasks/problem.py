@@ -281,6 +281,18 @@ class Problem(NamedSplits, abc.ABC):
     def baseline(self, split: str) -> dict[str, float]:
         """The scores, as from `evaluate`, of the trivial answer: usually the most frequent one in training."""
 
+    def overlap_baseline(self, split: str) -> dict[str, float]:
+        """The scores of answers by what two texts have in common; {} where there are no two texts, or none such fit."""
+        return {}
+
+    def by_example(self, split: str, answers: Answers) -> dict[str, np.ndarray]:
+        """`{metric: float64 [examples, 2]}`, from which scores of other samples of a split's examples follow.
+
+        A correlation is that of the two columns, the labels and the answers; any other score is the sum of the first
+        column, divided by that of the second. Metrics that follow from neither are left out, by default all.
+        """
+        return {}
+
     @abc.abstractmethod
     def remarks(self, split: str, answers: Answers) -> Iterable[str]:
         """Warnings about the answers, such as that they are all the same."""

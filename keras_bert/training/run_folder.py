@@ -7,6 +7,8 @@ from collections.abc import Iterable, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from keras_bert.checkpoints.hub import is_hub_name
 from keras_bert.core import files, locks, messages, settings, whole_files
 from keras_bert.core.errors import UserError
@@ -71,8 +73,8 @@ class RunFolder:
     A context manager: leaving the block releases the folder's lock, which `claim` and `hold` take.
 
     Attributes:
-        path: the folder. `config_file`, `metrics_file`, `tensorboard`, `checkpoints`, `data`, `model`, `adapter`
-            and `results_file` are the paths of its files and folders.
+        path: the folder. `config_file`, `metrics_file`, `tensorboard`, `checkpoints`, `data`, `model`, `adapter`,
+            `examples_file` and `results_file` are the paths of its files and folders.
     """
 
     def __init__(self, path: str):
@@ -84,6 +86,7 @@ class RunFolder:
         self.data = files.join(path, "data")
         self.model = files.join(path, "model")
         self.adapter = files.join(path, "adapter")
+        self.examples_file = files.join(path, "examples.json")
         self.results_file = files.join(path, "results.json")
         self._lock: Any = None  # What `locks.take_folder` returned.
         self._kept: messages.Kept | None = None
@@ -247,6 +250,19 @@ class RunFolder:
         if not files.exists(self.results_file):
             return None
         return settings.read_json(self.results_file)
+
+    def examples(self) -> dict[str, dict[str, np.ndarray]] | None:
+        """`{split: {metric: [examples, 2]}}`, see `Problem.by_example`; None for a run of an earlier version."""
+        if not files.exists(self.examples_file):
+            return None
+        found = settings.read_json(self.examples_file)
+        return {split: {name: np.array(pairs) for name, pairs in of.items()} for split, of in found.items()}
+
+    def write_examples(self, examples: Mapping[str, Mapping[str, np.ndarray]]) -> None:
+        """Writes what `examples` reads."""
+        pairs = {split: {name: array.tolist() for name, array in of.items()} for split, of in examples.items()}
+        with whole_files.atomic_write(self.examples_file) as stream:
+            stream.write(whole_files.json_text(pairs))
 
     def write_results(self, results: Mapping[str, Any]) -> None:
         """Writes results.json. Raises `UserError` if another process has taken over the folder."""

@@ -8,17 +8,20 @@ import sys
 import threading
 import time
 
+import numpy as np
 import pytest
 from command_line import give
 from finetuning import write_sst2, write_tiny_bert
 
+from keras_bert.config.studies import TaskPlan
 from keras_bert.core import files
 from keras_bert.core.errors import RunStopped, UserError
 from keras_bert.studies import runs
-from keras_bert.studies.downstream import better, main_scores, table
+from keras_bert.studies.downstream import better, differences, examples_of, main_scores, table
 from keras_bert.studies.runs import StudyRun, run_command
 from keras_bert.studies.study import Findings, StudyFolder
 from keras_bert.tasks.finetuning.pictures import scores_picture
+from keras_bert.training.run_folder import RunFolder
 
 PLAN = """
 words:
@@ -87,7 +90,11 @@ def test_worth_from_the_command_line_and_once_more(tmp_path, monkeypatch):
     again = give(*line)
     assert again.stdout == first.stdout  # Bars, which show on stderr if it takes long, are of no account.
     text = (output / "worth.md").read_text()
-    assert "| task | metric | most frequent answer | ours | scratch |" in text and "| words | accuracy |" in text
+    assert "| task | metric | scratch − ours |" in text and "no interval" not in text
+    assert (
+        "| task | metric | most frequent answer | shared pieces | ours | scratch |" in text
+        and "| words | accuracy |" in text
+    )
     for name, is_new in (("ours", False), ("scratch", True)):
         config = output / "words" / name / "rate-0.01" / "seed-1" / "config.yaml"
         assert f"from_scratch: {str(is_new).lower()}" in config.read_text()
@@ -211,6 +218,10 @@ def test_the_lines_of_a_run_in_a_store_are_kept_beside_it():
         assert stream.read() == b"once\ntwice\n"
 
 
+def plans(*tasks, metrics=()):
+    return {task: TaskPlan("glue", [1e-4], metrics=list(metrics)) for task in tasks}
+
+
 def results_of_seeds(values, per_cent=False, majority=0.5):
     """As `finetune --seeds` writes them."""
     return {
@@ -230,15 +241,40 @@ def test_the_better_rate_counts_for_each_model_by_its_median():
     assert rate == 5e-4 and found is steady
     lines = list(
         table(
-            {"ner": {"scratch": (1e-3, results_of_seeds([0.6, 0.5, 0.55])), "ours": (rate, found)}}, ["scratch", "ours"]
+            {"ner": {"scratch": (1e-3, results_of_seeds([0.6, 0.5, 0.55])), "ours": (rate, found)}},
+            ["scratch", "ours"],
+            plans("ner"),
         )
     )
-    assert lines[-1] == "| ner | f1 | 50.0 | 55.0 (50.0–60.0) at 0.001 | 71.0 (70.0–72.0) at 0.0005 |"
+    assert lines[-1] == "| ner | f1 | 50.0 | – | 55.0 (50.0–60.0) at 0.001 | 71.0 (70.0–72.0) at 0.0005 |"
     assert len({line.count("|") for line in lines}) == 1
 
 
 def test_scores_are_per_cent_whatever_they_are_written_as():
     assert main_scores(results_of_seeds([0.25, 0.5])) == [25.0, 50.0]
     assert main_scores(results_of_seeds([25.0, 50.0], per_cent=True)) == [25.0, 50.0]
-    no_majority = table({"stsb": {"a": (1e-4, results_of_seeds([0.5], majority="–"))}}, ["a"])
-    assert list(no_majority)[-1] == "| stsb | f1 | – | 50.0 at 0.0001 |"
+    no_majority = table({"stsb": {"a": (1e-4, results_of_seeds([0.5], majority="–"))}}, ["a"], plans("stsb"))
+    assert list(no_majority)[-1] == "| stsb | f1 | – | – | 50.0 at 0.0001 |"
+
+
+def test_differences_to_the_first_model_or_why_there_are_none(tmp_path):
+    """Runs of an older version have no examples.json; an empty cell alone would look like no difference."""
+    right = np.random.default_rng(1).random((2, 200)) < 0.6
+    for model, extra in (("base", 0.0), ("same", 0.0), ("good", 1.0)):
+        for seed, share in enumerate(np.where(np.arange(200) < 100, np.maximum(right, extra), right), 1):
+            os.makedirs(tmp_path / model / f"seed-{seed}")
+            pairs = np.stack([share, np.ones(200)], axis=1)
+            RunFolder(str(tmp_path / model / f"seed-{seed}")).write_examples({"dev": {"accuracy": pairs}})
+    models = ["base", "same", "good", "old"]
+    results = {**results_of_seeds([0.6, 0.6]), "main_metric": "accuracy"}
+    results["over_seeds"]["dev"]["accuracy"] = results["over_seeds"]["dev"]["f1"]
+    found = {"mrpc": dict.fromkeys(models, (1e-4, results))}
+    examples = {("mrpc", model): examples_of(str(tmp_path / model), results) for model in models}
+    lines = list(differences(found, models, plans("mrpc", metrics=["f1"]), examples))
+    *_, accuracy, f1, _, old, _, no_f1 = lines
+    assert accuracy.startswith("| mrpc | accuracy | +0.0 (+0.0 to +0.0) | **+") and accuracy.endswith("** |  |")
+    assert f1 == "| mrpc | f1 |  |  |  |"
+    assert old == "mrpc: no interval, because the runs of old have no examples.json, as those of older versions."
+    assert no_f1 == "mrpc: no interval, because f1 does not follow from the single examples."
+    with pytest.raises(UserError, match="mrpc.metrics: needs metrics of f1, accuracy. Received: recall"):
+        list(table(found, models, plans("mrpc", metrics=["recall"])))

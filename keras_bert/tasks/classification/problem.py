@@ -25,12 +25,14 @@ from keras_bert.tasks.classification.answers import TextWindow, input_rows, text
 from keras_bert.tasks.classification.data import ExampleRows, with_labels
 from keras_bert.tasks.classification.head import ClassificationConfig
 from keras_bert.tasks.classification.network import ClassificationObjective
+from keras_bert.tasks.classification.overlap import fitted_threshold, shared_pieces
 from keras_bert.tasks.classification.scores import (
     confusion_matrix,
     majority_scores,
     one_class_throughout,
     predictions,
     scores,
+    scores_by_example,
 )
 from keras_bert.tasks.labels import label_finder
 from keras_bert.tasks.problem import Layout, Problem, mean_of_sigmoids, training_failed
@@ -179,6 +181,9 @@ class TextRowsProblem(Problem):
         """The scores of the most frequent answer in training."""
         return majority_scores(self.head, self.task.metrics, self._labels("train"), self._labels(split))
 
+    def by_example(self, split: str, answers: np.ndarray) -> dict[str, np.ndarray]:
+        return scores_by_example(self.head, self.task.metrics, self._labels(split), predictions(self.head, answers))
+
     def remarks(self, split: str, answers: np.ndarray) -> Iterator[str]:
         predicted = predictions(self.head, answers)
         if self.head.problem_type == SINGLE_LABEL and one_class_throughout(predicted):
@@ -236,10 +241,29 @@ class SequenceProblem(TextRowsProblem):
         yield from text_windows(rows, rows.origin, rows.reader.array)
         self.notes += rows.warnings()
 
+    def overlap_baseline(self, split: str) -> dict[str, float]:
+        """The scores of the shared pieces themselves or, for two classes, of a threshold on them, fitted on "train"."""
+        is_number = self.head.problem_type == REGRESSION
+        layouts = [self.layout("train"), self.layout(split)]
+        has_windows = any(len(layout.rows) > len(layout.labels) for layout in layouts if layout.labels is not None)
+        if len(self.task.texts) != 2 or not (is_number or _is_binary(self.head)) or has_windows:
+            return {}
+        vocabulary = self._tokenizer.vocabulary
+        special = (vocabulary.cls_id, vocabulary.sep_id, vocabulary.pad_id)
+        training, answers = (shared_pieces(layout.rows, special) for layout in layouts)
+        if is_number:
+            return self.evaluate(split, answers[:, None])
+        threshold, label = fitted_threshold(training, self._labels("train"))
+        return self.evaluate(split, np.eye(2)[np.where(answers >= threshold, label, 1 - label)])
+
     def writing(
         self, split: str, output: str
     ) -> contextlib.AbstractContextManager[Callable[[TextWindow, np.ndarray], None]]:
         return writing_answers(self.head, self.task, split, output)
+
+
+def _is_binary(head: ClassificationConfig) -> bool:
+    return head.problem_type == SINGLE_LABEL and head.num_labels == 2
 
 
 def _check_head(task: Task, head: ClassificationConfig) -> None:

@@ -99,6 +99,24 @@ def majority_scores(
     return scores(classification, metrics, labels, np.broadcast_to(answer, np.shape(labels)))
 
 
+def scores_by_example(
+    classification: ClassificationConfig, metrics: Sequence[str], labels: np.ndarray, predicted: np.ndarray
+) -> dict[str, np.ndarray]:
+    """`{metric: float64 [examples, 2]}`, as `Problem.by_example` gives them; the arguments are those of `scores`."""
+    right = labels == predicted
+    found: dict[str, tuple[np.ndarray, np.ndarray]] = {}
+    if classification.problem_type == REGRESSION:
+        found = dict.fromkeys(("pearson", "spearman"), (labels, predicted))
+    elif classification.problem_type == SINGLE_LABEL:
+        found["accuracy"] = right, np.ones(len(labels))
+        if classification.num_labels == 2:
+            found["f1"] = 2 * right * labels, labels + predicted
+    else:
+        found["exact_match"] = right.all(axis=1), np.ones(len(labels))
+        found["micro_f1"] = (2 * right * labels).sum(axis=1), (labels + predicted).sum(axis=1)
+    return {name: np.stack(found[name], axis=1).astype("float64") for name in metrics if name in found}
+
+
 def one_class_throughout(predicted: ArrayLike) -> bool:
     """Whether two or more examples all have the same prediction, a sign that training failed."""
     predicted = np.asarray(predicted)

@@ -10,7 +10,7 @@ from keras_bert.tasks.task import PublishedScore
 
 
 def results_lines(results: Mapping[str, Any], published: Sequence[PublishedScore] = ()) -> Iterator[str]:
-    """A table with a row for each split and metric, next to the score of a trivial answer.
+    """A table with a row for each split and metric, next to the scores of trivial answers.
 
     Args:
         results: what `Finetuning.finetune` or `runs.summary` returns.
@@ -18,7 +18,8 @@ def results_lines(results: Mapping[str, Any], published: Sequence[PublishedScore
     """
     several, scale = "over_seeds" in results, per_cent_scale(results["per_cent"])
     figures = ("median", "mean", "std", "best") if several else ("score",)
-    header = ["split", "metric", *figures, baseline_name(results)]
+    overlap = {split: figures for split, figures in results.get("overlap", {}).items() if figures}
+    header = ["split", "metric", *figures, baseline_name(results), *["shared pieces"] * bool(overlap)]
     rows = []
     for split, baseline in results["baseline"].items():
         for metric, trivial in baseline.items():
@@ -29,7 +30,8 @@ def results_lines(results: Mapping[str, Any], published: Sequence[PublishedScore
                 values = [spread[name] for name in figures]
             else:
                 values = [results["splits"][split][metric]]
-            rows.append([split, metric, *(f"{scale * value:.2f}" for value in (*values, trivial))])
+            shared = [overlap[split][metric]] if split in overlap else []
+            rows.append([split, metric, *(f"{scale * value:.2f}" for value in (*values, trivial, *shared))])
     metrics = {row[1] for row in rows}
     for score in published:
         if score.metric in metrics:

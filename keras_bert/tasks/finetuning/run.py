@@ -71,6 +71,7 @@ def write_run_output(
     problem: Problem,
     results: Mapping[str, Any],
     confusions: Mapping[str, np.ndarray],
+    examples: Mapping[str, Mapping[str, np.ndarray]],
     command: str | None,
 ) -> None:
     """Writes all of it, results.json last, because it marks the run as finished.
@@ -84,6 +85,7 @@ def write_run_output(
         problem: the task.
         results: the content of results.json.
         confusions: `{split: confusion matrix}` where the answers are classes.
+        examples: `{split: Problem.by_example}`.
         command: the command line, for the model card; None if unknown.
     """
     pictures = {}
@@ -111,6 +113,7 @@ def write_run_output(
     if config.training.lora_rank:
         fields = settings.read_json(files.join(run.model, CONFIG))
         write_adapter(run.adapter, model, folder.name, folder.path, fields)
+    run.write_examples(examples)
     run.write_results(results)
     for line in results["warnings"]:
         _log.info(line)
@@ -369,12 +372,12 @@ class Finetuning:
             **({"noise": self.noise_shares} if self.noise_shares else {}),
         }
         with self.engine.averaged_weights():
-            scores, confusions = self.validation.all_splits(best_step)
+            scores, *of_answers = self.validation.all_splits(best_step)
             seconds = round(time.monotonic() - self.began_at, 1)
             results |= {**scores, "seconds": seconds, "goodput": self._goodput.summary()}
-            return by_chief(self.strategy, lambda: self._write(results, confusions))
+            return by_chief(self.strategy, lambda: self._write(results, *of_answers))
 
-    def _write(self, results: dict[str, Any], confusions: dict[str, np.ndarray]) -> dict[str, Any]:
+    def _write(self, results: dict[str, Any], confusions: Any, examples: Any) -> dict[str, Any]:
         write_run_output(
             self.run,
             self.config,
@@ -384,6 +387,7 @@ class Finetuning:
             self.problem,
             results,
             confusions,
+            examples,
             self.command,
         )
         return results

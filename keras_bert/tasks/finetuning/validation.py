@@ -53,17 +53,18 @@ class Validation:
         names = self._problem.metric_names[:_METRICS_SHOWN]
         return [Column(name.replace("_", " ").rjust(8), name, as_text) for name in names]
 
-    def all_splits(self, done: int) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    def all_splits(self, done: int) -> tuple[dict[str, Any], dict[str, np.ndarray], dict[str, dict[str, np.ndarray]]]:
         """Scores every dev split with the current weights, those after `done` steps.
 
         What the task tunes on dev examples, such as a threshold, is tuned on the first split.
 
-        Returns: ({"splits", "counts", "baseline", "warnings"} for results.json, {split: confusion matrix} where the
-            answers are classes).
+        Returns: ({"splits", "counts", "baseline", "overlap", "warnings"} for results.json, {split: confusion matrix}
+            where the answers are classes, {split: `Problem.by_example`}).
         """
         problem = self._problem
-        results: dict[str, Any] = {"splits": {}, "counts": {}, "baseline": {}, "warnings": []}
+        results: dict[str, Any] = {"splits": {}, "counts": {}, "baseline": {}, "overlap": {}, "warnings": []}
         confusions: dict[str, np.ndarray] = {}
+        examples: dict[str, dict[str, np.ndarray]] = {}
         for split in problem.dev_splits:
             answers, figures = self._last.get((split, done)) or self._evaluator.answers(split)
             if split == problem.dev_splits[0]:
@@ -71,12 +72,14 @@ class Validation:
             results["splits"][split] = {**figures, **problem.evaluate(split, answers)}
             results["counts"][split] = len(answers)
             results["baseline"][split] = self._baseline[split]
+            results["overlap"][split] = problem.overlap_baseline(split)
             results["warnings"] += problem.remarks(split, answers)
+            examples[split] = problem.by_example(split, answers)
             confusion = problem.confusion(split, answers)
             if confusion is not None:
                 results["splits"][split]["confusion"] = confusion.tolist()
                 confusions[split] = confusion
-        return results, confusions
+        return results, confusions, examples
 
 
 def _in_per_cent(is_already: bool) -> Callable[[float], str]:

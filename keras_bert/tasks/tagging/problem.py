@@ -30,7 +30,7 @@ from keras_bert.tasks.tagging.label_schemes import (
     scheme_labels,
 )
 from keras_bert.tasks.tagging.network import CrfObjective, TaggingObjective
-from keras_bert.tasks.tagging.scores import entity_scores, label_scores
+from keras_bert.tasks.tagging.scores import entity_counts, entity_scores, label_scores
 from keras_bert.tasks.tagging.tagged_words import TaggedWords
 from keras_bert.tasks.tagging.task import TaggingTask, tagging_kind
 from keras_bert.tasks.tagging.word_rows import WordRows, lay_out_words
@@ -239,12 +239,24 @@ class TaggingProblem(Problem):
         """The scores of a split with labels; see `entity_scores` and `label_scores`."""
         self.require_labels(split)
         if self._marks_entities:
-            # Scored as conlleval scores what `predict` writes: in the scheme of the labels.
-            scheme = self._files.scheme(split) if self.noise is None else BIO
-            found = read_entities(answers, self._words(split).starts).in_scheme(scheme)
-            return entity_scores(self._entities(split), found)
+            return entity_scores(self._entities(split), self._found_entities(split, answers))
         pairs = [pair for pair in zip(self._words(split).labels or (), answers) if pair[0] is not None]
         return label_scores(*map(list, zip(*pairs)))
+
+    def by_example(self, split: str, answers: list[str]) -> dict[str, np.ndarray]:
+        """Entities' F1, or the accuracy of labels, by sentences."""
+        tagged = self._words(split)
+        if self._marks_entities:
+            found = self._found_entities(split, answers)
+            return {"f1": entity_counts(self._entities(split), found, tagged.starts)}
+        pairs = zip(tagged.labels or (), answers)
+        words = np.array([(label == answer, label is not None) for label, answer in pairs], "float64")
+        return {"accuracy": np.add.reduceat(words, tagged.starts[:-1])}
+
+    def _found_entities(self, split: str, answers: list[str]) -> Entities:
+        """Those of the answers, as conlleval reads what `predict` writes: in the scheme of the labels."""
+        scheme = self._files.scheme(split) if self.noise is None else BIO
+        return read_entities(answers, self._words(split).starts).in_scheme(scheme)
 
     def baseline(self, split: str) -> dict[str, float]:
         """The scores of each word's most frequent label in training and, for new words, of the most frequent label.

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from keras_bert.tasks.tagging.label_schemes import read_entities
-from keras_bert.tasks.tagging.scores import entity_scores, label_scores
+from keras_bert.tasks.tagging.scores import entity_counts, entity_scores, label_scores
 
 
 def entities_of(sentences):
@@ -32,6 +32,12 @@ def test_the_scores_are_conllevals(prefixes, other):
         np.testing.assert_allclose(received, values, rtol=1e-12)
     assert scores["accuracy"] == conlleval.accuracy(gold, predicted)
     assert 0.2 < scores["f1"] < 1 and len(expected) == 3
+    starts = np.cumsum([0, *map(len, gold)])
+    parts = entity_counts(entities_of(gold), entities_of(predicted), starts)
+    np.testing.assert_allclose(parts[:, 0].sum() / parts[:, 1].sum(), scores["f1"])
+    for number in (0, 7, 199):  # A sentence by itself has the same entities.
+        alone = entity_scores(*(entities_of(side[number : number + 1]) for side in (gold, predicted)))
+        np.testing.assert_allclose(parts[number, 0] / max(parts[number, 1], 1), alone["f1"])
 
 
 # (gold, predicted, what conlleval.pl prints: accuracy, precision, recall, FB1). Where I begins an entity, its accuracy

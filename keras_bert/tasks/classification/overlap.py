@@ -1,0 +1,39 @@
+"""The plainest answer to whether two texts mean the same: by the share of pieces that they have in common."""
+
+from collections.abc import Collection
+
+import numpy as np
+
+from keras_bert.data.batches.token_rows import TokenRows
+
+
+def shared_pieces(rows: TokenRows, special: Collection[int]) -> np.ndarray:
+    """float64 [rows]: of the different pieces of a row's two texts, the share that both have (Jaccard).
+
+    Args:
+        special: ids that are no text's.
+    """
+    count, ids = len(rows.second_starts), rows.ids.astype(np.int64)
+    numbers = np.repeat(np.arange(count), np.diff(rows.starts))
+    is_second = np.arange(len(ids)) - rows.starts[numbers] >= rows.second_starts[numbers]
+    base = int(ids.max(initial=0)) + 1
+    of_texts = np.unique(((numbers * base + ids) * 2 + is_second)[~np.isin(ids, list(special))])
+    pieces, texts = np.unique(of_texts // 2, return_counts=True)
+    different = np.bincount(pieces // base, minlength=count)
+    return np.bincount(pieces // base, weights=texts == 2, minlength=count) / np.maximum(different, 1)
+
+
+def fitted_threshold(shares: np.ndarray, labels: np.ndarray) -> tuple[float, int]:
+    """(the threshold, the class of the shares from there on) with the most right answers.
+
+    Args:
+        shares: float [examples].
+        labels: int [examples] of 0 and 1.
+    """
+    values, places = np.unique(shares, return_inverse=True)
+    counts = np.stack([np.bincount(places[labels == label], minlength=len(values)) for label in (0, 1)])
+    below = np.cumsum(counts, axis=1) - counts
+    from_there = counts.sum(axis=1, keepdims=True) - below
+    right = from_there + below[::-1]  # [class from there on, threshold]
+    label, index = np.unravel_index(right.argmax(), right.shape)
+    return float(values[index]), int(label)

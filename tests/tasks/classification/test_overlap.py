@@ -1,0 +1,37 @@
+"""The baseline of pairs of texts: the share of pieces that they have in common."""
+
+import numpy as np
+import pytest
+
+from keras_bert.data.batches.token_rows import TokenRows
+from keras_bert.tasks.classification.overlap import fitted_threshold, shared_pieces
+
+CLS, SEP = 2, 3
+
+
+def test_shared_pieces_are_counted_once_each_and_without_special_tokens():
+    """[CLS] stands in one text only, [SEP] in both: either would change every share."""
+    random = np.random.default_rng(1)
+    texts = [[random.integers(4, 12, random.integers(0, 9)).tolist() for _ in range(2)] for _ in range(50)]
+    rows = [[CLS, *first, SEP, *second, SEP] for first, second in texts]
+    lengths = [len(row) for row in rows]
+    starts = np.cumsum([0, *lengths])
+    ids = np.concatenate(rows).astype(np.uint16)  # As the rows of small vocabularies are kept.
+    found = shared_pieces(TokenRows(ids, starts, np.array([len(first) + 2 for first, _ in texts]), {}), (CLS, SEP))
+    expected = [len({*one} & {*other}) / max(len({*one} | {*other}), 1) for one, other in texts]
+    np.testing.assert_allclose(found, expected)
+
+
+@pytest.mark.parametrize("alike", [0, 1])
+def test_the_threshold_has_the_most_right_answers_whichever_class_is_the_more_alike(alike):
+    """In QNLI and RTE the first class is entailment, in MRPC the second is the paraphrase."""
+    random = np.random.default_rng(alike)
+    labels = random.integers(2, size=60)
+    shares = np.round(np.clip(random.normal(0.4 + 0.2 * (labels == alike), 0.2), 0, 1), 1)
+    threshold, label = fitted_threshold(shares, labels)
+
+    def right(threshold, label):
+        return np.sum(np.where(shares >= threshold, label, 1 - label) == labels)
+
+    assert label == alike
+    assert right(threshold, label) == max(right(one, other) for one in np.unique(shares) for other in (0, 1))
