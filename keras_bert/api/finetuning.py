@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from keras_bert.api.given_data import GivenData
 from keras_bert.api.keywords import keyword_settings, length_settings
+from keras_bert.api.preparation import prepared
 from keras_bert.api.run import FinetuningRun
-from keras_bert.api.task_text import pretrained_on_task
 from keras_bert.checkpoints.model_folder import ModelFolder, newest_pretrained, open_model_folder
 from keras_bert.config.features import feature_layers
 from keras_bert.config.finetuning import PROBLEM_TYPES, FinetuneConfig
@@ -130,7 +130,7 @@ def finetune(
     from keras_bert.tasks.finetuning.runs import FinetuningRuns
 
     kept.write()
-    config = pretrained_on_task(config, folder)
+    config = prepared(config, folder)
     runs = FinetuningRuns(config, command=command_line(), started_at=started_at, callbacks=callbacks)
     if seeds:
         runs.seeds(folder, seeds)

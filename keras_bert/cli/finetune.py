@@ -17,7 +17,7 @@ from keras_bert.api.finetuning import (
     require_known,
     starting_model,
 )
-from keras_bert.api.task_text import pretrained_on_task
+from keras_bert.api.preparation import prepared
 from keras_bert.cli.options import (
     casing_option,
     file_to_write,
@@ -35,6 +35,7 @@ from keras_bert.config.finetuning import (
     FinetuneConfig,
     FinetuneTrainingConfig,
     InputConfig,
+    PreparationConfig,
     TaskDataConfig,
 )
 from keras_bert.config.recipes import find_config, given, recipe_name
@@ -77,6 +78,8 @@ _log = logging.getLogger(__name__)
 @setting_option(FinetuneTrainingConfig, "freeze")
 @setting_option(FinetuneTrainingConfig, "lora_rank")
 @setting_option(FinetuneTrainingConfig, "pretrain_minutes", "--pretrain-on-task", metavar="MINUTES")
+@setting_option(PreparationConfig, "kind", "--prepare")
+@setting_option(PreparationConfig, "text", "--prepare-text", multiple=True, metavar="GLOB", more="Repeatable.")
 @setting_option(TeacherConfig, "model", "--teacher", metavar="MODEL")
 @setting_option(FeaturesConfig, "kind", "--features")
 @click.option(
@@ -118,6 +121,8 @@ def finetune(
     freeze: bool,
     lora_rank: int | None,
     pretrain_on_task: float | None,
+    prepare: str | None,
+    prepare_text: tuple[str, ...],
     teacher: str | None,
     features: str | None,
     noises: tuple[str, ...],
@@ -168,6 +173,8 @@ def finetune(
                 "training.freeze": freeze or None,
                 "training.lora_rank": lora_rank,
                 "training.pretrain_minutes": pretrain_on_task,
+                "prepare.kind": prepare,
+                "prepare.text": list(prepare_text) or None,
                 "teacher.model": teacher,
                 "features.kind": features,
                 "noise.kinds": list(noises) or None,
@@ -203,8 +210,7 @@ def finetune(
     context.meta["keras_bert.run_folder"] = output
     note_fresh_folder(output if fresh else None)
     recipes = {
-        name: pretrained_on_task(recipe, files.join(output, name) if benchmark else output)
-        for name, recipe in recipes.items()
+        name: prepared(recipe, files.join(output, name) if benchmark else output) for name, recipe in recipes.items()
     }
     if benchmark:
         _all_of(benchmark, recipes, output, seed_list, picture, started_at)

@@ -240,6 +240,29 @@ class FinetuneTrainingConfig(RunConfig):
 
 
 @dataclass
+class PreparationConfig(Checked):
+    """What the model to start from learns before fine-tuning.
+
+    Attributes:
+        kind: what the model first learns on `prepare.text`. pairs: which words two texts share, for tasks that compare
+            texts.
+        text: text to prepare the model on, documents of several sentences: a file, a folder, a quoted glob, a data set
+            by name, or a folder that `prepare` wrote.
+        recipe: the recipe of that: a name in configs/pretrain, or a file.
+    """
+
+    kind: Literal["pairs"] | None = None
+    text: list[str] = field(default_factory=list)
+    recipe: str = "match_pairs"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        needed = "documents to prepare the model on (--prepare-text), with prepare.kind"
+        require(not self.kind or self.text, "text", needed, self.text)
+        require(self.kind or not self.text, "text", "prepare.kind (--prepare), what to prepare for", self.text)
+
+
+@dataclass
 class HeadConfig(Checked):
     """What is between the encoder and the answers.
 
@@ -340,6 +363,7 @@ class FinetuneConfig(Checked):
         optimizer: the learning rate and its schedule.
         training: the length of the run, its devices, and what it logs and keeps.
         teacher: a trained model to learn from.
+        prepare: what the model to start from learns first.
     """
 
     task: str
@@ -358,15 +382,22 @@ class FinetuneConfig(Checked):
     optimizer: FinetuneOptimizerConfig = field(default_factory=FinetuneOptimizerConfig)
     training: FinetuneTrainingConfig = field(default_factory=FinetuneTrainingConfig)
     teacher: TeacherConfig = field(default_factory=TeacherConfig)
+    prepare: PreparationConfig = field(default_factory=PreparationConfig)
 
     def __post_init__(self) -> None:
         super().__post_init__()
         is_tagging = self.task in TAGGING_TASKS
         needed = f"a tagging task ({', '.join(TAGGING_TASKS)})"
         require(is_tagging or not self.head.crf, "head.crf", needed, self.task)
-        is_kept = not (self.from_scratch and self.training.pretrain_minutes)
-        require(is_kept, "from_scratch", "weights that are kept, with training.pretrain_minutes", self.from_scratch)
+        for key, value in (
+            ("training.pretrain_minutes", self.training.pretrain_minutes),
+            ("prepare", self.prepare.kind),
+        ):
+            is_kept = not (self.from_scratch and value)
+            require(is_kept, "from_scratch", f"weights that are kept, with {key}", self.from_scratch)
         is_replaced = any(vars(self.initialization).values())
+        needed_here = f"the weights that prepare.kind {self.prepare.kind} trains"
+        require(not (is_replaced and self.prepare.kind), "initialization", needed_here, "others in their place")
         if self.training.lora_rank:
             needed, rank = "an encoder whose weights are trained", f"training.lora_rank {self.training.lora_rank}"
             require(not self.from_scratch, "from_scratch", needed, rank)

@@ -14,6 +14,7 @@ from keras_bert.models.bert.config import BOTH, DECODED, MASKED, NEXT, PERMUTED,
 from keras_bert.tasks import superglue
 from keras_bert.tasks.classification.benchmarks import GLUE
 from keras_bert.tasks.kind import TaskKind, kind_of_task
+from keras_bert.training.run_folder import RunFolder
 
 
 @dataclasses.dataclass(frozen=True)
@@ -111,7 +112,7 @@ def seeds_card(config: FinetuneConfig, path: str, results: Mapping[str, Any], co
 
 
 def _card(config: FinetuneConfig, path: str, results: Mapping[str, Any], command: str | None, how: str) -> ModelCard:
-    kind, init = kind_of_task(config.task), None if config.from_scratch else config.init
+    kind, init = kind_of_task(config.task), _origin(config)
     assert kind is not None
     data = _data(config)
     measured = [
@@ -121,7 +122,8 @@ def _card(config: FinetuneConfig, path: str, results: Mapping[str, Any], command
     ]
     return ModelCard(
         shown_name(path),
-        f"Trained for the task {config.task} on {data.name}, starting from {_start(init)}{_with(config.teacher)}: "
+        f"Trained for the task {config.task} on {data.name}, starting from {_start(init)}{_prepared(config)}"
+        f"{_with(config.teacher)}: "
         f"{_length(config, results)}.",
         hub_repository(init),
         command,
@@ -136,6 +138,23 @@ def _start(init: str | None, is_counted: bool = False) -> str:
     if init:
         return f"the weights of `{shown_name(init)}`"
     return "word vectors counted in that text and random weights" if is_counted else "random weights"
+
+
+def _origin(config: FinetuneConfig) -> str | None:
+    """The model that the run starts from, before what it learned first; None for random weights."""
+    init = None if config.from_scratch else config.init
+    for is_prepared in (config.prepare.kind, config.training.pretrain_minutes):  # The last one first.
+        if init and is_prepared:
+            init = (RunFolder(init).begun_settings() or {}).get("init", init)
+    return init
+
+
+def _prepared(config: FinetuneConfig) -> str:
+    """What the model learned first, to report apart."""
+    minutes, kind = config.training.pretrain_minutes, config.prepare.kind
+    first = [f"{minutes:g} minutes of masked LM on the task's texts"] * bool(minutes)
+    first += ["matching the words of pairs of texts (prepare.kind pairs)"] * bool(kind)
+    return f" after {' and '.join(first)}" if first else ""
 
 
 def _with(teacher: TeacherConfig) -> str:

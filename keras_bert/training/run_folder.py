@@ -34,7 +34,8 @@ SEEDS, SWEEP, TASKS = "a run for each seed", "the runs of a sweep", "a run for e
 _OTHER = "something else"
 MESSAGES = "log.txt"  # What the commands of the run said, with times.
 GIVEN = "given"  # The data that a run from Python was given as objects.
-TASK_TEXT = "task_text"  # The run that pretrained on a task's texts before fine-tuning.
+# The runs that pretrained on a task's texts, and for pairs of texts, before fine-tuning.
+TASK_TEXT, PAIRS = "task_text", "pairs"
 ERROR_LOG = "error.log"  # The traceback of a command that failed, which may be all that it left.
 _NAMES = {"seed-": SEEDS, "batch_size-": SWEEP}  # The beginning of the folders' names.
 
@@ -170,7 +171,7 @@ class RunFolder:
         if files.exists(self.config_file):
             return FINETUNING if "task" in settings.read_yaml(self.config_file) else PRETRAINING
         # A process killed while writing the settings leaves them in a .partial file.
-        left = (locks.NAME, ERROR_LOG, MESSAGES, GIVEN, TASK_TEXT)
+        left = (locks.NAME, ERROR_LOG, MESSAGES, GIVEN, TASK_TEXT, PAIRS)
         names = [name for name in files.list_folder(self.path) if name not in left and not name.endswith(".partial")]
         of_names = (kind for name in names for start, kind in _NAMES.items() if name.startswith(start))
         if found := next(of_names, None):

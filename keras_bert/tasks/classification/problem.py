@@ -245,8 +245,8 @@ class SequenceProblem(TextRowsProblem):
         """The scores of the shared pieces themselves or, for two classes, of a threshold on them, fitted on "train"."""
         is_number = self.head.problem_type == REGRESSION
         layouts = [self.layout("train"), self.layout(split)]
-        has_windows = any(len(layout.rows) > len(layout.labels) for layout in layouts if layout.labels is not None)
-        if len(self.task.texts) != 2 or not (is_number or _is_binary(self.head)) or has_windows:
+        has_a_row_each = all(len(layout.rows.second_starts) == layout.examples[-1] + 1 for layout in layouts)
+        if len(self.task.texts) != 2 or not (is_number or _is_binary(self.head)) or not has_a_row_each:
             return {}
         vocabulary = self._tokenizer.vocabulary
         special = (vocabulary.cls_id, vocabulary.sep_id, vocabulary.pad_id)

@@ -95,6 +95,9 @@ class QuestionProblem(TextRowsProblem):
         most_frequent = np.bincount(self._labels("train")).argmax()
         return judgement_scores(questions, labels, np.full_like(labels, most_frequent))
 
+    def by_example(self, split: str, answers: np.ndarray) -> dict[str, np.ndarray]:
+        return {}  # The examples are candidates, the scores those of questions.
+
     def remarks(self, split: str, answers: np.ndarray) -> Iterator[str]:
         return iter(()) if self.task.is_cloze else super().remarks(split, answers)
 

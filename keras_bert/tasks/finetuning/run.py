@@ -370,6 +370,7 @@ class Finetuning:
             "best_epoch": round(best_step / self.source.batches_per_epoch, 2),
             "lasts": self._length(),
             **({"noise": self.noise_shares} if self.noise_shares else {}),
+            **({"prepared": self.config.prepare.kind} if self.config.prepare.kind else {}),
         }
         with self.engine.averaged_weights():
             scores, *of_answers = self.validation.all_splits(best_step)

@@ -238,7 +238,7 @@ def summary(results: Mapping[int, Results]) -> Results:
         **{key: first[key] for key in ("task", "main_metric", "per_cent", "steps", "lasts", "baseline")},
         "counts": first.get("counts", {}),  # Older versions did not count.
         "overlap": first.get("overlap", {}),
-        **({"noise": first["noise"]} if "noise" in first else {}),
+        **{key: first[key] for key in ("noise", "prepared") if key in first},
         "seeds": list(results),
         "best_seed": max(results, key=lambda seed: results[seed]["splits"][main_split][metric]),
         "splits": {

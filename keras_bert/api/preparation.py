@@ -1,0 +1,111 @@
+"""Pretraining that goes before fine-tuning: masked LM on the task's texts, and matching words for pairs of texts."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import logging
+from typing import TYPE_CHECKING, Any
+
+from keras_bert.api.pretraining import pretrain
+from keras_bert.checkpoints.model_folder import open_model_folder
+from keras_bert.config.finetuning import FinetuneConfig
+from keras_bert.core import files
+from keras_bert.core.errors import UserError
+from keras_bert.models.bert.config import MASKED
+from keras_bert.models.kind import kind_of_config
+from keras_bert.training.run_folder import PAIRS, TASK_TEXT
+
+if TYPE_CHECKING:
+    from keras_bert.data.batches.token_rows import TokenRows
+    from keras_bert.tasks.problem import Problem
+    from keras_bert.text.vocabulary import Vocabulary
+
+_log = logging.getLogger(__name__)
+
+
+def prepared(recipe: FinetuneConfig, output: str) -> FinetuneConfig:
+    """The recipe, starting from its model after what `training.pretrain_minutes` and `prepare` ask for.
+
+    Each is a pretraining run in a folder of `output`; it resumes if it was interrupted, and is not repeated. Needs
+    TensorFlow.
+
+    Raises:
+        UserError: see `FinetuningRuns` and `pretrain`; or neither the task nor the model is one to prepare.
+    """
+    return _prepared_for_pairs(_pretrained_on_task(recipe, output), output)
+
+
+def _pretrained_on_task(recipe: FinetuneConfig, output: str) -> FinetuneConfig:
+    """Masked LM on the training texts of the task; labels are not read, nor are dev and test texts."""
+    minutes = recipe.training.pretrain_minutes
+    if not minutes or recipe.init is None:
+        return recipe
+    problem, vocabulary = _opened(recipe)
+    texts = texts_of(problem.rows("train"), vocabulary)
+    folder = files.join(output, TASK_TEXT)
+    _log.info(f"First {minutes:g} minutes of masked LM on the {len(texts):,} different training texts, in {folder}.")
+    return _pretrained(recipe, folder, texts, "continue", max_length=recipe.input.max_length, minutes=minutes)
+
+
+def _prepared_for_pairs(recipe: FinetuneConfig, output: str) -> FinetuneConfig:
+    """Pretraining by `prepare.recipe` on `prepare.text`."""
+    if recipe.prepare.kind is None or recipe.init is None:
+        return recipe
+    config = open_model_folder(recipe.init, recipe.lower_case).config
+    kind = kind_of_config(config)
+    if config.predicts != MASKED or not (kind.attends and kind.has_positions):
+        raise UserError(
+            f"--prepare {recipe.prepare.kind}: needs a model of masked tokens whose positions can begin anew, such as "
+            f"a BERT. Received: {recipe.init}, of type {kind.model_type}, which predicts {config.predicts} tokens. "
+            "Leave it out."
+        )
+    problem, _ = _opened(recipe)
+    if not problem.task_record().get("pair"):
+        raise UserError(
+            f"--prepare {recipe.prepare.kind}: needs a task of two texts, read together in a row, such as mrpc. "
+            f"Received: {recipe.task}. Leave it out."
+        )
+    folder = files.join(output, PAIRS)
+    _log.info(f"First pretraining by {recipe.prepare.recipe}, in {folder}.")
+    return _pretrained(recipe, folder, recipe.prepare.text, recipe.prepare.recipe)
+
+
+def _opened(recipe: FinetuneConfig) -> tuple[Problem, Vocabulary]:
+    from keras_bert.inference.loading import model_tokenizer
+    from keras_bert.tasks.problem import open_problem
+
+    assert recipe.init is not None
+    tokenizer = model_tokenizer(open_model_folder(recipe.init, recipe.lower_case))
+    return open_problem(recipe, tokenizer), tokenizer.vocabulary
+
+
+def _pretrained(recipe: FinetuneConfig, folder: str, data: list[str], name: str, **settings: Any) -> FinetuneConfig:
+    """The recipe, starting from its model after a pretraining recipe on its devices, by its seed."""
+    devices = {name: getattr(recipe.training, name) for name in ("strategy", "devices", "tpu", "precision", "seed")}
+    pretrain(
+        data,
+        name,
+        output=folder,
+        init=recipe.init,
+        lower_case=recipe.lower_case,
+        **settings,
+        **{f"training.{name}": value for name, value in devices.items()},
+    )
+    return dataclasses.replace(recipe, init=folder)
+
+
+def texts_of(rows: TokenRows, vocabulary: Vocabulary) -> list[str]:
+    """The different texts of rows, in order: what is written between special tokens.
+
+    Of a text that a row cuts off, the part that fine-tuning sees; lower-cased if the tokenizer lower-cases.
+    """
+    spellings = vocabulary.spellings()
+    special = {vocabulary.cls_id, vocabulary.sep_id, vocabulary.pad_id}
+    found: dict[str, None] = {}
+    for row in (rows.ids[start:end].tolist() for start, end in itertools.pairwise(rows.starts)):
+        for is_special, stretch in itertools.groupby(row, special.__contains__):
+            if not is_special:
+                found[b"".join(spellings[token] for token in stretch).decode("utf-8", "replace").strip()] = None
+    found.pop("", None)
+    return list(found)

@@ -1,0 +1,129 @@
+"""Pretraining before fine-tuning: on a task's own texts, and on pairs of texts."""
+
+import numpy as np
+import pytest
+from corpus import write_corpus
+from tiny import VOCABULARY as TINY
+from tiny import tiny_config
+
+import keras_bert
+from keras_bert.api.preparation import texts_of
+from keras_bert.checkpoints.writing import write_model_folder
+from keras_bert.config.finetuning import FinetuneConfig
+from keras_bert.core.errors import UserError
+from keras_bert.data.batches.token_rows import TokenRows
+from keras_bert.models.pretraining import BertForPreTraining
+from keras_bert.text.vocabulary import SPECIAL_TOKENS, Vocabulary
+
+
+def rows_of(*rows):
+    lengths = [len(row) for row in rows]
+    return TokenRows(np.concatenate(rows), np.cumsum([0, *lengths]), np.array(lengths), extra={})
+
+
+def test_texts_are_what_stands_between_special_tokens_each_once():
+    """A pair as one text would teach that its second text follows from its first; a text of several rows, such as a
+    question of many windows, would count several times."""
+    vocabulary = Vocabulary([*SPECIAL_TOKENS, "a", "cat", "##s", "sat"])
+    _, _, cls, sep, _ = range(5)
+    rows = rows_of([cls, 5, 6, 7, sep, 8, sep], [cls, 5, 6, 7, sep], [cls, sep], [cls, 8, 5, sep, 0, 0])
+    assert texts_of(rows, vocabulary) == ["a cats", "sat", "sat a"]
+
+
+PAIRS = {"kind": "pairs", "text": ["wiki/*"]}
+
+
+@pytest.mark.parametrize(
+    "settings, message",
+    [
+        ({"from_scratch": True, "training": {"pretrain_minutes": 1}}, "from_scratch: needs weights that are kept"),
+        ({"from_scratch": True, "prepare": PAIRS}, "from_scratch: needs weights that are kept, with prepare"),
+        ({"initialization": {"attention": "mimetic"}, "prepare": PAIRS}, "initialization: needs the weights that"),
+        ({"prepare": {"kind": "pairs"}}, r"prepare.text: needs documents to prepare the model on \(--prepare-text\)"),
+        ({"prepare": {"text": ["wiki/*"]}}, r"prepare.text: needs prepare.kind \(--prepare\)"),
+    ],
+)
+def test_what_would_be_lost_or_is_missing_is_refused(settings, message):
+    """Weights would be trained for minutes, and then drawn anew; text without `--prepare` would not be read."""
+    with pytest.raises(UserError, match=message):
+        FinetuneConfig.from_mapping({"task": "text", **settings})
+
+
+@pytest.mark.parametrize(
+    "attention, texts, message",
+    [
+        ("bidirectional", "text", "needs a task of two texts, .* Received: text. Leave it out."),
+        ("causal", ["text", "other"], "needs a model of masked tokens .* of type bert, which predicts next tokens"),
+    ],
+)
+def test_only_pairs_of_texts_and_models_that_can_begin_anew_are_prepared(tmp_path, attention, texts, message):
+    """A classifier of single texts would only lose by it; nothing has been trained by then."""
+    model = BertForPreTraining(tiny_config(attention=attention, max_position_embeddings=96))
+    write_model_folder(str(tmp_path / "model"), model, TINY, lower_case=True)
+    rows = [{"text": "w1 w2", "other": "w2 w1", "label": index % 2} for index in range(8)]
+    given = {"train": rows, "dev": rows, "text": texts, "label": "label", "output": tmp_path / "run"}
+    with pytest.raises(UserError, match=f"--prepare pairs: {message}"):
+        keras_bert.finetune(tmp_path / "model", prepare=PAIRS, steps=1, max_length=32, **given)
+    assert not (tmp_path / "run" / "pairs").exists()
+
+
+def letters_bert(folder):
+    """Writes a model of letters, `folder`/model, and a text for it, corpus.txt; returns the text's lines."""
+    with open(write_corpus(folder / "corpus.txt", 60), encoding="utf-8") as stream:
+        texts = [line.strip() for line in stream if line.strip()]
+    letters = [chr(code) for code in range(33, 127)]
+    vocabulary = Vocabulary([*SPECIAL_TOKENS, *letters, *(f"##{letter}" for letter in letters)])
+    config = tiny_config(vocab_size=len(vocabulary), max_position_embeddings=128)
+    write_model_folder(str(folder / "model"), BertForPreTraining(config), vocabulary, lower_case=True)
+    return texts
+
+
+@pytest.mark.slow
+def test_fine_tuning_starts_from_what_the_texts_have_taught(tmp_path):
+    """The encoder of MODEL as it was would mean that the minutes were spent for nothing."""
+    texts = letters_bert(tmp_path)
+    rows = [{"text": text, "label": index % 2} for index, text in enumerate(texts)]
+    data = {"train": rows, "dev": rows[:8], "text": "text", "label": "label", "max_length": 32}
+    settings = {**data, "steps": 1, "pretrain_minutes": 0.15, "learning_rate": 1e-9, "output": tmp_path / "run"}
+    run = keras_bert.finetune(tmp_path / "model", **settings)
+    pretrained = keras_bert.Run(tmp_path / "run" / "task_text")
+    assert pretrained.results["steps"] > 1
+    names = ("model", "run", "run/task_text")
+    short = [text[:20] for text in texts[:4]]
+    before, after, between = (keras_bert.load(tmp_path / name).encode(short) for name in names)
+    np.testing.assert_allclose(after, between, atol=1e-6)
+    assert np.abs(between - before).max() > 1e-5
+    assert keras_bert.finetune(tmp_path / "model", **settings).results == run.results
+
+
+RECIPE = """
+objective: {tokens: masked, pair: related, match: true}
+initialization: {replaces: true, position_embeddings: sinusoidal, attention: mimetic}
+masking: {unit: word}
+phases: [{sequence_length: 128, batch_size: 4, max_predictions_per_seq: 8}]
+optimizer: {learning_rate: 1.0e-3, warmup_steps: 0}
+training: {steps: 2, jit_compile: false, evaluate_every: 2, checkpoint_every: 2, evaluation_examples: 8}
+"""
+
+
+@pytest.mark.slow
+def test_all_seeds_start_from_the_model_that_matched_words_and_say_so(tmp_path):
+    """A run that started from MODEL itself, or did not say from what, would be compared as if it were another."""
+    texts = letters_bert(tmp_path)
+    (tmp_path / "match.yaml").write_text(RECIPE)
+    rows = [{"one": text, "other": texts[index - 1], "label": index % 2} for index, text in enumerate(texts)]
+    data = {"train": rows, "dev": rows[:8], "text": ["one", "other"], "label": "label", "max_length": 64}
+    preparation = {"kind": "pairs", "text": [str(tmp_path / "corpus.txt")], "recipe": str(tmp_path / "match.yaml")}
+    settings = {**data, "prepare": preparation, "output": tmp_path / "run", "seeds": [1, 2]}
+    run = keras_bert.finetune(tmp_path / "model", steps=1, learning_rate=1e-9, **settings)
+    assert "eval_match_loss" in keras_bert.Run(tmp_path / "run" / "pairs").results
+    short = [text[:20] for text in texts[:4]]
+    names = ("model", "run", "run/pairs", "run/seed-1", "run/seed-2")
+    before, *after, between, one, other = (keras_bert.load(tmp_path / name).encode(short) for name in names)
+    np.testing.assert_allclose([*after, one, other], [between] * 3, atol=1e-6)
+    assert np.abs(between - before).max() > 1e-3
+    assert run.results["prepared"] == "pairs" and run.results["overlap"]["dev"]
+    card = (tmp_path / "run" / "model" / "README.md").read_text(encoding="utf-8")
+    assert "starting from the weights of `model` after matching the words of pairs of texts" in card
+    again = keras_bert.finetune(tmp_path / "model", steps=1, learning_rate=1e-9, **settings)
+    assert again.results == run.results
