@@ -11,6 +11,7 @@ from keras_bert.checkpoints.stored_tensors import require_finite
 from keras_bert.inputs.rows import doubling_lengths, padded_length
 from keras_bert.layers.encoder_block import SelfAttention
 from keras_bert.layers.visibility import PADDING_BIAS
+from keras_bert.models.bert.config import BertConfig
 from keras_bert.models.bert.encoder import BertEncoder, last_state
 from keras_bert.models.kind import kind_of_config
 from keras_bert.models.tensor_names import encoder_of
@@ -38,8 +39,7 @@ def encode(
     """
     if not kind_of_config(encoder.config).attends:
         return _whole_rows(encoder, inputs)
-    causal = encoder.config.is_causal
-    tokens = _Tokens(inputs["input_mask"], keeps_padding, causal)
+    tokens = _Tokens(inputs["input_mask"], keeps_padding, encoder.config)
     ids, types = (tokens.taken(tf.reshape(inputs[name], [-1])) for name in ("input_word_ids", "input_type_ids"))
     states = encoder.embeddings.of_tokens(ids, tokens.positions, types, look_up)
     for block in encoder.blocks:
@@ -73,12 +73,12 @@ class _Tokens:
         attention_bias: [batch, 1, 1 or seq, seq].
     """
 
-    def __init__(self, mask: tf.Tensor, keeps_padding: bool, causal: bool) -> None:
+    def __init__(self, mask: tf.Tensor, keeps_padding: bool, config: BertConfig) -> None:
         self._shape = tf.shape(mask)
         places = tf.range(self._shape[1])
         self.is_real = tf.not_equal(mask, 0) | tf.equal(places, 0)
         is_seen = tf.expand_dims(tf.expand_dims(self.is_real, 1), 1)  # LiteRT has no op for several new axes at once.
-        if causal:
+        if config.is_causal:
             is_seen &= places <= tf.expand_dims(places, 1)
         self.attention_bias = tf.where(is_seen, 0.0, PADDING_BIAS)
         self._keeps_padding = keeps_padding
@@ -88,6 +88,13 @@ class _Tokens:
             self._taken = tf.cast(tf.where(is_real)[:, 0], tf.int32)
             # The index of each token of the padded batch among the real ones; at padding, that of one before it.
             self._place = tf.cumsum(tf.cast(is_real, tf.int32)) - 1
+            heads, (batch, seq) = tf.range(config.num_attention_heads), tf.unstack(self._shape)
+            place = tf.reshape(self._place, [batch, 1, seq])
+            # The index of each head of each token: [batch, heads, seq] among the real tokens' heads, and back.
+            self._to_heads = place * tf.size(heads) + tf.expand_dims(heads, 1)
+            row, column = self._taken // seq, self._taken % seq
+            self._from_heads = tf.expand_dims(row, 1) * tf.size(heads) + heads
+            self._from_heads = self._from_heads * seq + tf.expand_dims(column, 1)
         self.positions = self.taken(positions)
 
     def taken(self, values: tf.Tensor) -> tf.Tensor:
@@ -99,19 +106,31 @@ class _Tokens:
         values = values if self._keeps_padding else tf.gather(values, self._place)
         return tf.reshape(values, tf.concat([self._shape, shape or values.shape[1:]], axis=0))
 
+    def split_heads(self, vectors: tf.Tensor, heads: int, head_size: int) -> tf.Tensor:
+        """`[tokens, hidden]` as `[batch, heads, seq, head_size]`. Values at padding are finite."""
+        if self._keeps_padding:
+            return tf.transpose(self.padded(vectors, heads, head_size), [0, 2, 1, 3])
+        # Gathering the heads makes a transpose needless: oneDNN's wakes other threads, even for one short text.
+        return tf.gather(tf.reshape(vectors, [-1, head_size]), self._to_heads)
+
+    def join_heads(self, vectors: tf.Tensor) -> tf.Tensor:
+        """`[batch, heads, seq, head_size]` as `[tokens, hidden]`."""
+        heads, head_size = vectors.shape[1], vectors.shape[3]
+        if self._keeps_padding:
+            return tf.reshape(tf.transpose(vectors, [0, 2, 1, 3]), [-1, heads * head_size])
+        taken = tf.gather(tf.reshape(vectors, [-1, head_size]), self._from_heads)
+        return tf.reshape(taken, [-1, heads * head_size])
+
 
 def _attend(attention: SelfAttention, states: tf.Tensor, tokens: _Tokens) -> tf.Tensor:
     """Self-attention of `[tokens, hidden]`."""
     heads, head_size = attention.num_attention_heads, attention.head_size
-
-    def split_heads(vectors: tf.Tensor) -> tf.Tensor:  # [tokens, hidden] -> [batch, heads, seq, head_size]
-        return tf.transpose(tokens.padded(vectors, heads, head_size), [0, 2, 1, 3])
-
-    query = split_heads(attention.query(states) * head_size**-0.5)
-    key, value = split_heads(attention.key(states)), split_heads(attention.value(states))
+    query, key, value = (
+        tokens.split_heads(vectors, heads, head_size)
+        for vectors in (attention.query(states) * head_size**-0.5, attention.key(states), attention.value(states))
+    )
     probabilities = tf.nn.softmax(tf.matmul(query, key, transpose_b=True) + tokens.attention_bias)
-    context = tf.transpose(tf.matmul(probabilities, value), [0, 2, 1, 3])
-    return attention.output_projection(tokens.taken(tf.reshape(context, [-1, heads * head_size])))
+    return attention.output_projection(tokens.join_heads(tf.matmul(probabilities, value)))
 
 
 _T = TypeVar("_T")
