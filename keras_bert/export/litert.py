@@ -1,134 +1,35 @@
 """Writes a model for LiteRT (TensorFlow Lite), for phones and other devices without TensorFlow."""
 
-import importlib
-import os
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
-import keras
 import numpy as np
 import tensorflow as tf
 from numpy.typing import ArrayLike
 
-from keras_bert.checkpoints.huggingface import CONFIG
 from keras_bert.core import files
 from keras_bert.core.errors import UserError
 from keras_bert.core.imports import import_extra
-from keras_bert.core.whole_files import atomic_write, whole_folder, write_json
-from keras_bert.export.network import Network
-from keras_bert.export.serving_function import masked_lm_at_positions, model_signatures
-from keras_bert.export.signature import Signature, TextInputs
+from keras_bert.export.portable import TOKENS, Format, portable_signature, write_portable
+from keras_bert.export.signature import Signature
 from keras_bert.inference.loading import LoadedModel
-from keras_bert.models.bert.config import MASKED
-from keras_bert.tasks.kind import kind_of_head
-from keras_bert.text.tokenizer_files import TOKENIZER_CONFIG
-from keras_bert.text.vocabulary import Vocabulary, vocabulary_kinds
 
 NONE, FLOAT16, INT8 = QUANTIZATIONS = ("none", "float16", "int8")
-TOKENS = "tokens"
-
-
-def edge_signature(
-    bert: LoadedModel, quantization: str = NONE, top_k: int = 5, encoder_only: bool = False
-) -> Signature:
-    """The signature `tokens` of a model, without its outputs of strings; of a masked LM, `masked_lm_at_positions`.
-
-    Args:
-        quantization: how weights are stored, one of `QUANTIZATIONS`. Only INT8 changes the graph, for embeddings; the
-            converter does the rest.
-        top_k: the number of pieces for each [MASK], or to follow a text.
-        encoder_only: whether to return vectors, whatever head the model has.
-
-    Raises:
-        UserError: config.json has invalid settings for reading texts, or the head has a CRF.
-    """
-    inputs = EdgeInputs(bert.config, bert.tokenizer, bert.folder.reading)
-    network = EdgeNetwork(bert.model, quantization)
-    if bert.head and not encoder_only and (needed := kind_of_head(bert.head).not_in_litert):
-        raise UserError(
-            f"{bert.path}: --format litert needs {needed}. Received: a {bert.head.architecture}. Export a SavedModel, "
-            "or the --encoder."
-        )
-    if bert.predicts == MASKED and not encoder_only:
-        signature = masked_lm_at_positions(inputs, network, top_k)
-    else:
-        signature = model_signatures(bert, inputs, network, top_k, 1, encoder_only)[TOKENS]
-    return Signature(lambda *tokens: _without_strings(signature.function(*tokens)), signature.inputs)
-
-
-class EdgeInputs(TextInputs):
-    """Inputs whose shapes are known as soon as those of the request are, so that LiteRT's delegates can run the graph.
-
-    Padding is computed: send rows that are no longer than needed.
-    """
-
-    def from_tokens(
-        self, input_word_ids: tf.Tensor, input_mask: tf.Tensor, input_type_ids: tf.Tensor
-    ) -> tuple[dict[str, tf.Tensor], tf.Tensor]:
-        inputs, is_valid = self._checked(input_word_ids, input_mask, input_type_ids)
-        longest = self.config.max_position_embeddings
-        return {name: column[:, :longest] for name, column in inputs.items()}, is_valid
-
-    def as_rows(self, tokens: tf.Tensor) -> tf.Tensor:
-        # A product of dimensions would make all shapes after it depend on a value.
-        return tf.reshape(tokens, tf.stack([-1, tf.shape(tokens)[2]]))
-
-
-class EdgeNetwork(Network):
-    """A network that computes padding and, for INT8, stores embedding tables with a scale for each row.
-
-    The converter would give a whole table a single scale.
-    """
-
-    def __init__(self, model: keras.Model, quantization: str = NONE) -> None:
-        super().__init__(model)
-        self._look_up = _look_up_int8 if quantization == INT8 else tf.gather
-
-    def encode(self, inputs: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
-        return self._encode(inputs, keeps_padding=True, look_up=self._look_up)
-
-
-def _look_up_int8(table: tf.Variable, ids: tf.Tensor) -> tf.Tensor:
-    values = _values(table)
-    scales = np.maximum(np.abs(values).max(axis=1, keepdims=True), 1e-12) / 127
-    rounded = tf.constant(np.round(values / scales).astype("int8"))
-    return tf.cast(tf.gather(rounded, ids), tf.float32) * tf.gather(tf.constant(scales), ids)
-
-
-def _values(table: tf.Variable) -> np.ndarray:
-    with tf.init_scope():  # Out of the graph that is being traced.
-        return table.numpy()
-
-
-def _without_strings(outputs: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
-    return {name: output for name, output in outputs.items() if output.dtype != tf.string}
-
-
 _STORED = {
     NONE: "float32",
     FLOAT16: "float16; computed in float32",
     INT8: "8-bit integers with a scale for each row; activations stay float32",
 }
-# What an input besides the tokens may be in a row.
-_EXAMPLES = {"masked_lm_positions": [1], "span_starts": [1, 3], "span_ends": [2, 4]}
-_DIMENSIONS = {2: ("batch", "seq"), 3: ("batch", "choices", "seq")}
-
-_CARD = """\
+LITERT = Format(
+    name="litert",
+    file="model.tflite",
+    about="""\
 # {name} for LiteRT
 
 `model.tflite` has the signature `tokens`. Weights: {stored}; {megabytes:.1f} MB. There is no signature on strings, for
 which LiteRT has no ops: `tokenizer.py` makes the inputs in plain Python. `pip install ai-edge-litert` runs the model.
-
-| input | type | shape |
-| --- | --- | --- |
-{inputs}
-
-| output | type | shape |
-| --- | --- | --- |
-{outputs}
-
-Dimensions with a name can be resized, `seq` up to {longest}; the model reads texts of up to {max_length} tokens. A row
-with an id, segment or position out of range is answered with NaN and 0.
+""",
+    example="""\
 
 ```python
 import numpy as np
@@ -140,128 +41,29 @@ run = Interpreter("model.tflite", num_threads=2).get_signature_runner("tokens")
 rows = tokenizer.encode({texts}, max_length={max_length})
 outputs = run(**{{name: np.array({row}, "int32") for name, row in rows.items()}}{more})
 ```
-
-| file | contents |
-| --- | --- |
-| {vocabulary} | {files_hold} |
-{labels}| `tokenizer.py`, `{table}` | the exact tokenizer, for Python without any package |
-| `tokenizer_config.json`, `config.json` | its settings and the model's |
-"""
-
-
-def edge_card(bert: LoadedModel, signature: Signature, quantization: str, size: int, labels: Sequence[str]) -> str:
-    """The text of README.md.
-
-    Args:
-        size: the size of model.tflite in bytes.
-        labels: the labels in the order of the logits; empty if there are none.
-    """
-    outputs = signature.traced().structured_outputs
-    positions = bert.config.max_position_embeddings
-    reading = bert.folder.reading
-    has_choices = signature.inputs[0].shape.rank == 3
-    more = "".join(f', {spec.name}=np.array([{_EXAMPLES[spec.name]}], "int32")' for spec in signature.inputs[3:])
-    is_pair = reading.pair or has_choices or {"start_logits", "end_logits"} <= set(outputs)
-    vocabulary = bert.tokenizer.vocabulary
-    tokenizer, _, table = _plain_tokenizer(type(vocabulary))
-    labels_row = "| `labels.txt` | the labels in the order of the logits, one per line |\n" if labels else ""
-    return _CARD.format(
-        name=bert.folder.other_fields.get("_name_or_path") or "BERT",
-        stored=_STORED[quantization],
-        megabytes=size / 1e6,
-        inputs="\n".join(_row(spec.name, spec, _DIMENSIONS[spec.shape.rank]) for spec in signature.inputs[:3])
-        + "".join("\n" + _row(spec.name, spec, ("batch", "masks")) for spec in signature.inputs[3:]),
-        outputs="\n".join(_row(name, outputs[name], ("batch",)) for name in sorted(outputs)),
-        longest=positions,
-        texts='"a text", "the text it is paired with"' if is_pair else '"a text"',
-        max_length=reading.max_length,
-        row="[row]" if has_choices else "row",
-        more=more,
-        tokenizer=tokenizer,
-        vocabulary=", ".join(f"`{name}`" for name in (vocabulary.file_name, *vocabulary.other_files)),
-        files_hold=vocabulary.files_hold,
-        table=os.path.basename(table),
-        labels=labels_row,
-    )
-
-
-def _row(name: str, spec: tf.TensorSpec, dimensions: Sequence[str]) -> str:
-    """A row of a table of tensors: known sizes as numbers, others by the names of the dimensions, or as `…`."""
-    names = [*dimensions, *["…"] * spec.shape.rank][: spec.shape.rank]
-    shape = ", ".join(name if size is None else str(size) for name, size in zip(names, spec.shape))
-    return f"| `{name}` | {spec.dtype.name} | [{shape}] |"
-
-
-MODEL, LABELS, TOKENIZER, CARD = "model.tflite", "labels.txt", "tokenizer.py", "README.md"
-_SHOWN = 5
-_ALWAYS_WRITTEN = {MODEL, TOKENIZER, CARD, TOKENIZER_CONFIG, CONFIG}
-
-
-def _plain_tokenizer(kind: type[Vocabulary]) -> tuple[str, str, str]:
-    """`(the class, the file of its code, the file of its data)` of the tokenizer in plain Python."""
-    assert kind.plain_tokenizer
-    module, _, name = kind.plain_tokenizer.partition(":")
-    code = importlib.import_module(module)
-    return name, str(code.__file__), code.FILE
-
-
-def _files_of(kind: type[Vocabulary]) -> set[str]:
-    """The names of the files in every export of a model with a vocabulary of this kind."""
-    table = os.path.basename(_plain_tokenizer(kind)[2])
-    return {*_ALWAYS_WRITTEN, kind.file_name, *kind.other_files, table}
+""",
+)
 
 
 def write_litert(
     output: files.StrPath, bert: LoadedModel, quantization: str = NONE, top_k: int = 5, encoder_only: bool = False
 ) -> int:
-    """Writes a folder with the model, vocabulary, labels, tokenizer in plain Python and a card, whole or not at all.
+    """Writes the folder of `write_portable` with a model for LiteRT. Returns the size of model.tflite in bytes.
 
     Args:
-        output: the folder, new or empty, or that of an earlier export of this format, which is replaced.
-        bert, quantization, top_k, encoder_only: see `edge_signature`.
-
-    Returns: the size of model.tflite in bytes.
+        quantization: how weights are stored, one of `QUANTIZATIONS`. Only INT8 changes the graph, for embeddings; the
+            converter does the rest.
+        output, bert, top_k, encoder_only: see `write_portable` and `portable_signature`.
 
     Raises:
-        UserError: the folder holds something else, a label has a line break, or the model cannot be converted; see
-            `edge_signature`.
+        UserError: see `write_portable` and `portable_signature`.
     """
-    vocabulary, kinds = bert.tokenizer.vocabulary, [kind for kind in vocabulary_kinds() if kind.plain_tokenizer]
-    if not vocabulary.plain_tokenizer:
-        raise UserError(
-            f"{bert.path}: needs a vocabulary with a tokenizer in plain Python: "
-            f"{' or '.join(kind.title for kind in kinds)}. Received: {vocabulary.title}. Export a SavedModel instead."
-        )
-    held = set(files.list_folder(output))
-    exports = [_files_of(kind) for kind in kinds]
-    if held and not any(export <= held <= {*export, LABELS} for export in exports):
-        found = ", ".join(sorted(held.difference({LABELS}, *exports))[:_SHOWN]) or "a part of an export"
-        raise UserError(
-            f"{output}: needs a new or empty folder, or an earlier export. Received: {found}. Give another."
-        )
-    labels = () if encoder_only or not bert.head or bert.head.outputs else bert.head.labels
-    broken = next((label for label in labels if "\n" in label or "\r" in label), None)
-    if broken is not None:
-        raise UserError(
-            f"{bert.path}: --format litert needs labels without line breaks, for {LABELS}. Received: {broken[:80]!r}. "
-            "Rename it in config.json."
-        )
-    signature, content = convert(edge_signature(bert, quantization, top_k, encoder_only), quantization, bert.path)
-    with whole_folder(output, last=MODEL) as aside:
-        settings = vocabulary.tokenizer_config(bert.folder.tokenizer, bert.config.max_position_embeddings)
-        write_json(files.join(aside, TOKENIZER_CONFIG), settings)
-        vocabulary.to_file(files.join(aside, vocabulary.file_name))
-        write_json(files.join(aside, CONFIG), {**bert.folder.other_fields, **bert.config.to_fields()})
-        if labels:
-            _write(files.join(aside, LABELS), "".join(f"{label}\n" for label in labels).encode())
-        _, code, table = _plain_tokenizer(type(vocabulary))
-        for source, name in ((code, TOKENIZER), (table, os.path.basename(table))):
-            with open(source, "rb") as stream:
-                _write(files.join(aside, name), stream.read())
-        card = edge_card(bert, signature, quantization, len(content), labels)
-        _write(files.join(aside, CARD), card.encode())
-        _write(files.join(aside, MODEL), content)
-    return len(content)
+
+    def converted() -> tuple[Signature, bytes]:
+        signature = portable_signature(bert, LITERT, top_k, encoder_only, rounds_tables=quantization == INT8)
+        return convert(signature, quantization, bert.path)
+
+    return write_portable(output, bert, LITERT, converted, _STORED[quantization], encoder_only)
 
 
 def convert(signature: Signature, quantization: str, origin: str) -> tuple[Signature, bytes]:
@@ -304,11 +106,6 @@ def _converted(signature: Signature, quantization: str) -> bytes:
         return converter.convert()
 
 
-def _write(path: str, content: bytes) -> None:
-    with atomic_write(path, "wb") as stream:
-        stream.write(content)
-
-
 class LiteRTModel:
     """The signature `tokens` of an export for LiteRT, run on the CPU by XNNPACK.
 
@@ -320,9 +117,9 @@ class LiteRTModel:
     """
 
     def __init__(self, folder: files.StrPath, threads: int = 1) -> None:
-        path = files.join(folder, MODEL)
+        path = files.join(folder, LITERT.file)
         if not files.is_file(path):
-            raise UserError(f"{folder}: needs {MODEL}, as `export --format litert` writes it, and lacks it.")
+            raise UserError(f"{folder}: needs {LITERT.file}, as `export --format litert` writes it, and lacks it.")
         interpreter = import_extra("ai_edge_litert.interpreter", f"{path}").Interpreter(path, num_threads=threads)
         self._run = interpreter.get_signature_runner(TOKENS)
 

@@ -53,7 +53,7 @@ class TaskKind(abc.ABC):
         pipeline: the hub's pipeline tag.
         library: the hub's name of a library that opens a model with `folder_files`, if transformers has no class that
             does what the model does.
-        not_in_litert: what LiteRT needs instead, and why, if it cannot run the head; "" if it can.
+        not_portable: what other runtimes need instead, and why, if they cannot run the head; "" if they can.
         answers_in_folder: whether `predict` always writes several files.
         takes_bilstm: whether its models may have a BiLSTM before the head; its problems then make new heads with the
             recipe's `head.bilstm_size`.
@@ -77,7 +77,7 @@ class TaskKind(abc.ABC):
     in_google: ClassVar[bool] = False
     pipeline: ClassVar[str | None] = None
     library: ClassVar[str | None] = None
-    not_in_litert: ClassVar[str] = ""
+    not_portable: ClassVar[str] = ""
     answers_in_folder: ClassVar[bool] = False
     takes_bilstm: ClassVar[bool] = False
     weighs_classes: ClassVar[bool] = False

@@ -75,7 +75,7 @@ class Seq2Seq(TaskKind):
     own_task = NAME
     titles = {}
     writes_texts = True
-    not_in_litert = "a model that answers in one pass"
+    not_portable = "a model that answers in one pass"
     pipeline = "text2text-generation"
     noun = "texts"
     baseline = "copy"

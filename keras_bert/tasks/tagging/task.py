@@ -151,7 +151,7 @@ class CrfTagging(Tagging):
         )
     }
     titles = {CRF_TAGGER: "conditional random field"}
-    not_in_litert = "a head without a CRF, because LiteRT lacks what finding its best labels takes"
+    not_portable = "a head without a CRF, because other runtimes lack what finding its best labels takes"
     tasks: ClassVar[tuple[str, ...]] = ()
     in_transformers = takes_teacher = False
     has_crf = True

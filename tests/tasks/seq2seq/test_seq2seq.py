@@ -14,7 +14,8 @@ import keras_bert
 from keras_bert.checkpoints.model_folder import open_model_folder
 from keras_bert.config.finetuning import FinetuneConfig, Seq2SeqConfig
 from keras_bert.core.errors import UserError
-from keras_bert.export.litert import edge_signature
+from keras_bert.export.litert import LITERT
+from keras_bert.export.portable import portable_signature
 from keras_bert.export.saved_model import write_version
 from keras_bert.export.serving_function import serving_function
 from keras_bert.tasks.evaluation import FinetunedModel, finetune_config, predict
@@ -150,7 +151,7 @@ def test_a_model_without_a_decoder_and_litert_are_refused(init, data, bart):
     with pytest.raises(UserError, match="seq2seq: needs a task that writes texts. Received: text"):
         FinetuningRuns(config_of(bart, {**data, "label": "target"}, task="text"))
     with pytest.raises(UserError, match="--format litert needs a model that answers in one pass"):
-        edge_signature(keras_bert.load(bart))
+        portable_signature(keras_bert.load(bart), LITERT)
 
 
 def test_the_recipe_of_a_pretraining_run_is_not_taken_for_that_of_a_task(bart, tmp_path):
