@@ -13,7 +13,7 @@ from keras_bert.core.errors import UserError
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
-NOT_IN_ALL = ("notebook", "beam", "mlflow", "tfds-wikipedia", "wandb")
+NOT_IN_ALL = ("notebook", "beam", "mlflow", "onnx", "tfds-wikipedia", "wandb")
 
 
 def requirements(name):

@@ -13,7 +13,7 @@ from keras_bert.core.terminal_bar import working
 
 _log = logging.getLogger(__name__)
 
-SAVED_MODEL, LITERT = "savedmodel", "litert"
+SAVED_MODEL, LITERT, ONNX = "savedmodel", "litert", "onnx"
 _ONLY_OF = {"quantize": LITERT, "dtype": SAVED_MODEL, "jit": SAVED_MODEL, "n_best": SAVED_MODEL}
 
 
@@ -24,15 +24,15 @@ _ONLY_OF = {"quantize": LITERT, "dtype": SAVED_MODEL, "jit": SAVED_MODEL, "n_bes
     required=True,
     metavar="DIR",
     callback=folder_to_write,
-    help="Model folder for TensorFlow Serving, to which the next version is written; for LiteRT, the export's folder.",
+    help="Model folder for TensorFlow Serving, to which the next version is written; of another format, its folder.",
 )
 @click.option(
     "--format",
     "kind",
-    type=click.Choice((SAVED_MODEL, LITERT)),
+    type=click.Choice((SAVED_MODEL, LITERT, ONNX)),
     default=SAVED_MODEL,
     show_default=True,
-    help="What to write: a SavedModel, or a model for LiteRT (TensorFlow Lite; docs/edge.md).",
+    help="What to write: a SavedModel, a model for LiteRT (phones; docs/edge.md) or one in ONNX (docs/onnx.md).",
 )
 @click.option(
     "--quantize",
@@ -83,11 +83,12 @@ def export(
     n_best: int,
     lower_case: bool | None,
 ) -> None:
-    """Write a SavedModel for TensorFlow Serving: strings in, answers out. Or a model for LiteRT: tokens in.
+    """Write a SavedModel for TensorFlow Serving: strings in, answers out. Or one for LiteRT or in ONNX: tokens in.
 
     \b
     The first export is DIR/1/, the next DIR/2/. Each is self-contained.
-    docs/serving.md lists the inputs and outputs of each kind of model, docs/edge.md those for LiteRT.
+    docs/serving.md lists the inputs and outputs of each kind of model, docs/edge.md those for LiteRT,
+    docs/onnx.md those in ONNX.
 
     \b
     Example:
@@ -97,12 +98,16 @@ def export(
     folder = open_model_folder(model, lower_case)
     _ = folder.reading  # Refuses invalid settings.
     import_tensorflow(context.find_root().params["debug"])
-    if kind == LITERT:
+    if kind != SAVED_MODEL:
         from keras_bert.export.litert import write_litert
+        from keras_bert.export.onnx import write_onnx
         from keras_bert.inference.loading import load_folder
 
         with working("Converting the model"):
-            size = write_litert(output, load_folder(folder), quantize, top_k, encoder_only)
+            if kind == ONNX:
+                size = write_onnx(output, load_folder(folder), top_k, encoder_only)
+            else:
+                size = write_litert(output, load_folder(folder), quantize, top_k, encoder_only)
         _log.info(f"Written: {output}, {size / 1e6:.1f} MB. Next: {output}/README.md says how to run it.")
         return
     from keras_bert.export.saved_model import write_version
