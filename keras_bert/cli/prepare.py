@@ -51,6 +51,7 @@ _log = logging.getLogger(__name__)
 @click.option("--whole-words", type=click.Choice(["jieba"]), help="Mark Chinese words, to mask whole words.")
 @setting_option(DataConfig, "phrases", metavar="FILE")
 @setting_option(DataConfig, "phrase_tags", metavar="PROPN,NOUN")
+@setting_option(DataConfig, "collocations", has_default=True)
 @runner_options
 def prepare(
     inputs: tuple[str, ...],
@@ -63,6 +64,7 @@ def prepare(
     whole_words: str | None,
     phrases: str | None,
     phrase_tags: str | None,
+    collocations: int,
     runner: str | None,
     beam_options: tuple[str, ...],
     **reading: Any,
@@ -98,7 +100,7 @@ def prepare(
     vocabulary, lower_case = given_vocabulary(vocab, lower_case)
     marks = (whole_words, read_phrases(phrases) if phrases else (), phrase_tags.split(",") if phrase_tags else ())
     tokenizer = DocumentTokenizer(vocabulary, lower_case, *marks, given_prefix_space(vocab, vocabulary))
-    settings = ShardSettings(tokenizer, validation_share, shard_megabytes)
+    settings = ShardSettings(tokenizer, validation_share, shard_megabytes, collocations)
     if on_beam:
         from keras_bert.data.pipeline.prepare import prepare as prepare_on_beam
 

@@ -10,7 +10,8 @@ from keras_bert.models.bert.config import DECODED, PERMUTED, REPLACED, Tokens
 from keras_bert.models.term import Term, all_terms
 
 NO_PAIR = "none"
-Unit = Literal["token", "word", "ngram", "span", "phrase"]
+Unit = Literal["token", "word", "ngram", "span", "phrase", "pmi"]
+PMI: Unit = "pmi"
 
 
 def _pairs() -> list[str]:
@@ -109,7 +110,8 @@ class MaskingConfig(Checked):
         mask_token_share: share of these that become [MASK].
         random_token_share: share of these that become a random token; the rest stay as they are.
         unit: what is chosen at random until `share` is reached: a token, a whole word, an n-gram of words, a span of
-            words or a labelled phrase.
+            words, a labelled phrase or, for `pmi`, a collocation of the text (PMI-Masking, Levine et al. 2021), outside
+            of these a whole word.
         validation_unit: the same in validation.
         random_from: whether random tokens are any piece of the `vocabulary`, each alike, or drawn from the `unigram` of
             the training text.

@@ -9,14 +9,14 @@ from typing import Any, Literal, get_args
 from keras_bert.config.corpus import CorpusConfig, FilterConfig, extended_filters
 from keras_bert.config.corruption import SENTINELS
 from keras_bert.config.initialization import InitializationConfig, named_initialization
-from keras_bert.config.objectives import MaskingConfig, ObjectiveConfig, PhaseConfig
+from keras_bert.config.objectives import PMI, MaskingConfig, ObjectiveConfig, PhaseConfig
 from keras_bert.config.recipes import extended_model, name_from_file
 from keras_bert.config.teacher import PretrainingTeacherConfig
 from keras_bert.config.training import OptimizerConfig, TrainingConfig, phase_ends, require_warmup
 from keras_bert.core import settings
 from keras_bert.core.errors import UserError
 from keras_bert.core.files import expand, parent
-from keras_bert.core.settings import Checked, OpenShare, Positive, require
+from keras_bert.core.settings import Checked, NotNegative, OpenShare, Positive, require
 from keras_bert.models.bert.config import DECODED, MASKED, NEXT, PERMUTED, REPLACED, BertConfig
 from keras_bert.models.kind import kind_of_config, with_article
 
@@ -26,7 +26,10 @@ TFDS_PREFIX, HUB_PREFIX = DATA_SETS = ("tfds:", "hf:")
 # Settings of `data` that a source does not use.
 _UNUSED = {
     "python_documentation": ("files", "text", "format", "broken_lines", "phrase_tags"),
-    "text": ("text", "format", "broken_lines", "shard_megabytes", "shards_per_group", "phrases", "phrase_tags"),
+    "text": (
+        *("text", "format", "broken_lines", "shard_megabytes", "shards_per_group", "phrases", "phrase_tags"),
+        "collocations",
+    ),
 }
 VocabularyKind = Literal["wordpiece", "sentencepiece", "bytes", "xlm-roberta", "t5", "xlnet"]
 WORDPIECE, SENTENCEPIECE, BYTES, XLM_ROBERTA, T5, XLNET = get_args(VocabularyKind)
@@ -74,6 +77,7 @@ class DataConfig(CorpusConfig):
         validation_share: share of the documents held out for validation, from which no vocabulary is learned.
         shard_megabytes: size of a shard in megabytes.
         shards_per_group: shards that are shuffled together, in memory.
+        collocations: how many collocations to learn from the text, for `masking.unit: pmi`.
     """
 
     source: Literal["files", "python_documentation", "text"] = "files"
@@ -83,6 +87,7 @@ class DataConfig(CorpusConfig):
     validation_share: OpenShare = 0.02
     shard_megabytes: Positive[float] = 16.0
     shards_per_group: Positive[int] = 4
+    collocations: NotNegative[int] = 0
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -164,12 +169,13 @@ class PretrainConfig(Checked):
             require(fits, f"examples.{index}", f"at least one {_MASK}, for a model of masked tokens to fill in", text)
         for term in self.objective.trained:
             term.check(self.objective, self.masking)
-        for key, value in (("unit", "phrase"), ("validation_unit", "phrase"), ("random_from", "unigram")):
+        needs_counts = {"unit": ("phrase", PMI), "validation_unit": ("phrase", PMI), "random_from": ("unigram",)}
+        for key, values in needs_counts.items():
             require(
-                self.data.source != "text" or getattr(self.masking, key) != value,
+                self.data.source != "text" or getattr(self.masking, key) not in values,
                 f"masking.{key}",
-                "another value if data.source is text, in which no phrases are marked and no tokens counted",
-                value,
+                "another value if data.source is text, in which no phrases are marked and no words counted",
+                getattr(self.masking, key),
             )
         require(
             self.data.source != "text" or not self.objective.memory_length,

@@ -1,6 +1,7 @@
 """Chooses what a row's masked LM predicts, unit by unit in random order, until a budget of tokens is spent.
 
-A unit is a token, a whole word, an n-gram of words, a span of words or a labelled phrase. All functions take
+A unit is a token, a whole word, an n-gram of words, a span of words, a labelled phrase or a collocation. All functions
+take
 
     candidate: bool [batch, seq], the positions that may be chosen: those with a token of the text.
     continuation: bool [batch, seq], the tokens that continue the word of the token before them.
@@ -40,7 +41,12 @@ def choose_words(candidate: tf.Tensor, continuation: tf.Tensor, budget: tf.Tenso
 
     `scores[:, n]` is the n-th word's. The budget is spent except where no further word fits.
     """
-    return _take_units(candidate, word_heads(candidate, continuation), budget, lambda word: scores)
+    return choose_units(candidate, word_heads(candidate, continuation), budget, scores)
+
+
+def choose_units(candidate: tf.Tensor, is_head: tf.Tensor, budget: tf.Tensor, scores: tf.Tensor) -> tf.Tensor:
+    """As `choose_words`, with units that begin where `is_head`, bool [batch, seq], says."""
+    return _take_units(candidate, is_head, budget, lambda unit: scores)
 
 
 def choose_phrases(
@@ -57,7 +63,7 @@ def choose_phrases(
     is_head = word_heads(candidate, (continuation & (phrases == 0) & ~follows_phrase) | (phrases == 2))
 
     def phrases_first(unit: tf.Tensor) -> tf.Tensor:
-        is_phrase = _add_up(tf.cast(is_head & (phrases > 0), tf.int32), unit) > 0
+        is_phrase = add_up(tf.cast(is_head & (phrases > 0), tf.int32), unit) > 0
         # Scores have 63 bits. Halved, they leave one to put all phrases before all words.
         return scores // 2 + tf.cast(is_phrase, tf.int64) * 2**62
 
@@ -187,10 +193,10 @@ def _take_units(
             each unit.
     """
     unit = tf.maximum(tf.cumsum(tf.cast(is_head, tf.int32), axis=1) - 1, 0)
-    sizes = _add_up(tf.cast(candidate, tf.int32), unit)
+    sizes = add_up(tf.cast(candidate, tf.int32), unit)
     order = tf.math.top_k(tf.where(sizes > 0, rank(unit), -1), candidate.shape[1]).indices
     taken = _take_what_fits(tf.gather(sizes, order, batch_dims=1), budget)
-    return candidate & (tf.gather(_add_up(tf.cast(taken, tf.int32), order), unit, batch_dims=1) > 0)
+    return candidate & (tf.gather(add_up(tf.cast(taken, tf.int32), order), unit, batch_dims=1) > 0)
 
 
 def word_heads(candidate: tf.Tensor, continuation: tf.Tensor) -> tf.Tensor:
@@ -205,7 +211,7 @@ def _segment_ends(candidate: tf.Tensor, positions: tf.Tensor) -> tf.Tensor:
     return tf.searchsorted(breaks, tf.gather(breaks, positions, batch_dims=1) + 1)
 
 
-def _add_up(values: tf.Tensor, places: tf.Tensor) -> tf.Tensor:
+def add_up(values: tf.Tensor, places: tf.Tensor) -> tf.Tensor:
     """Sums of the values [batch, seq] that share a place in their row: [batch, seq]."""
     batch, sequence_length = tf.shape(values)[0], values.shape[1]
     row_starts = tf.range(batch)[:, None] * sequence_length

@@ -11,7 +11,8 @@ import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
 
-from keras_bert.config.objectives import MaskingConfig
+from keras_bert.config.objectives import PMI, MaskingConfig
+from keras_bert.data.batches.collocation_units import CollocationUnits
 from keras_bert.data.batches.mask_units import (
     NGRAM_LENGTHS,
     SPAN_LENGTHS,
@@ -19,6 +20,7 @@ from keras_bert.data.batches.mask_units import (
     choose_phrases,
     choose_spans,
     choose_tokens,
+    choose_units,
     choose_words,
 )
 from keras_bert.text.characters import continues_word
@@ -76,13 +78,14 @@ _REPLACEMENTS, LENGTHS, _REPLACED_SPANS, _DRAWS = 2**16, 2**17, 2**18, 2**19
 class DynamicMasking:
     """Chooses positions, replaces their tokens with [MASK], random or the same tokens, and returns the original ones.
 
-    Which of the three is drawn for each token, as in BERT and ALBERT; for `unit: span` once for each run of chosen
-    tokens, as in SpanBERT. Random tokens are different ones in either case.
+    Which of the three is drawn for each token, as in BERT and ALBERT; for `unit: span` and `pmi` once for each run of
+    chosen tokens, as in SpanBERT. Random tokens are different ones in either case.
 
     Args:
         masking: what to mask; `refresh` is not used here, because the caller passes the epoch.
         max_predictions_per_seq: the static width of the predictions.
         token_counts: int [vocab], how often each token occurs in the text; needed for `random_from: unigram`.
+        collocations: the ids of each collocation; needed for `unit: pmi`.
     """
 
     def __init__(
@@ -92,6 +95,7 @@ class DynamicMasking:
         vocabulary: Vocabulary,
         seed: int,
         token_counts: npt.NDArray[np.integer] | None = None,
+        collocations: Sequence[Sequence[int]] | None = None,
     ):
         self._masking = masking
         self._max_predictions = max_predictions_per_seq
@@ -104,6 +108,11 @@ class DynamicMasking:
             if token_counts is None:
                 raise ValueError("token_counts: needed for random_from: unigram. Received: None.")
             self._unigram = class_steps(token_counts)
+        self._collocations = None
+        if masking.unit == PMI:
+            if collocations is None:
+                raise ValueError(f"collocations: needed for unit: {PMI}. Received: None.")
+            self._collocations = CollocationUnits(collocations, self._vocab_size)
 
     def __call__(
         self,
@@ -136,7 +145,7 @@ class DynamicMasking:
         budget = budgets(lengths, self._masking.share, input_word_ids.shape[1], self._max_predictions)
         if continuation is None and self._masking.unit != "token":
             continuation = continues_word(self._vocabulary, input_word_ids)
-        chosen = self._choose(keys, candidate, continuation, phrases, budget)
+        chosen = self._choose(keys, input_word_ids, candidate, continuation, phrases, budget)
         positions, is_prediction = chosen_positions(chosen, self._max_predictions)
         original_ids = tf.where(is_prediction, tf.gather(input_word_ids, positions, batch_dims=1), 0)
         # Added rather than assigned: unused predictions all point to position 0 and must not change it.
@@ -161,6 +170,7 @@ class DynamicMasking:
     def _choose(
         self,
         keys: tf.Tensor,
+        word_ids: tf.Tensor,
         candidate: tf.Tensor,
         continuation: tf.Tensor | None,
         phrases: tf.Tensor | None,
@@ -175,6 +185,10 @@ class DynamicMasking:
                 return choose_words(candidate, continuation, budget, scores)
             case "phrase":
                 return choose_phrases(candidate, continuation, phrases, budget, scores)
+            case "pmi":
+                assert self._collocations is not None
+                heads = self._collocations.heads(word_ids, candidate, continuation)
+                return choose_units(candidate, heads, budget, scores)
             case "ngram":
                 lengths = drawn_lengths(keys, NGRAM_LENGTHS)
                 return choose_ngrams(candidate, continuation, budget, scores, lengths, self._max_predictions)
@@ -186,7 +200,7 @@ class DynamicMasking:
     def _replacements(self, keys: tf.Tensor, positions: tf.Tensor, original_ids: tf.Tensor) -> tf.Tensor:
         """The new id at each position: [MASK], a random token, or the token itself."""
         bits = random_bits(keys, positions + _REPLACEMENTS)
-        if self._masking.unit == "span":
+        if self._masking.unit in ("span", PMI):
             # Positions ascend, so position minus index is the same throughout a run and different in every other.
             runs = positions - tf.range(self._max_predictions)
             draw = high_bits(random_bits(keys, runs + _REPLACED_SPANS))

@@ -1,6 +1,6 @@
 """What is predicted of rows of text, and what the model reads in their place, by `objective.tokens`."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -27,12 +27,13 @@ def make_predictions(
     seed: int,
     token_counts: npt.NDArray[np.integer] | None = None,
     decoder_start: int | None = None,
+    collocations: Sequence[Sequence[int]] | None = None,
 ) -> Predict:
     """The function for an objective.
 
     Args:
         objective, masking: what is predicted.
-        max_predictions_per_seq, vocabulary, seed, token_counts: as for `DynamicMasking`.
+        max_predictions_per_seq, vocabulary, seed, token_counts, collocations: as for `DynamicMasking`.
         decoder_start: as for `Corruption`.
     """
     if objective.tokens == DECODED:
@@ -45,7 +46,7 @@ def make_predictions(
         return lambda word_ids, lengths, *of_masks: of_all(word_ids, lengths, vocabulary)
     if objective.tokens == PERMUTED:
         return Permutations(masking, max_predictions_per_seq, vocabulary, seed)
-    mask = DynamicMasking(masking, max_predictions_per_seq, vocabulary, seed, token_counts)
+    mask = DynamicMasking(masking, max_predictions_per_seq, vocabulary, seed, token_counts, collocations)
     if objective.tokens == REPLACED:
         return lambda word_ids, lengths, ids, epoch, *marks: {
             **mask(word_ids, lengths, ids, epoch, *marks),

@@ -1,7 +1,7 @@
 """Batches of masked examples from shards, starting at any batch of any epoch by arithmetic."""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -67,7 +67,7 @@ class ShardBatches:
         shards_per_group: the most shards in a group, unless a group would then have fewer examples than a batch.
         token_counts: as for `DynamicMasking`.
         side: `held_out.TRAIN` or `VALIDATION`, for the messages.
-        decoder_start: as for `make_predictions`.
+        decoder_start, collocations: as for `make_predictions`.
 
     Raises:
         UserError: the shards have another vocabulary, no examples or, to mask phrases, no marks of them; or random next
@@ -92,6 +92,7 @@ class ShardBatches:
         token_counts: npt.NDArray[np.integer] | None = None,
         side: str = TRAIN,
         decoder_start: int | None = None,
+        collocations: Sequence[Sequence[int]] | None = None,
     ):
         self._shards = shards
         self._vocabulary = vocabulary
@@ -101,7 +102,14 @@ class ShardBatches:
         self._objective = objective
         self._refreshes = masking.refresh == "epoch"
         self._predict = make_predictions(
-            objective, masking, phase.max_predictions_per_seq, vocabulary, seed, token_counts, decoder_start
+            objective,
+            masking,
+            phase.max_predictions_per_seq,
+            vocabulary,
+            seed,
+            token_counts,
+            decoder_start,
+            collocations,
         )
         self._make_pairs = PairMaker(vocabulary, seed) if objective.pairing == RELATED else None
         is_masked = objective.tokens in (MASKED, REPLACED)

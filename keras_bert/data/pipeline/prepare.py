@@ -102,7 +102,9 @@ def prepare(
         with runner.pipeline(show_progress("Tokenized", pieces, work.parts)) as pipeline:
             _build(pipeline, work, pieces)
         check()
-        return finish(corpus, work, pieces)
+        summary = finish(corpus, work, pieces)
+        settings.learn_collocations(work.folder)
+        return summary
 
 
 def _build(pipeline: "Pipeline", work: "PrepareWork", pieces: list[Piece]) -> None:

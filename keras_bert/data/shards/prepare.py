@@ -12,6 +12,7 @@ from typing import Any, Protocol
 from keras_bert.core.errors import UserError
 from keras_bert.core.files import join
 from keras_bert.core.terminal_bar import terminal_bar
+from keras_bert.data.collocations import write_collocations
 from keras_bert.data.corpus.held_out import SIDES, TRAIN, VALIDATION, split_documents
 from keras_bert.data.shards.document_tokenizer import (
     BATCH_CHARACTERS,
@@ -58,6 +59,7 @@ class ShardSettings:
         tokenizer: tokenizes documents.
         validation_share: share of documents held out, between 0 and 1.
         shard_megabytes: size of a shard in million bytes.
+        collocations: how many to learn, in `collocations.txt` beside the shards; 0 for no such file.
 
     Raises:
         UserError: no shard can have this size.
@@ -66,6 +68,7 @@ class ShardSettings:
     tokenizer: DocumentTokenizer
     validation_share: float
     shard_megabytes: float = 16.0
+    collocations: int = 0
 
     def __post_init__(self) -> None:
         check_shard_size(self.shard_megabytes)
@@ -80,6 +83,7 @@ class ShardSettings:
             "word_marks": self.tokenizer.word_marks,
             "phrase_marks": self.tokenizer.phrase_record(),
             **({} if self.tokenizer.prefix_space else {"prefix_space": False}),
+            **({"collocations": self.collocations} if self.collocations else {}),
         }
 
     @property
@@ -96,8 +100,15 @@ class ShardSettings:
     def finish_meta(self, meta: Meta, text: Text) -> None:
         """Adds what is the same on both sides, once the whole text has been read."""
         meta["validation_share"] = self.validation_share
+        if self.collocations:
+            meta["collocations"] = self.collocations
         if record := text.record():
             meta["corpus"] = record
+
+    def learn_collocations(self, folder: str) -> None:
+        """Writes those of the finished shards in `folder`, if any are wanted."""
+        if self.collocations:
+            write_collocations(folder, self.tokenizer.vocabulary, self.collocations)
 
 
 @dataclass
@@ -171,12 +182,12 @@ def prepare(
 ) -> PrepareReport:
     """Writes `folder/train` and `folder/validation`, shard folders in the format of `shard_format`, and `vocab.txt`.
 
-    The text is streamed: memory is a few batches, one shard of each side and at most 32 bytes per document. The same
-    documents in the same order give the same bytes, whatever the number of workers. The work is done in
-    `folder.partial`, which is renamed at the end. In a store, where renaming would copy every file, it is done in
-    `folder` itself, and `vocab.txt` is written last. A process that was killed resumes after its finished shards when
-    started again with the same arguments: it reads the text again, but tokenizes only the rest. A single document goes
-    to train; validation is then empty.
+    The text is streamed: memory is a few batches, one shard of each side and at most 32 bytes per document, and then
+    what `data.collocations` needs. The same documents in the same order give the same bytes, whatever the number of
+    workers. The work is done in `folder.partial`, which is renamed at the end. In a store, where renaming would copy
+    every file, it is done in `folder` itself, and `vocab.txt` is written last. A process that was killed resumes after
+    its finished shards when started again with the same arguments: it reads the text again, but tokenizes only the
+    rest. A single document goes to train; validation is then empty.
 
     Args:
         folder: a folder that does not exist or is empty.
@@ -225,6 +236,7 @@ def prepare(
             for writer in writers.values():
                 settings.finish_meta(writer.meta, text)
         metas = {side: writer.meta for side, writer in writers.items()}
+        settings.learn_collocations(work.folder)
         return PrepareReport.of(metas, duplicates, counts[TRAIN] + counts[VALIDATION])
 
 

@@ -1,6 +1,6 @@
 """Writes and reads shards: tokenized documents in the files that `shard_format` describes."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from types import TracebackType
 from typing import Any
 
@@ -10,6 +10,7 @@ from keras_bert.core.errors import UserError
 from keras_bert.core.files import exists, join, make_folder
 from keras_bert.core.whole_files import write_json
 from keras_bert.data.shards.shard_format import (
+    CONTINUATIONS,
     KINDS,
     OFFSET_DTYPE,
     Meta,
@@ -124,6 +125,10 @@ class ShardWriter:
         self._parts = []
 
 
+# However large the corpus, no more shards than this are sampled.
+_MOST_SAMPLED = 64
+
+
 class ShardSet:
     """An open shard folder.
 
@@ -188,6 +193,26 @@ class ShardSet:
         """The arrays of one shard: tokens [tokens], sentences [sentences + 1], documents [documents + 1]."""
         dtypes = (token_dtype(self.meta["vocab_size"]), OFFSET_DTYPE, OFFSET_DTYPE)
         return tuple(np.frombuffer(self._verified(name, kind), dtype) for kind, dtype in zip(KINDS, dtypes))
+
+    def continuations(self, name: str) -> np.ndarray | None:
+        """The marks of the tokens that continue a word in one shard: uint8 [tokens]; None if it has none."""
+        return np.frombuffer(self._verified(name, CONTINUATIONS), np.uint8) if self.has_word_marks else None
+
+    def sample(self, most: int) -> Iterator[tuple[str, int]]:
+        """Yields shards' names and how many tokens to read from the start of each, at most `most` in all.
+
+        The number is the same for each of up to 64 shards. These are spread evenly over the set, because its shards are
+        in the order of the files.
+        """
+        wanted = min(len(self.names), _MOST_SAMPLED)
+        places = np.linspace(0, len(self.names) - 1, wanted).round().astype(int)
+        sizes = [shard["tokens"] for shard in self.meta["shards"]]
+        left = most
+        # Small shards come first, so that larger ones can make up for what they lack.
+        for number, place in enumerate(sorted(places, key=lambda place: sizes[place])):
+            count = min(sizes[place], -(-left // (wanted - number)))
+            yield self.names[place], count
+            left -= count
 
     def token_counts(self) -> np.ndarray:
         """How often each id occurs in all shards: int64 [vocab_size]. Reads and checks every file, as `verify` does."""

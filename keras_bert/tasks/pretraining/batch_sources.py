@@ -21,6 +21,7 @@ from keras_bert.tasks.pretraining.data import (
     prepare_run_data,
     require_no_chinese_words,
     require_word_marks,
+    run_collocations,
     run_vocabulary,
     shards_folder,
 )
@@ -30,24 +31,11 @@ from keras_bert.text.tokenizers import Tokenizer, make_tokenizer
 
 _log = logging.getLogger(__name__)
 
-# However large the corpus, no more shards than this are read.
-_MOST_SHARDS = 64
-
 
 def sample_of_shards(shards: ShardSet, most: int) -> Iterator[np.ndarray]:
-    """Yields arrays of ids [n], at most `most` in all, the same number from the start of each of up to 64 shards.
-
-    These are spread evenly over the set, because its shards are in the order of the files.
-    """
-    wanted = min(len(shards.names), _MOST_SHARDS)
-    places = np.linspace(0, len(shards.names) - 1, wanted).round().astype(int)
-    sizes = [shard["tokens"] for shard in shards.meta["shards"]]
-    left = most
-    # Small shards come first, so that larger ones can make up for what they lack.
-    for number, place in enumerate(sorted(places, key=lambda place: sizes[place])):
-        tokens = shards.read(shards.names[place])[0][: -(-left // (wanted - number))]
-        left -= len(tokens)
-        yield tokens
+    """Yields arrays of ids [n], at most `most` in all, spread over the shards as `ShardSet.sample` says."""
+    for name, count in shards.sample(most):
+        yield shards.read(name)[0][:count]
 
 
 def sample_of_lines(lines: RawLines, tokenizer: Tokenizer, most: int) -> Iterator[np.ndarray]:
@@ -123,6 +111,7 @@ def _shard_sources(config: PretrainConfig, folder: str, worker: int, is_settled:
         )
     counts = shards[TRAIN].token_counts()
     require_word_marks(shards[TRAIN], counts, config.masking, vocabulary)
+    collocations = run_collocations(config, folder, vocabulary)
     plans, group = files.join(folder, "plans", f"worker-{worker}"), config.data.shards_per_group
 
     def source(
@@ -140,6 +129,7 @@ def _shard_sources(config: PretrainConfig, folder: str, worker: int, is_settled:
             counts,
             side,
             decoder_start(config),
+            collocations,
         )
 
     return BatchSources(

@@ -8,11 +8,12 @@ from itertools import islice
 import numpy as np
 
 from keras_bert.checkpoints.model_folder import open_model_folder, vocabulary_path
-from keras_bert.config.objectives import MaskingConfig
+from keras_bert.config.objectives import PMI, MaskingConfig
 from keras_bert.config.pretraining import PretrainConfig
 from keras_bert.core import files
 from keras_bert.core.errors import UserError
 from keras_bert.core.program import same_command
+from keras_bert.data.collocations import read_collocations
 from keras_bert.data.corpus.held_out import TRAIN, training_documents
 from keras_bert.data.shards.document_tokenizer import DocumentTokenizer
 from keras_bert.data.shards.prepare import ShardSettings, prepare
@@ -211,7 +212,9 @@ def prepare_run_data(config: PretrainConfig, folder: str, is_settled: bool = Fal
         )
         summary = prepare(
             corpus(),
-            ShardSettings(tokenizer, config.data.validation_share, config.data.shard_megabytes),
+            ShardSettings(
+                tokenizer, config.data.validation_share, config.data.shard_megabytes, config.data.collocations
+            ),
             shards,
             # A run has no --workers; it takes all cores.
             remedy=f"Run {same_command()} to resume where it stopped. To use fewer processes, prepare the text first "
@@ -237,4 +240,13 @@ def prepare_run_data(config: PretrainConfig, folder: str, is_settled: bool = Fal
 
 def shards_folder(config: PretrainConfig, folder: str, side: str) -> str:
     """The folder with a run's shards of one side, `held_out.TRAIN` or `VALIDATION`; `folder` is its data folder."""
-    return files.join(given_folder(config) or files.join(folder, "shards"), side)
+    return files.join(_shards(config, folder), side)
+
+
+def run_collocations(config: PretrainConfig, folder: str, vocabulary: Vocabulary) -> list[tuple[int, ...]] | None:
+    """The collocations of a run; None if it masks none. Raises `UserError` if they are missing or damaged."""
+    return read_collocations(_shards(config, folder), vocabulary) if PMI in config.masking.units else None
+
+
+def _shards(config: PretrainConfig, folder: str) -> str:
+    return given_folder(config) or files.join(folder, "shards")

@@ -72,6 +72,8 @@ def check_settings(data: DataConfig, meta: Mapping[str, Any], prepared: str) -> 
             raise _refusal(prepared, "phrases", _described(marks), f"{data.phrases}, {_described(given)}")
     if data.phrase_tags and set(data.phrase_tags) != set(marks["tags"]):
         raise _refusal(prepared, "phrase_tags", repr(marks["tags"]), repr(data.phrase_tags))
+    if data.collocations not in (0, count := meta.get("collocations", 0)):
+        raise _refusal(prepared, "collocations", repr(count), repr(data.collocations))
     share = meta.get("validation_share", data.validation_share)
     if data.validation_share not in (share, DataConfig.validation_share):
         raise _refusal(prepared, "validation_share", repr(share), repr(data.validation_share))

@@ -8,6 +8,7 @@ from typing import Any
 from keras_bert.config.pretraining import PretrainConfig
 from keras_bert.core import files, settings, whole_files
 from keras_bert.core.errors import UserError
+from keras_bert.data.collocations import COLLOCATIONS_FILE
 from keras_bert.data.corpus.documents import Corpus
 from keras_bert.data.corpus.held_out import SIDES
 from keras_bert.data.corpus.python_documentation import python_documentation
@@ -58,8 +59,9 @@ class PreparedText:
         self.folder = folder
 
     def fingerprint(self) -> list[list[str]]:
-        names = [f"{side}/meta.json" for side in SIDES]
-        return [[name, files.sha256(files.join(self.folder, name))] for name in names]
+        names = [*(f"{side}/meta.json" for side in SIDES), COLLOCATIONS_FILE]
+        paths = {name: files.join(self.folder, name) for name in names}
+        return [[name, files.sha256(path)] for name, path in paths.items() if files.exists(path)]
 
     def settings(self) -> dict[str, Any]:
         return {}  # meta.json has them.
@@ -149,6 +151,7 @@ def _made_from(config: PretrainConfig, corpus: Corpus | PythonDocumentation | Pr
         "text": corpus.fingerprint(),
         "reading": corpus.settings(),
         "phrases": phrase_record(phrases, config.data.phrase_tags),
+        "collocations": config.data.collocations,
     }
 
 

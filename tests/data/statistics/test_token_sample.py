@@ -23,7 +23,7 @@ def test_shards_are_sampled_evenly(tmp_path):
 
 
 def test_of_very_many_shards_some_are_read(tmp_path, monkeypatch):
-    monkeypatch.setattr("keras_bert.tasks.pretraining.batch_sources._MOST_SHARDS", 3)
+    monkeypatch.setattr("keras_bert.data.shards.shard_files._MOST_SAMPLED", 3)
     shards = write_shards(str(tmp_path / "shards"), numbered_vocabulary(100), 60)
     read = []
     monkeypatch.setattr(type(shards), "read", lambda self, name: read.append(name) or (np.zeros(5, "uint16"),))

@@ -1,6 +1,8 @@
 """Runs with other units of masks and other objectives: what they log, store and refuse."""
 
 import json
+import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -63,14 +65,34 @@ def test_phrases_of_a_list_are_marked_and_masked(corpus, tmp_path):
     assert any("in phrases: " in line for line in said)
 
 
+def test_collocations_are_learned_with_the_text_and_are_a_part_of_it(corpus, tmp_path):
+    """Prepared by the run or before it; a run that has begun does not go on with others."""
+    settings = {"masking.unit": "pmi", "data.collocations": 20, "training.steps": 2}
+    run = RunFolder(str(tmp_path / "run"))
+    pretrain(recipe(corpus, **settings), run)
+    prepared = f"{run.data}/shards"
+    shutil.copy(f"{run.data}/vocab.txt", prepared)
+    pretrain(recipe(prepared, **{**settings, "data.collocations": 0}), other := RunFolder(str(tmp_path / "other")))
+    assert metrics(other) == metrics(run)
+    with pytest.raises(UserError, match="made with data.collocations 20. Received: 30. Leave the setting out, or run"):
+        pretrain(recipe(prepared, **{**settings, "data.collocations": 30}), RunFolder(str(tmp_path / "more")))
+    path = Path(prepared, "collocations.txt")
+    lines = path.read_text().splitlines()
+    assert len(lines) > 10
+    path.write_text("\n".join(lines[:-1]))
+    with pytest.raises(UserError, match="holds a run on other data .*collocations.txt"):
+        pretrain(recipe(prepared, **{**settings, "data.collocations": 0, "training.steps": 4}), other)
+
+
 @pytest.mark.parametrize(
     "settings, message",
     [
         ({"masking.unit": "phrase"}, "needs marks of phrases to mask phrases. Received: none. Run `prepare`"),
         ({"masking.unit": "phrase", "data.phrases": "no.txt"}, "no.txt: cannot be read"),
+        ({"masking.unit": "pmi"}, "collocations.txt: is missing, .* Run `prepare` with --collocations"),
     ],
 )
-def test_phrases_that_nothing_marks_are_refused(corpus, tmp_path, settings, message):
+def test_units_that_the_text_was_not_prepared_for_are_refused(corpus, tmp_path, settings, message):
     with pytest.raises(UserError, match=message):
         pretrain(recipe(corpus, **settings), RunFolder(str(tmp_path / "run")))
 
@@ -94,6 +116,10 @@ def test_phrases_that_nothing_marks_are_refused(corpus, tmp_path, settings, mess
         (
             {"objective.pair": "none", "data.source": "text", "masking.unit": "phrase"},
             "masking.unit: needs another value if data.source is text",
+        ),
+        (
+            {"objective.pair": "none", "data.source": "text", "masking.unit": "pmi"},
+            "masking.unit: needs another value if data.source is text, in which no phrases .* Received: 'pmi'",
         ),
         (
             {"objective.pair": "none", "data.source": "text", "data.phrases": "p"},
