@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 from keras_bert.config.corruption import CorruptionConfig
 from keras_bert.config.replacement import ReplacementConfig
 from keras_bert.core.settings import Bounds, Checked, NotNegative, OneOf, Positive, PositiveShare, Share, require
-from keras_bert.models.bert.config import DECODED, PERMUTED, REPLACED, Tokens
+from keras_bert.models.bert.config import DECODED, MASKED, PERMUTED, REPLACED, Tokens
 from keras_bert.models.term import Term, all_terms
 
 NO_PAIR = "none"
@@ -47,6 +47,8 @@ class ObjectiveConfig(Checked):
             of the batch before (Yang et al. 2019, section 2.4). 0 for rows on their own, in a random order.
         replacement: what the tokens are replaced by that a discriminator finds.
         match: with pair `related`, predict of every word whether the other text has it too.
+        adapt_every: steps between two updates of the tokens' weights in the loss of the masked LM, by which tokens that
+            are predicted well count less (AMLM, Edman and Fraser 2025; there 200). 0: all count alike.
     """
 
     tokens: Tokens = "masked"
@@ -60,6 +62,7 @@ class ObjectiveConfig(Checked):
     memory_length: NotNegative[int] = 0
     replacement: ReplacementConfig = field(default_factory=ReplacementConfig)
     match: bool = False
+    adapt_every: NotNegative[int] = 0
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -72,6 +75,8 @@ class ObjectiveConfig(Checked):
         require(fits, "corruption", f"no value for tokens {self.tokens}, whose text is not corrupted", "settings")
         needed = f"0 for tokens {self.tokens}: only an XLNet, by tokens {PERMUTED}, is trained with a memory"
         require(self.tokens == PERMUTED or not self.memory_length, "memory_length", needed, self.memory_length)
+        needed = f"0 for tokens {self.tokens}: only masked tokens are weighted"
+        require(self.tokens == MASKED or not self.adapt_every, "adapt_every", needed, self.adapt_every)
         fits = self.tokens == REPLACED or self.replacement == ReplacementConfig()
         require(fits, "replacement", f"no value for tokens {self.tokens}, which replaces none", "settings")
         without_setting = [term.name for term in all_terms() if term.setting == Term.setting]

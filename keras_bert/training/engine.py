@@ -33,8 +33,7 @@ from keras_bert.training.processes import (
     require_same_start,
 )
 from keras_bert.training.run_folder import RunFolder
-from keras_bert.training.segment_memory import SegmentMemory
-from keras_bert.training.step import Batch, Step
+from keras_bert.training.step import Batch, Memory, Step
 from keras_bert.training.step_loop import StepLoop, trainer
 from keras_bert.training.strategy import checkpoint_device
 from keras_bert.training.variable_names import gradient_parts
@@ -179,7 +178,7 @@ def make_engine(
     make_optimizer: Callable[[StepBudget | TimeBudget, keras.Model], BertOptimizer],
     objective: Any,
     clip_norm: float,
-    make_memory: Callable[[], SegmentMemory] | None = None,
+    make_memory: Callable[[], Memory] | None = None,
 ) -> Engine:
     """A new `Engine`, with random weights from `training.seed`.
 
@@ -193,7 +192,7 @@ def make_engine(
         make_optimizer: function (budget, model) -> the optimizer.
         objective: the loss; see `Step`.
         clip_norm: the largest global norm of the gradients.
-        make_memory: function () -> what the model remembers of the batch before; None for nothing.
+        make_memory: function () -> what training remembers of the batches before; None for nothing.
     """
     on_tpu = isinstance(strategy, tf.distribute.TPUStrategy)
     if on_tpu and training.precision == "float16":
@@ -227,7 +226,7 @@ def make_engine(
             memory,
         )
 
-    more = {"budget": budget} if training.minutes else {}
+    more: dict[str, Any] = {"budget": budget} if training.minutes else {}
     if loss_scale is not None:
         more["loss_scale"] = loss_scale
     if memory is not None:

@@ -1,8 +1,9 @@
 """The memory of an XLNet in pretraining: the states of the rows before (Dai et al. 2019; Yang et al. 2019)."""
 
+from typing import Any
+
 import tensorflow as tf
 
-MEMORY = "memory"
 _AFTER_TEXT = 2  # <sep> and <cls>, which the text goes on without.
 
 
@@ -31,7 +32,7 @@ class SegmentMemory(tf.Module):
     batch_number: tf.Variable
 
     def __init__(self, rows: int, length: int, blocks: int, hidden_size: int):
-        super().__init__(name=MEMORY)
+        super().__init__(name="memory")
         self._rows, self._length = rows, length
 
         def variable(name: str, *shape: int) -> tf.Variable:
@@ -57,12 +58,13 @@ class SegmentMemory(tf.Module):
         return {**batch, "mems": [own(states) for states in self.states], "mems_mask": seen}
 
     def of_rows(
-        self, hidden_states: list[tf.Tensor], batch: dict[str, tf.Tensor], part: int | tf.Tensor
+        self, outputs: dict[str, Any], batch: dict[str, tf.Tensor], part: int | tf.Tensor
     ) -> dict[str, tf.Tensor]:
         """The next values of the variables for some rows, zero at all others, so that those of all parts add up.
 
         Args:
-            hidden_states: the embeddings' output, then each block's: [part's rows, seq, hidden].
+            outputs: the model's, with `hidden_states`, the embeddings' output and then each block's: [part's rows,
+                seq, hidden].
             batch: these rows, of `with_memory`.
             part: which part of the global batch they are.
         """
@@ -77,7 +79,7 @@ class SegmentMemory(tf.Module):
             kept = tf.gather(tf.gather(both, places, batch_dims=1), rows)
             return tf.where(tf.reshape(is_own, [-1, *[1] * (len(kept.shape) - 1)]), kept, 0.0)
 
-        states = {str(index): kept(*pair) for index, pair in enumerate(zip(batch["mems"], hidden_states))}
+        states = {str(index): kept(*pair) for index, pair in enumerate(zip(batch["mems"], outputs["hidden_states"]))}
         return {**states, "is_token": kept(batch["mems_mask"], mask)}
 
     def remember(self, rows: dict[str, tf.Tensor], batch: dict[str, tf.Tensor]) -> None:

@@ -12,7 +12,6 @@ from keras_bert.layers.dropout import counter_bits, dropout_key, is_static
 from keras_bert.training.loss_scale import LossScale
 from keras_bert.training.metrics import MetricSums
 from keras_bert.training.optimizers.base import BertOptimizer
-from keras_bert.training.segment_memory import MEMORY, SegmentMemory
 from keras_bert.training.variable_names import gradient_norms
 
 SUM = tf.distribute.ReduceOp.SUM
@@ -42,6 +41,29 @@ class Objective(Protocol):
         ...
 
 
+# The key of a memory's part in the sums of a step.
+MEMORY = "memory"
+
+
+class Memory(Protocol):
+    """What a step remembers for the steps after it, in variables; see `SegmentMemory` and `TokenWeights`."""
+
+    @property
+    def variables(self) -> Sequence[tf.Variable]: ...
+
+    def with_memory(self, batch: Batch, replica: int | tf.Tensor) -> Batch:
+        """A replica's batch with what is remembered."""
+        ...
+
+    def of_rows(self, outputs: dict[str, tf.Tensor], batch: Batch, part: int | tf.Tensor) -> dict[str, tf.Tensor]:
+        """What to remember of a part of the global batch, in float32; that of all parts is added up."""
+        ...
+
+    def remember(self, rows: dict[str, tf.Tensor], batch: Batch) -> None:
+        """Assigns the variables, in the context of a replica."""
+        ...
+
+
 class Step:
     """Runs a model and an objective on global batches.
 
@@ -59,7 +81,7 @@ class Step:
         accumulation: how many slices of a replica's batch are computed one after the other.
         loss_scale: for a model that computes in float16.
         gradient_parts: parts of the model whose gradients' norms `train` returns; see `gradient_norms`.
-        memory: what the model remembers of the batch before.
+        memory: what training remembers of the batches before.
 
     Attributes:
         update: what `train` does, to be called inside another `tf.function`; see `StepLoop`.
@@ -77,7 +99,7 @@ class Step:
         accumulation: int = 1,
         loss_scale: LossScale | None = None,
         gradient_parts: Mapping[str, Sequence[int]] | None = None,
-        memory: SegmentMemory | None = None,
+        memory: Memory | None = None,
     ):
         self.strategy = strategy
         self.model = model
@@ -142,10 +164,10 @@ class Step:
     def _train_replica(self, batch: Batch, step: tf.Tensor) -> dict[str, Any]:
         assert self.optimizer is not None, "This Step was made for evaluation only."
         context = tf.distribute.get_replica_context()
-        totals = _all_reduce(context, self.objective.counts(batch))
         replica = tf.convert_to_tensor(context.replica_id_in_sync_group) if context.num_replicas_in_sync > 1 else 0
         if self.memory is not None:
             batch = self.memory.with_memory(batch, replica)
+        totals = _all_reduce(context, self.objective.counts(batch))
         gradients, sums = self._compiled_gradients(batch, totals, dropout_key_of(self.seed, step), replica)
         gradients = _all_reduce(context, gradients)
         if self.loss_scale is not None:
@@ -180,7 +202,7 @@ class Step:
         """(gradients, sums) of a replica's batch, computed in `accumulation` slices; see `_slice_gradients`.
 
         The gradients are those of the scaled loss if there is a loss scale. `key` is of the dropout masks. With a
-        `memory`, the sums have its next rows under `MEMORY`, which are zero outside this replica's.
+        `memory`, the sums have this replica's part of it under `MEMORY`.
         """
         if self.accumulation == 1:
             return self._slice_gradients(batch, totals, key, replica)
@@ -224,7 +246,7 @@ class Step:
                 loss = loss * self.loss_scale.scale
         gradients = tape.gradient(loss, self.model.trainable_variables)
         if self.memory is not None:
-            sums[MEMORY] = self.memory.of_rows(outputs["hidden_states"], batch, part)
+            sums[MEMORY] = self.memory.of_rows(outputs, batch, part)
         # Keras' optimizers would square an embedding's sparse gradient before summing its repeated rows.
         return [tf.convert_to_tensor(gradient) for gradient in gradients], sums
 

@@ -48,7 +48,7 @@ def computed(model, memory, batch):
     """The logits of a batch, after which the memory is that for the next."""
     given = memory.with_memory(batch, 0)
     outputs = model(given)
-    memory.remember(memory.of_rows(outputs["hidden_states"], given, 0), batch)
+    memory.remember(memory.of_rows(outputs, given, 0), batch)
     return outputs["mlm_logits"].numpy()
 
 
@@ -110,11 +110,11 @@ def test_parts_of_a_batch_add_up_to_its_memory_also_to_a_smaller_batch(model):
     memory = SegmentMemory(ROWS + 1, 6, BLOCKS, HIDDEN)
     batch = batch_number(0)
     given = memory.with_memory(batch, 0)
-    whole = memory.of_rows(model(given)["hidden_states"], given, 0)
+    whole = memory.of_rows(model(given), given, 0)
     parts = []
     for row in range(ROWS):
         given = memory.with_memory({name: value[row : row + 1] for name, value in batch.items()}, tf.constant(row))
-        parts.append(memory.of_rows(model(given)["hidden_states"], given, tf.constant(row)))
+        parts.append(memory.of_rows(model(given), given, tf.constant(row)))
     for name, value in whole.items():
         np.testing.assert_allclose(value, sum(part[name] for part in parts), rtol=1e-5, atol=1e-5)
         assert not value[ROWS].numpy().any() and value[ROWS - 1].numpy().any()

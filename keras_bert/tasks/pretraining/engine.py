@@ -23,7 +23,8 @@ from keras_bert.training.engine import Engine, make_engine
 from keras_bert.training.optimizer import make_optimizer
 from keras_bert.training.run_folder import RunFolder
 from keras_bert.training.segment_memory import SegmentMemory
-from keras_bert.training.step import Objective
+from keras_bert.training.step import Memory, Objective
+from keras_bert.training.token_weights import TokenWeights
 
 
 def pretraining_engine(
@@ -48,9 +49,11 @@ def pretraining_engine(
         objective = teacher.objective(objective, strategy)
     mapped_size = teacher.mapped_size if teacher else None
     architecture = dataclasses.replace(config.model, vocab_size=len(vocabulary))
-    memory_length = config.objective.memory_length
+    memory_length, adapt_every = config.objective.memory_length, config.objective.adapt_every
 
-    def make_memory() -> SegmentMemory:
+    def make_memory() -> Memory:
+        if adapt_every:
+            return TokenWeights(len(vocabulary), adapt_every)
         rows = max(phase.batch_size for phase in config.phases)
         return SegmentMemory(rows, memory_length, architecture.num_hidden_layers, architecture.hidden_size)
 
@@ -64,7 +67,7 @@ def pretraining_engine(
         lambda budget, model: make_optimizer(config.optimizer, training.steps, budget.share, model=model),
         objective,
         config.optimizer.clip_norm,
-        make_memory if memory_length else None,
+        make_memory if memory_length or adapt_every else None,
     )
 
 
