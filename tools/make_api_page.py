@@ -232,5 +232,6 @@ def _parameters(definition: ast.FunctionDef, module: str, with_types: bool = Tru
 
 
 if __name__ == "__main__":
+    text = page()
     with open(PAGE, "w", encoding="utf-8") as stream:
-        stream.write(page())
+        stream.write(text)
