@@ -34,20 +34,12 @@ def run(init, glue, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def one_epoch(init, glue, tmp_path_factory):
-    """(path, results, the splits that were answered) of a run of one epoch, to its end; its steps are traced once."""
+    """(path, results, the splits that were answered) of a run of one epoch, to its end."""
     path, asked, answers = str(tmp_path_factory.mktemp("runs") / "one_epoch"), [], Evaluator.answers
-    steps, widths, make, build = [], [], Step.__init__, Finetuning.build
     config = finetune_config(init, **{"data.folder": glue, "training.epochs": 1.0})
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Evaluator, "answers", lambda self, split: asked.append(split) or answers(self, split))
-        patch.setattr("keras_bert.tasks.finetuning.run.affordable_shapes", lambda *given: 4)  # Else one is enough.
-        patch.setattr(Step, "__init__", lambda self, *given: make(self, *given) or steps.append(self))
-        patch.setattr(Finetuning, "build", lambda self: build(self) or widths.append(self.source.widths))
         results = FinetuningRuns(config).one(path)
-    assert len(widths[0]) > 1
-    training, validation = steps
-    assert training.train.experimental_get_tracing_count() == 1
-    assert validation.predict.experimental_get_tracing_count() == 1
     return path, results, asked
 
 
@@ -207,10 +199,8 @@ def test_a_finished_run_may_be_given_more_epochs(run, init, glue, tmp_path):
     assert results["steps"] == 150 and figures(path)[: len(figures(run[0]))] == figures(run[0])
 
 
-def test_two_replicas_come_to_what_one_does(one_epoch, init, glue, tmp_path, mirrored_strategy, monkeypatch):
-    """On the same batches, for which two replicas trace each width."""
+def test_two_replicas_come_to_what_one_does(one_epoch, init, glue, tmp_path, mirrored_strategy):
     _, expected, _ = one_epoch
-    monkeypatch.setattr("keras_bert.tasks.finetuning.run.affordable_shapes", lambda *given: 8)
     config = finetune_config(init, **{"data.folder": glue, "training.epochs": 1.0})
     runs = FinetuningRuns(config, mirrored_strategy)
     results = runs.one(str(tmp_path / "run"))
@@ -231,6 +221,18 @@ def test_out_of_a_folder_of_tfds(one_epoch, init, tmp_path):
     config = finetune_config(init, **{"data.folder": str(tmp_path / "tfds"), "training.epochs": 1.0})
     results = FinetuningRuns(config).one(str(tmp_path / "run"))
     assert results["splits"] == expected["splits"]
+
+
+def test_one_cpu_traces_the_step_once_for_all_widths(init, glue, tmp_path, monkeypatch, few_shapes):
+    """Tracing each took longer than the steps of a short run."""
+    steps, widths, make, build = [], [], Step.__init__, Finetuning.build
+    monkeypatch.setattr("keras_bert.tasks.finetuning.run.affordable_shapes", lambda *given: 4)
+    monkeypatch.setattr(Step, "__init__", lambda self, *given: make(self, *given) or steps.append(self))
+    monkeypatch.setattr(Finetuning, "build", lambda self: build(self) or widths.append(self.source.widths))
+    FinetuningRuns(finetune_config(init, **{"data.folder": glue, "training.steps": 8})).one(str(tmp_path / "run"))
+    training, validation = steps
+    assert len(widths[0]) > 1 and training.train.experimental_get_tracing_count() == 1
+    assert validation.predict.experimental_get_tracing_count() == 1
 
 
 def test_one_class_throughout_is_told(init, glue, tmp_path):
