@@ -229,24 +229,6 @@ def disk_calls(monkeypatch):
 
 
 @pytest.fixture(scope="session", autouse=True)
-def one_shape_a_pass():
-    """A pass over a few rows is traced for up to four shapes, which takes most of its time."""
-    from keras_bert.data.batches import length_batches
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(length_batches.every_row_once, "__defaults__", (None, 1))
-        yield
-
-
-@pytest.fixture
-def few_shapes(monkeypatch):
-    """For tests of what several shapes could change."""
-    from keras_bert.data.batches import length_batches
-
-    monkeypatch.setattr(length_batches.every_row_once, "__defaults__", (None, length_batches.FEW_SHAPES))
-
-
-@pytest.fixture(scope="session", autouse=True)
 def disks_do_not_wait():
     """A run waits for the disk forty times. Tests of what a power cut leaves ask for the order of the calls."""
     with pytest.MonkeyPatch.context() as patch:

@@ -223,7 +223,7 @@ def test_out_of_a_folder_of_tfds(one_epoch, init, tmp_path):
     assert results["splits"] == expected["splits"]
 
 
-def test_one_cpu_traces_the_step_once_for_all_widths(init, glue, tmp_path, monkeypatch, few_shapes):
+def test_one_cpu_traces_the_step_once_for_all_widths(init, glue, tmp_path, monkeypatch):
     """Tracing each took longer than the steps of a short run."""
     steps, widths, make, build = [], [], Step.__init__, Finetuning.build
     monkeypatch.setattr("keras_bert.tasks.finetuning.run.affordable_shapes", lambda *given: 4)
@@ -243,7 +243,7 @@ def test_one_class_throughout_is_told(init, glue, tmp_path):
     assert results["warnings"][0] in said
 
 
-def test_batches_by_length_lose_nothing(one_epoch, glue, monkeypatch, few_shapes):
+def test_batches_by_length_lose_nothing(one_epoch, glue, monkeypatch):
     """Padding every row to one width gives the same loss."""
     model = FinetunedModel(one_epoch[0], {"folder": glue})
     by_length = model.evaluate("dev")["loss"]
