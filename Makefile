@@ -59,9 +59,10 @@ goldens: $(PARITY_VENV)/.installed-for-parity
 
 # Compares with what they compute afresh, and tests that they open files written here. Collecting the other files too
 # takes longer than many of these tests.
+PARITY_TESTS ?= $$(grep -rlE 'mark\.(parity|live)\b' tests --include='test_*.py')
+
 parity: goldens
-	$(call RUN_WITH,$(PARITY_VENV)) -m "parity or live" --goldens=$(abspath $(PARITY_VENV))/goldens $(PYTEST) \
-	  $$(grep -rlE 'mark\.(parity|live)\b' tests --include='test_*.py')
+	$(call RUN_WITH,$(PARITY_VENV)) -m "parity or live" --goldens=$(abspath $(PARITY_VENV))/goldens $(PYTEST) $(PARITY_TESTS)
 
 # The documentation as a site, in build/site. A link that leads nowhere ends it.
 site: $(SITE_VENV)/.installed-for-site
