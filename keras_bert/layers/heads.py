@@ -1,6 +1,5 @@
 """The layers on top of the encoder: the pooler, the heads of pretraining and of tasks, and the loss of classes."""
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import keras
@@ -81,30 +80,16 @@ def cross_entropy(logits: Tensor, labels: Tensor) -> dict[str, Tensor]:
         logits: [..., classes].
         labels: [...] int32.
     """
-    loss, largest, picked = _loss_and_logits(logits, labels)
+    # In one op, whose gradient is held in place of the exponentials: that of a gather is a scatter into zeros.
+    loss = ops.sparse_categorical_crossentropy(labels, logits, from_logits=True)
+    logits = ops.stop_gradient(logits)
+    picked = ops.take_along_axis(logits, labels[..., None], axis=-1)[..., 0]
+    largest = ops.max(logits, axis=-1)
     # The class is the first of the largest logits, as of `ops.argmax`. XLA on a CPU writes to memory whatever it
     # reduces; truth values are a quarter of the logits' size.
     is_earlier = ops.less(ops.arange(ops.shape(logits)[-1], dtype="int32"), labels[..., None])
     is_tied = ops.any(ops.equal(logits, largest[..., None]) & is_earlier, axis=-1)
     return {"loss": loss, "accuracy": ops.cast(ops.equal(picked, largest) & ops.logical_not(is_tied), "float32")}
-
-
-@ops.custom_gradient
-def _loss_and_logits(logits: Tensor, labels: Tensor) -> tuple[tuple[Tensor, Tensor, Tensor], Callable]:
-    """(the losses, the largest logits, the labels' logits), all [...]; only the losses have a gradient.
-
-    TensorFlow's gradient holds twice the logits' size more: a gather's is a scatter into zeros, a sum's is tiled.
-    """
-    picked = ops.take_along_axis(logits, labels[..., None], axis=-1)[..., 0]
-    largest = ops.max(logits, axis=-1)
-    powers = ops.exp(logits - largest[..., None])
-    total = ops.sum(powers, axis=-1)
-
-    def gradient(of_loss: Tensor, *_: Tensor) -> tuple[Tensor, None]:
-        is_label = ops.equal(ops.arange(ops.shape(logits)[-1], dtype="int32"), labels[..., None])
-        return powers * (of_loss / total)[..., None] - ops.where(is_label, of_loss[..., None], 0.0), None
-
-    return (ops.log(total) + largest - picked, largest, picked), gradient
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
