@@ -23,8 +23,10 @@ import csv
 import gzip
 import json
 import os
+import re
 import shutil
 import statistics
+import string
 import subprocess
 import sys
 import tempfile
@@ -142,7 +144,8 @@ def _encode_texts(tokenizer, examples, max_length, labels, trains):
 
 
 def _encode_words(tokenizer, examples, max_length, labels, trains):
-    encoded = tokenizer([words for words, _ in examples], is_split_into_words=True, truncation=True)
+    texts = [words for words, _ in examples]
+    encoded = tokenizer(texts, is_split_into_words=True, truncation=True, max_length=max_length)
     rows = []
     for index, (_, tags) in enumerate(examples):
         words = encoded.word_ids(index)
@@ -158,7 +161,7 @@ def _encode_questions(tokenizer, examples, max_length, labels, trains):
     questions, passages = [one[0] for one in examples], [one[1] for one in examples]
     if trains:
         spans = [(start, start + len(answers[0])) for _, _, answers, start in examples]
-        return windows(tokenizer, questions, passages, spans, padding=False)
+        return windows(tokenizer, questions, passages, spans, padding=False, max_length=max_length)
     encoded = tokenizer(
         questions,
         passages,
@@ -202,7 +205,14 @@ def _exact_match(logits, rows, examples):
         start, end = divmod(int(np.where(is_span, scores, -np.inf).argmax()), length)
         text = examples[row["example"]][1][row["offset_mapping"][start][0] : row["offset_mapping"][end][1]]
         best[row["example"]] = max(best[row["example"]], (float(scores[start, end]), text))
-    return sum(text in answers for (_, text), (_, _, answers, _) in zip(best, examples)) / len(examples)
+    pairs = [(_normalized(text), map(_normalized, one[2])) for (_, text), one in zip(best, examples)]
+    return sum(text in answers for text, answers in pairs) / len(examples)
+
+
+def _normalized(text):
+    """As ours compares answers; importing that would bring TensorFlow."""
+    without = text.lower().translate(str.maketrans("", "", string.punctuation))
+    return " ".join(re.sub(r"\b(a|an|the)\b", " ", without).split())
 
 
 _GLUE = ("train.tsv", "dev.tsv")
@@ -241,7 +251,7 @@ def train_theirs(kind, settings, output):
     train, dev = (task.read(_found(settings.data_dir, name)) for name in task.files)
     labels: dict[Any, int] = {}
     if settings.task != "squad":
-        found = [label for one in train for label in (one[1] if settings.task == "ner" else [one[1]])]
+        found = [label for one in [*train, *dev] for label in (one[1] if settings.task == "ner" else [one[1]])]
         labels = {label: index for index, label in enumerate(sorted(set(found)))}
     tokenizer = transformers.AutoTokenizer.from_pretrained(settings.init)
     more = {"num_labels": len(labels)} if labels else {}

@@ -100,13 +100,13 @@ def build_theirs(padding):
     return build
 
 
-def windows(tokenizer, questions, passages, spans, padding):
+def windows(tokenizer, questions, passages, spans, padding, max_length=MAX_LENGTH):
     """Rows as run_qa.py makes them: the fast tokenizer's, with the places of the answers' first and last piece."""
     encoded = tokenizer(
         questions,
         passages,
         truncation="only_second",
-        max_length=MAX_LENGTH,
+        max_length=max_length,
         stride=STRIDE,
         return_overflowing_tokens=True,
         return_offsets_mapping=True,

@@ -120,11 +120,11 @@ class PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
 
 def from_proto(name, proto):
     """The tensor of a request; refuses one that cannot be read."""
-    size = math.prod(dimension.size for dimension in proto.tensor_shape.dim)
+    sizes = [dimension.size for dimension in proto.tensor_shape.dim]
     try:
         # A missing value repeats the last one, so a shape alone could take all memory.
-        if min((dimension.size for dimension in proto.tensor_shape.dim), default=0) < 0 or size > MOST_VALUES:
-            raise ValueError(f"its shape has {size:,} values, of at most {MOST_VALUES:,}")
+        if min(sizes, default=0) < 0 or math.prod(sizes) > MOST_VALUES:
+            raise ValueError(f"its shape needs at most {MOST_VALUES:,} values. Received: {sizes}")
         return tf.constant(tf.make_ndarray(proto))
     except (ValueError, TypeError) as error:
         raise Refused(grpc.StatusCode.INVALID_ARGUMENT, f"Tensor {name!r} cannot be read: {error}") from None

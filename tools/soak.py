@@ -30,12 +30,18 @@ SECONDS_TO_SETTLE = 60.0
 
 
 def last_step(folder):
-    """The last step that metrics.jsonl has; 0 before the first."""
+    """The last step that metrics.jsonl has, whose last line a kill may have cut; 0 before the first."""
     try:
         with open(os.path.join(folder, "metrics.jsonl"), encoding="utf-8") as stream:
-            return json.loads(stream.read().splitlines()[-1])["step"]
-    except (FileNotFoundError, IndexError, ValueError):
+            lines = stream.read().splitlines()
+    except FileNotFoundError:
         return 0
+    for line in reversed(lines):
+        try:
+            return json.loads(line)["step"]
+        except ValueError:
+            continue
+    return 0
 
 
 def live(command, folder, seconds, log):

@@ -87,7 +87,14 @@ def convert(signature: Signature, origin: str) -> bytes:
         UserError: the function needs ops that ONNX lacks, or is larger than a file of protobuf may be.
     """
     tf2onnx = import_extra("tf2onnx", "--format onnx")
-    graph, inputs, outputs = _frozen(signature.traced())
+    traced = signature.traced()
+    size = sum(variable.dtype.size * variable.shape.num_elements() for variable in traced.graph.variables)
+    if size > _LARGEST:
+        raise UserError(
+            f"{origin}: --format onnx needs weights of at most 2 GiB. Received: {size / 2**30:.1f} GiB. Export it as a "
+            "SavedModel."
+        )
+    graph, inputs, outputs = _frozen(traced)
     try:
         with _messages_of("tf2onnx") as said:
             model, _ = tf2onnx.convert.from_graph_def(
@@ -105,11 +112,6 @@ def convert(signature: Signature, origin: str) -> bytes:
         raise UserError(
             f"{origin}: --format onnx needs a model of ONNX's own ops. Received: one that needs others "
             f"({reason.strip().splitlines()[0][:200]}). Export it as a SavedModel."
-        )
-    if model.ByteSize() > _LARGEST:
-        raise UserError(
-            f"{origin}: --format onnx needs a model of at most 2 GiB. Received: {model.ByteSize() / 2**30:.1f} GiB. "
-            "Export it as a SavedModel."
         )
     return model.SerializeToString()
 
@@ -155,9 +157,15 @@ def _messages_of(package: str) -> Iterator[list[str]]:
 
 
 def check(signature: Signature, content: bytes, origin: str, longest: int) -> None:
-    """Raises `UserError` if onnxruntime does not answer as TensorFlow does, for rows of several shapes."""
+    """Raises `UserError` if onnxruntime does not give TensorFlow's numbers, for rows of several shapes."""
     function = signature.traced()
-    session = open_onnx(content)
+    try:
+        session = open_onnx(content)
+    except Exception as error:  # Of onnxruntime's own types, which have no common one.
+        raise UserError(
+            f"{origin}: --format onnx needs a model that onnxruntime opens. Received: {str(error).splitlines()[0]} "
+            "Export a SavedModel, and please report this."
+        ) from None
     for batch, seq in ((1, min(8, longest)), (3, min(24, longest))):
         inputs = [_example(spec, batch, seq) for spec in signature.inputs]
         expected = {name: output.numpy() for name, output in function(*map(tf.constant, inputs)).items()}

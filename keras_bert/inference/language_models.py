@@ -70,12 +70,12 @@ def _read(encoder: BertEncoder, hidden: Tensor, places: Tensor, cache: Cache | N
     is_new = ops.equal(columns, places[-1])
     read: Cache = []
     for number, block in enumerate(encoder.blocks):
-        query, *new = block.attention.project(hidden)
+        query, *new = block.attention.project(block.attention_input(hidden))
         key, value = written(cache[number], new, is_new) if cache else new
         read.append((key, value))
         attended, _ = block.attention.attend(query, key, value, attention_bias)
         hidden = block.after_attention(hidden, attended)
-    return hidden, read
+    return encoder.after_blocks(hidden), read
 
 
 @dataclasses.dataclass

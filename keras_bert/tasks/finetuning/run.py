@@ -323,9 +323,11 @@ class Finetuning:
             self.began_at,
         ) as context:
             self._goodput = context.goodput
+            # Before steps are timed too: a trace of the sample's width alone would be preferred for that width, by this
+            # process only.
+            self._trace_on_one_cpu()
             self.engine = self.engine.with_compilation(first_step, self.batches.sample, per_loop)
-            if is_one_cpu(self.strategy):
-                self.engine.step.trace(self.batches.element_spec())
+            self._trace_on_one_cpu()
             loop = Loop(
                 self.engine,
                 self.batches,
@@ -337,6 +339,10 @@ class Finetuning:
             )
             loop.run(first_step)
         return loop.done
+
+    def _trace_on_one_cpu(self) -> None:
+        if is_one_cpu(self.strategy):
+            self.engine.step.trace(self.batches.element_spec())
 
     def _is_enough(self) -> bool:
         """Whether `patience` validations in a row were no better; decided by the chief, which writes the log."""
