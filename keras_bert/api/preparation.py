@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 from keras_bert.api.pretraining import pretrain
 from keras_bert.checkpoints.model_folder import open_model_folder
 from keras_bert.config.finetuning import FinetuneConfig
+from keras_bert.config.pretraining import require_files
+from keras_bert.config.recipes import find_config
 from keras_bert.core import files
 from keras_bert.core.errors import UserError
 from keras_bert.models.bert.config import MASKED
@@ -33,7 +35,30 @@ def prepared(recipe: FinetuneConfig, output: str) -> FinetuneConfig:
     Raises:
         UserError: see `FinetuningRuns` and `pretrain`; or neither the task nor the model is one to prepare.
     """
+    _require_preparable(recipe)
     return _prepared_for_pairs(_pretrained_on_task(recipe, output), output)
+
+
+def _require_preparable(recipe: FinetuneConfig) -> None:
+    """Refuses what `prepare` cannot prepare, before anything is trained."""
+    if recipe.prepare.kind is None or recipe.init is None:
+        return
+    config = open_model_folder(recipe.init, recipe.lower_case).config
+    kind = kind_of_config(config)
+    if config.predicts != MASKED or not (kind.attends and kind.has_positions):
+        raise UserError(
+            f"--prepare {recipe.prepare.kind}: needs a model of masked tokens whose positions can begin anew, such as "
+            f"a BERT. Received: {recipe.init}, of type {kind.model_type}, which predicts {config.predicts} tokens. "
+            "Leave it out."
+        )
+    problem, _ = _opened(recipe)
+    if not problem.task_record().get("pair"):
+        raise UserError(
+            f"--prepare {recipe.prepare.kind}: needs a task of two texts, read together in a row, such as mrpc. "
+            f"Received: {recipe.task}. Leave it out."
+        )
+    find_config("pretrain", recipe.prepare.recipe)
+    require_files(recipe.prepare.text)
 
 
 def _pretrained_on_task(recipe: FinetuneConfig, output: str) -> FinetuneConfig:
@@ -52,20 +77,6 @@ def _prepared_for_pairs(recipe: FinetuneConfig, output: str) -> FinetuneConfig:
     """Pretraining by `prepare.recipe` on `prepare.text`."""
     if recipe.prepare.kind is None or recipe.init is None:
         return recipe
-    config = open_model_folder(recipe.init, recipe.lower_case).config
-    kind = kind_of_config(config)
-    if config.predicts != MASKED or not (kind.attends and kind.has_positions):
-        raise UserError(
-            f"--prepare {recipe.prepare.kind}: needs a model of masked tokens whose positions can begin anew, such as "
-            f"a BERT. Received: {recipe.init}, of type {kind.model_type}, which predicts {config.predicts} tokens. "
-            "Leave it out."
-        )
-    problem, _ = _opened(recipe)
-    if not problem.task_record().get("pair"):
-        raise UserError(
-            f"--prepare {recipe.prepare.kind}: needs a task of two texts, read together in a row, such as mrpc. "
-            f"Received: {recipe.task}. Leave it out."
-        )
     folder = files.join(output, PAIRS)
     _log.info(f"First pretraining by {recipe.prepare.recipe}, in {folder}.")
     return _pretrained(recipe, folder, recipe.prepare.text, recipe.prepare.recipe)

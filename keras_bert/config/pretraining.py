@@ -2,7 +2,7 @@
 
 import dataclasses
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
@@ -268,7 +268,7 @@ class PretrainConfig(Checked):
             return
         if not self.data.files:
             raise UserError("data.files: needs text to train on. Received: none. Give --data FILE, folder or 'glob'.")
-        expand([name for name in self.data.files if not name.startswith(DATA_SETS)])
+        require_files(self.data.files)
 
     @classmethod
     def from_file(cls, path: str | os.PathLike[str], overrides: Mapping[str, Any] | None = None) -> "PretrainConfig":
@@ -304,6 +304,11 @@ class PretrainConfig(Checked):
         if filters is not None:
             values["data"] = {**data, "filters": extended_filters(filters, folder)}
         return settings.from_mapping(cls, settings.apply_overrides(cls, values, overrides))
+
+
+def require_files(names: Iterable[str]) -> None:
+    """Raises `UserError` if one of these names of text, as in `data.files`, is no data set's and matches no file."""
+    expand([name for name in names if not name.startswith(DATA_SETS)])
 
 
 def _with_unit(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from tiny import VOCABULARY as TINY
 from tiny import tiny_config
 
 import keras_bert
+from keras_bert.api import preparation
 from keras_bert.api.preparation import texts_of
 from keras_bert.checkpoints.writing import write_model_folder
 from keras_bert.config.finetuning import FinetuneConfig
@@ -49,22 +50,32 @@ def test_what_would_be_lost_or_is_missing_is_refused(settings, message):
         FinetuneConfig.from_mapping({"task": "text", **settings})
 
 
+def tiny_bert(folder, **changes):
+    model = BertForPreTraining(tiny_config(max_position_embeddings=96, **changes))
+    write_model_folder(str(folder / "model"), model, TINY, lower_case=True)
+    return folder / "model"
+
+
+ROWS = [{"text": "w1 w2", "other": "w2 w1", "label": index % 2} for index in range(8)]
+TABLE = {"train": ROWS, "dev": ROWS, "label": "label", "steps": 1, "max_length": 32, "pretrain_minutes": 60}
+
+
 @pytest.mark.parametrize(
-    "attention, texts, message",
+    "attention, texts, changes, message",
     [
-        ("bidirectional", "text", "needs a task of two texts, .* Received: text. Leave it out."),
-        ("causal", ["text", "other"], "needs a model of masked tokens .* of type bert, which predicts next tokens"),
+        ("bidirectional", "text", {}, "pairs: needs a task of two texts, .* Received: text. Leave it out."),
+        ("causal", ["text", "other"], {}, "pairs: needs a model of masked tokens .* which predicts next tokens"),
+        ("bidirectional", ["text", "other"], {"text": ["my corpus"]}, "No file matches 'my corpus'"),
+        ("bidirectional", ["text", "other"], {"recipe": "match_pears"}, "match_pears: no such config"),
     ],
 )
-def test_only_pairs_of_texts_and_models_that_can_begin_anew_are_prepared(tmp_path, attention, texts, message):
-    """A classifier of single texts would only lose by it; nothing has been trained by then."""
-    model = BertForPreTraining(tiny_config(attention=attention, max_position_embeddings=96))
-    write_model_folder(str(tmp_path / "model"), model, TINY, lower_case=True)
-    rows = [{"text": "w1 w2", "other": "w2 w1", "label": index % 2} for index in range(8)]
-    given = {"train": rows, "dev": rows, "text": texts, "label": "label", "output": tmp_path / "run"}
-    with pytest.raises(UserError, match=f"--prepare pairs: {message}"):
-        keras_bert.finetune(tmp_path / "model", prepare=PAIRS, steps=1, max_length=32, **given)
-    assert not (tmp_path / "run" / "pairs").exists()
+def test_what_cannot_be_prepared_is_refused_first(tmp_path, monkeypatch, attention, texts, changes, message):
+    """After an hour on the task's texts it would be late; and a name without a file would be trained on as a text."""
+    monkeypatch.setattr(preparation, "pretrain", None)
+    output, model = tmp_path / "run", tiny_bert(tmp_path, attention=attention)
+    settings = {**PAIRS, "text": [str(model)], **changes}
+    with pytest.raises(UserError, match=message):
+        keras_bert.finetune(model, prepare=settings, text=texts, output=output, **TABLE)
 
 
 def letters_bert(folder):
