@@ -70,7 +70,8 @@ def _pretrained_on_task(recipe: FinetuneConfig, output: str) -> FinetuneConfig:
     texts = texts_of(problem.rows("train"), vocabulary)
     folder = files.join(output, TASK_TEXT)
     _log.info(f"First {minutes:g} minutes of masked LM on the {len(texts):,} different training texts, in {folder}.")
-    return _pretrained(recipe, folder, texts, "continue", max_length=recipe.input.max_length, minutes=minutes)
+    data = [{"text": text} for text in texts]  # As rows: texts alone may be taken for paths.
+    return _pretrained(recipe, folder, "continue", data=data, max_length=recipe.input.max_length, minutes=minutes)
 
 
 def _prepared_for_pairs(recipe: FinetuneConfig, output: str) -> FinetuneConfig:
@@ -79,7 +80,7 @@ def _prepared_for_pairs(recipe: FinetuneConfig, output: str) -> FinetuneConfig:
         return recipe
     folder = files.join(output, PAIRS)
     _log.info(f"First pretraining by {recipe.prepare.recipe}, in {folder}.")
-    return _pretrained(recipe, folder, recipe.prepare.text, recipe.prepare.recipe)
+    return _pretrained(recipe, folder, recipe.prepare.recipe, **{"data.files": recipe.prepare.text})
 
 
 def _opened(recipe: FinetuneConfig) -> tuple[Problem, Vocabulary]:
@@ -91,16 +92,15 @@ def _opened(recipe: FinetuneConfig) -> tuple[Problem, Vocabulary]:
     return open_problem(recipe, tokenizer), tokenizer.vocabulary
 
 
-def _pretrained(recipe: FinetuneConfig, folder: str, data: list[str], name: str, **settings: Any) -> FinetuneConfig:
-    """The recipe, starting from its model after a pretraining recipe on its devices, by its seed."""
+def _pretrained(recipe: FinetuneConfig, folder: str, pretraining: str, **arguments: Any) -> FinetuneConfig:
+    """The recipe, starting from its model after another one, `pretraining`, on its devices and by its seed."""
     devices = {name: getattr(recipe.training, name) for name in ("strategy", "devices", "tpu", "precision", "seed")}
     pretrain(
-        data,
-        name,
+        recipe=pretraining,
         output=folder,
         init=recipe.init,
         lower_case=recipe.lower_case,
-        **settings,
+        **arguments,
         **{f"training.{name}": value for name, value in devices.items()},
     )
     return dataclasses.replace(recipe, init=folder)

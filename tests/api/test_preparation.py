@@ -1,5 +1,7 @@
 """Pretraining before fine-tuning: on a task's own texts, and on pairs of texts."""
 
+import json
+
 import numpy as np
 import pytest
 from corpus import write_corpus
@@ -8,6 +10,7 @@ from tiny import tiny_config
 
 import keras_bert
 from keras_bert.api import preparation
+from keras_bert.api.given_data import paths_in
 from keras_bert.api.preparation import texts_of
 from keras_bert.checkpoints.writing import write_model_folder
 from keras_bert.config.finetuning import FinetuneConfig
@@ -76,6 +79,29 @@ def test_what_cannot_be_prepared_is_refused_first(tmp_path, monkeypatch, attenti
     settings = {**PAIRS, "text": [str(model)], **changes}
     with pytest.raises(UserError, match=message):
         keras_bert.finetune(model, prepare=settings, text=texts, output=output, **TABLE)
+
+
+def test_pretraining_is_told_what_is_a_text_and_what_a_path(tmp_path, monkeypatch):
+    """A text of the task may be the name of a file, which would be read in its place."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "w1 w2").write_text("something else")
+    (tmp_path / "rows.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in ROWS))
+    given = []
+    monkeypatch.setattr(preparation, "pretrain", lambda **arguments: given.append(arguments))
+    recipe = FinetuneConfig.from_mapping(
+        {
+            "task": "text",
+            "init": str(tiny_bert(tmp_path)),
+            "data": {"train": "rows.jsonl", "dev": "rows.jsonl", "texts": ["text", "other"], "label": "label"},
+            "input": {"max_length": 32},
+            "training": {"pretrain_minutes": 1},
+            "prepare": {"kind": "pairs", "text": ["w1 w2"]},
+        }
+    )
+    assert preparation.prepared(recipe, "run").init == "run/pairs"
+    of_task, of_pairs = given
+    assert paths_in(of_task["data"]) is None and [*of_task["data"][0]] == ["text"]
+    assert of_pairs["data.files"] == ["w1 w2"] and "data" not in of_pairs
 
 
 def letters_bert(folder):
