@@ -259,7 +259,9 @@ class PreparationConfig(Checked):
         super().__post_init__()
         needed = "documents to prepare the model on (--prepare-text), with prepare.kind"
         require(not self.kind or self.text, "text", needed, self.text)
-        require(self.kind or not self.text, "text", "prepare.kind (--prepare), what to prepare for", self.text)
+        needed = "prepare.kind (--prepare), what to prepare for"
+        require(self.kind or not self.text, "text", needed, self.text)
+        require(self.kind or self.recipe == PreparationConfig.recipe, "recipe", needed, self.recipe)
 
 
 @dataclass

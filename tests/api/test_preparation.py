@@ -45,6 +45,7 @@ PAIRS = {"kind": "pairs", "text": ["wiki/*"]}
         ({"initialization": {"attention": "mimetic"}, "prepare": PAIRS}, "initialization: needs the weights that"),
         ({"prepare": {"kind": "pairs"}}, r"prepare.text: needs documents to prepare the model on \(--prepare-text\)"),
         ({"prepare": {"text": ["wiki/*"]}}, r"prepare.text: needs prepare.kind \(--prepare\)"),
+        ({"prepare": {"recipe": "demo"}}, r"prepare.recipe: needs prepare.kind \(--prepare\)"),
     ],
 )
 def test_what_would_be_lost_or_is_missing_is_refused(settings, message):
