@@ -184,7 +184,11 @@ def finetune(
         **run_settings(**run, epochs=epochs),
     }
     require_agreement(by_key, {**flags, **given({"init": init, "training.seed": seeds and f"--seeds {seeds}"})})
-    for option, is_given in (("--sweep", sweep), ("--train, --dev, --test, --text, --label", data.keys() - {"folder"})):
+    for option, is_given in (
+        ("--sweep", sweep),
+        ("--train, --dev, --test, --text, --label", data.keys() - {"folder"}),
+        ("--prepare", any(f"{key}.".startswith("prepare.") for key in flags | by_key)),
+    ):
         if benchmark and is_given:
             raise UserError(
                 f"{option}: needs a single task. Received: {benchmark.name}. Give one of {', '.join(benchmark.tasks)}."

@@ -244,6 +244,8 @@ def test_all_of_glue_in_one_table(place, tmp_path):
         ("pretrain --config demo --data own.yaml", "data.files: needs no value if source is python"),
         ("predict --model BERT --input - --output - --dev a", "--dev: goes with --split."),
         ("finetune --task glue --init BERT --sweep", "--sweep: needs a single task. Received: glue."),
+        ("finetune --task glue --prepare pairs --prepare-text .", "--prepare: needs a single task. Received: glue."),
+        ("finetune --task superglue --set prepare.kind=pairs", "--prepare: needs a single task. Received: superglue."),
         ("finetune --task sst2 --init BERT --data-dir absent --set input.max_length=24", "absent: needs"),
         ("finetune --task sst2 --init BERT", "input.max_length: needs at most 32"),
         ("finetune --task sst2 --init BERT --set training.epoch=3", "The nearest is training.epochs"),
