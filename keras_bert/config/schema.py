@@ -9,7 +9,7 @@ from keras_bert.config.finetuning import FinetuneConfig
 from keras_bert.config.initialization import NAMED, InitializationConfig
 from keras_bert.config.pretraining import PretrainConfig
 from keras_bert.config.recipes import config_names
-from keras_bert.config.studies import AblationPlan, EmbryologyPlan, PilotsPlan, TaskPlan
+from keras_bert.config.studies import AblationPlan, EmbryologyPlan, PilotsPlan, WorthTaskPlan
 from keras_bert.core.settings import Bounds, parts_of, required, settings_of
 from keras_bert.models.bert.config import BertConfig
 from keras_bert.models.kind import model_kinds, with_article
@@ -23,7 +23,7 @@ _KINDS: dict[str, Any] = {
     "ablation": AblationPlan,
     "embryology": EmbryologyPlan,
     "pilots": PilotsPlan,
-    "worth": dict[str, TaskPlan],
+    "worth": dict[str, WorthTaskPlan],
 }
 _TYPES = {int: "integer", float: "number", bool: "boolean", str: "string", dict: "object"}
 # The sections that may name a file, or extend it, and the folders in configs of the files with a name.

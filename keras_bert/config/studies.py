@@ -51,7 +51,6 @@ class TaskPlan(Checked):
         set: other settings of the task's recipe, `{"training.epochs": 3}`.
         task: the recipe; None if the plan calls the task so.
         seeds: how many seeds, from 1; None for as many as the study's other tasks have.
-        metrics: those that `worth` shows beside the task's main one.
     """
 
     folder: str
@@ -59,13 +58,23 @@ class TaskPlan(Checked):
     set: dict = dataclasses.field(default_factory=dict)
     task: str | None = None
     seeds: Positive[int] | None = None
-    metrics: list[str] = dataclasses.field(default_factory=list)
 
     def __post_init__(self) -> None:
         super().__post_init__()
         self.set = _changes(self.set, "set", _OF_FINETUNING)
         if not self.rates:
             raise ValueError("rates: needs at least one learning rate. Received: none.")
+
+
+@dataclasses.dataclass
+class WorthTaskPlan(TaskPlan):
+    """A task of `worth`, whose table shows more of it than the main metric.
+
+    Attributes:
+        metrics: those to show beside the task's main one.
+    """
+
+    metrics: list[str] = dataclasses.field(default_factory=list)
 
 
 @dataclasses.dataclass
@@ -177,9 +186,9 @@ class EmbryologyPlan(Checked):
     source: str = ""
 
 
-def task_plans(values: Mapping[str, Any]) -> dict[str, TaskPlan]:
+def task_plans(values: Mapping[str, Any]) -> dict[str, WorthTaskPlan]:
     """`{task: its plan}`, from a file's values. Raises `UserError` for what is unknown or missing in it."""
-    return {task: settings.from_mapping(TaskPlan, plan, task) for task, plan in values.items()}
+    return {task: settings.from_mapping(WorthTaskPlan, plan, task) for task, plan in values.items()}
 
 
 def selected(plans: Mapping[str, _Plan], names: Collection[str], what: str, source: str) -> dict[str, _Plan]:

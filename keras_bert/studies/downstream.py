@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from keras_bert.config.studies import TaskPlan
+from keras_bert.config.studies import TaskPlan, WorthTaskPlan
 from keras_bert.core import files
 from keras_bert.core.errors import UserError
 from keras_bert.studies.paired_bootstrap import RESAMPLES, Difference, paired_difference
@@ -124,7 +124,12 @@ Found = Mapping[str, Mapping[str, tuple[float, Results]]]  # {task: {model: (rat
 
 
 def worth(
-    study: StudyFolder, models: Mapping[str, str], tasks: Mapping[str, TaskPlan], data: str, seeds: int, title: str = ""
+    study: StudyFolder,
+    models: Mapping[str, str],
+    tasks: Mapping[str, WorthTaskPlan],
+    data: str,
+    seeds: int,
+    title: str = "",
 ) -> Findings:
     """Trains every task with each of its rates and every seed; the rate with the better median counts, for each model.
 
@@ -158,7 +163,7 @@ def worth(
     return Findings(title or "What the models are worth", lines, {"worth": scores_picture(drawn(found), title)})
 
 
-def table(found: Found, models: Sequence[str], tasks: Mapping[str, TaskPlan]) -> Iterator[str]:
+def table(found: Found, models: Sequence[str], tasks: Mapping[str, WorthTaskPlan]) -> Iterator[str]:
     """Lines of Markdown."""
     rows = (
         _row(task, name, [found[task][model] for model in models])
@@ -168,7 +173,7 @@ def table(found: Found, models: Sequence[str], tasks: Mapping[str, TaskPlan]) ->
     return rows_of_markdown(["task", "metric", "most frequent answer", "shared pieces", *models], rows)
 
 
-def _metrics(task: str, found: Found, tasks: Mapping[str, TaskPlan]) -> list[str]:
+def _metrics(task: str, found: Found, tasks: Mapping[str, WorthTaskPlan]) -> list[str]:
     """The main metric of a task and the others of its plan. Raises `UserError` if the task has none of that name."""
     (_, results), *_ = found[task].values()
     known = [name for name in results["over_seeds"][main_split(results)] if name != "loss"]
@@ -198,7 +203,7 @@ def examples_of(folder: str, results: Results) -> dict[str, np.ndarray] | None:
 
 
 def differences(
-    found: Found, models: Sequence[str], tasks: Mapping[str, TaskPlan], examples: Examples
+    found: Found, models: Sequence[str], tasks: Mapping[str, WorthTaskPlan], examples: Examples
 ) -> Iterator[str]:
     """Lines of Markdown: how much better each model is than the first, and whether that may be chance."""
     control, *others = models

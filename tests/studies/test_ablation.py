@@ -178,6 +178,7 @@ def test_runs_made_with_other_settings_are_refused(tmp_path, monkeypatch):
         ("tasks: {mrpc: {folder: glue, rates: [1], seeds: 0}}", "tasks.mrpc.seeds: needs a value above 0"),
         ("variants: {a: {set: {training.seed: 2}}}", "variants.a.set.training.seed: needs no value, because the study"),
         ("tasks: {mrpc: {folder: g, rates: [1], set: {init: x}}}", "tasks.mrpc.set.init: needs no value"),
+        ("tasks: {mrpc: {folder: g, rates: [1], metrics: [f1]}}", "tasks.mrpc.metrics: no such setting"),
     ],
 )
 def test_a_wrong_plan_is_named_by_its_key(tmp_path, change, message):

@@ -13,7 +13,7 @@ import pytest
 from command_line import give
 from finetuning import write_sst2, write_tiny_bert
 
-from keras_bert.config.studies import TaskPlan
+from keras_bert.config.studies import WorthTaskPlan
 from keras_bert.core import files
 from keras_bert.core.errors import RunStopped, UserError
 from keras_bert.studies import runs
@@ -219,7 +219,7 @@ def test_the_lines_of_a_run_in_a_store_are_kept_beside_it():
 
 
 def plans(*tasks, metrics=()):
-    return {task: TaskPlan("glue", [1e-4], metrics=list(metrics)) for task in tasks}
+    return {task: WorthTaskPlan("glue", [1e-4], metrics=list(metrics)) for task in tasks}
 
 
 def results_of_seeds(values, per_cent=False, majority=0.5):
