@@ -30,8 +30,10 @@ def results_lines(results: Mapping[str, Any], published: Sequence[PublishedScore
                 values = [spread[name] for name in figures]
             else:
                 values = [results["splits"][split][metric]]
-            shared = [overlap[split][metric]] if split in overlap else []
-            rows.append([split, metric, *(f"{scale * value:.2f}" for value in (*values, trivial, *shared))])
+            cells = [f"{scale * value:.2f}" for value in (*values, trivial)]
+            if overlap:
+                cells.append(f"{scale * overlap[split][metric]:.2f}" if split in overlap else "-")
+            rows.append([split, metric, *cells])
     metrics = {row[1] for row in rows}
     for score in published:
         if score.metric in metrics:

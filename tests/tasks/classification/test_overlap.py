@@ -1,10 +1,14 @@
 """The baseline of pairs of texts: the share of pieces that they have in common."""
 
+import types
+
 import numpy as np
 import pytest
 
 from keras_bert.data.batches.token_rows import TokenRows
 from keras_bert.tasks.classification.overlap import fitted_threshold, shared_pieces
+from keras_bert.tasks.classification.problem import SequenceProblem
+from keras_bert.tasks.finetuning.results import results_lines
 
 CLS, SEP = 2, 3
 
@@ -35,3 +39,19 @@ def test_the_threshold_has_the_most_right_answers_whichever_class_is_the_more_al
 
     assert label == alike
     assert right(threshold, label) == max(right(one, other) for one in np.unique(shares) for other in (0, 1))
+
+
+def test_single_texts_have_no_baseline_and_are_not_read_for_it():
+    """ "train" would be laid out only to find that nothing is to be compared."""
+    head = types.SimpleNamespace(problem_type="single_label_classification", num_labels=2)
+    problem = types.SimpleNamespace(task=types.SimpleNamespace(texts=("text",)), head=head)  # Lays out nothing.
+    assert SequenceProblem.overlap_baseline(problem, "dev") == {}
+
+
+def test_a_split_without_the_baseline_has_a_dash_in_its_column():
+    """Where only some splits have examples of several rows: a row one cell short broke the whole table."""
+    scores = {"one": {"accuracy": 0.75}, "other": {"accuracy": 0.5}}
+    results = {"task": "mrpc", "per_cent": False, "splits": scores, "baseline": scores}
+    header, one, other = results_lines({**results, "overlap": {"one": {"accuracy": 0.625}, "other": {}}})
+    assert header.endswith("shared pieces")
+    assert (one.split()[-1], other.split()[-1]) == ("62.50", "-")
