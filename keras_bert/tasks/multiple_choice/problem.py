@@ -139,6 +139,10 @@ class MultipleChoiceProblem(Problem):
     def evaluate(self, split: str, answers: Logits) -> dict[str, float]:
         return self._scores(split, _chosen(answers))
 
+    def by_example(self, split: str, answers: Logits) -> dict[str, np.ndarray]:
+        is_right = self._labels(split) == _chosen(answers)
+        return {"accuracy": np.stack([is_right, np.ones(len(answers))], axis=1)}
+
     def baseline(self, split: str) -> dict[str, float]:
         """The scores of always choosing the number that is correct most often in training."""
         [(number, _)] = Counter(self._labels("train").tolist()).most_common(1)

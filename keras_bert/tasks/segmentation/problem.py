@@ -51,6 +51,9 @@ class SegmentationProblem(TaggingProblem):
         f1 = 2 * precision * recall / (precision + recall) if right else 0.0
         return {"f1": f1, "precision": precision, "recall": recall}
 
+    def by_example(self, split: str, answers: list[str]) -> dict[str, np.ndarray]:
+        return {}  # A tagger's are the accuracy of characters, and the scores are those of words.
+
     def confusion(self, split: str, answers: list[str]) -> None:
         return None
 

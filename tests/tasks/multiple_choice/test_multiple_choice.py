@@ -150,6 +150,8 @@ def test_scores_and_predictions(tmp_path):
     problem = own_problem(tmp_path)
     outputs = {"logits": [np.array([0.0, 1.0, 3.0]), np.array([1.0, 2.0, -np.inf])]}
     assert problem.evaluate("dev", problem.answers("dev", outputs)) == {"accuracy": 0.5}
+    by_example = problem.by_example("dev", problem.answers("dev", outputs))
+    assert {name: pairs.tolist() for name, pairs in by_example.items()} == {"accuracy": [[1, 1], [0, 1]]}
     assert problem.baseline("dev") == {"accuracy": 0.5}
     assert (
         list(problem.remarks("dev", problem.answers("dev", outputs))) == []

@@ -75,6 +75,7 @@ def test_a_word_is_right_if_both_its_ends_are(tmp_path):
     problem = problem_of(write(tmp_path / "dev.txt", "ab c def\nab\n"))
     gold = problem._words("dev").labels
     assert gold == ["B", "E", "S", "B", "I", "E", "B", "E"] and problem.evaluate("dev", gold)["f1"] == 1.0
+    assert problem.by_example("dev", gold) == {}, "the accuracy of characters is not among the metrics"
     # "ab", "cd", "ef" and "ab": two of four words that were found are right, of four.
     scores = problem.evaluate("dev", ["B", "E", "B", "E", "B", "E", "B", "E"])
     assert scores == {"f1": 0.5, "precision": 0.5, "recall": 0.5}
