@@ -140,7 +140,7 @@ def worth(
         seeds: how many seeds, from 1; a task's plan may have its own number.
     """
     parts = {
-        (task, name, rate): make
+        (task, name, rate): functools.partial(_checked, task, plan, make)
         for task, plan in tasks.items()
         for name, init in models.items()
         for rate, make in finetunings(task, plan, data, init, seeds, study.join(task, name)).items()
@@ -173,12 +173,18 @@ def table(found: Found, models: Sequence[str], tasks: Mapping[str, WorthTaskPlan
     return rows_of_markdown(["task", "metric", "most frequent answer", "shared pieces", *models], rows)
 
 
-def _metrics(task: str, found: Found, tasks: Mapping[str, WorthTaskPlan]) -> list[str]:
-    """The main metric of a task and the others of its plan. Raises `UserError` if the task has none of that name."""
-    (_, results), *_ = found[task].values()
+def _checked(task: str, plan: WorthTaskPlan, make: Callable[[], Results]) -> Results:
+    """The results of a part. Raises `UserError` if the task has no metric of a name that its plan has."""
+    results = make()
     known = [name for name in results["over_seeds"][main_split(results)] if name != "loss"]
-    if unknown := [name for name in tasks[task].metrics if name not in known]:
+    if unknown := [name for name in plan.metrics if name not in known]:
         raise UserError(f"{task}.metrics: needs metrics of {', '.join(known)}. Received: {unknown[0]}.")
+    return results
+
+
+def _metrics(task: str, found: Found, tasks: Mapping[str, WorthTaskPlan]) -> list[str]:
+    """The main metric of a task and the others of its plan."""
+    (_, results), *_ = found[task].values()
     return list(dict.fromkeys([metric(results), *tasks[task].metrics]))
 
 
@@ -240,7 +246,7 @@ def _reason(task: str, name: str, examples: Mapping[str, Mapping[str, np.ndarray
                 f"{task}: no interval, because the runs of {model} have no examples.json, as those of older versions."
             )
         if name not in of_metrics:
-            return f"{task}: no interval, because {name} does not follow from the single examples."
+            return f"{task}: no interval, because examples.json has nothing about {name}."
     shapes = {of_metrics[name].shape for of_metrics in examples.values() if of_metrics}
     return f"{task}: no interval, because the models were scored on different examples." if len(shapes) > 1 else ""
 

@@ -17,7 +17,7 @@ from keras_bert.config.studies import WorthTaskPlan
 from keras_bert.core import files
 from keras_bert.core.errors import RunStopped, UserError
 from keras_bert.studies import runs
-from keras_bert.studies.downstream import better, differences, examples_of, main_scores, table
+from keras_bert.studies.downstream import better, differences, examples_of, main_scores, table, worth
 from keras_bert.studies.runs import StudyRun, run_command
 from keras_bert.studies.study import Findings, StudyFolder
 from keras_bert.tasks.finetuning.pictures import scores_picture
@@ -275,6 +275,14 @@ def test_differences_to_the_first_model_or_why_there_are_none(tmp_path):
     assert accuracy.startswith("| mrpc | accuracy | +0.0 (+0.0 to +0.0) | **+") and accuracy.endswith("** |  |")
     assert f1 == "| mrpc | f1 |  |  |  |"
     assert old == "mrpc: no interval, because the runs of old have no examples.json, as those of older versions."
-    assert no_f1 == "mrpc: no interval, because f1 does not follow from the single examples."
-    with pytest.raises(UserError, match="mrpc.metrics: needs metrics of f1, accuracy. Received: recall"):
-        list(table(found, models, plans("mrpc", metrics=["recall"])))
+    assert no_f1 == "mrpc: no interval, because examples.json has nothing about f1."
+
+
+def test_a_metric_that_a_task_lacks_is_refused_with_its_first_results(tmp_path, monkeypatch):
+    """All other tasks were trained before that."""
+    made = []
+    results = results_of_seeds([0.6])
+    monkeypatch.setattr("keras_bert.studies.downstream.finetune", lambda run, _: made.append(run.folder) or results)
+    with pytest.raises(UserError, match="mrpc.metrics: needs metrics of f1. Received: recall"):
+        worth(StudyFolder(str(tmp_path)), {"a": "a", "b": "b"}, plans("mrpc", "rte", metrics=["recall"]), "data", 1)
+    assert len(made) == 1
