@@ -169,8 +169,8 @@ class PretrainConfig(Checked):
             require(fits, f"examples.{index}", f"at least one {_MASK}, for a model of masked tokens to fill in", text)
         for term in self.objective.trained:
             term.check(self.objective, self.masking)
-        needs_counts = {"unit": ("phrase", PMI), "validation_unit": ("phrase", PMI), "random_from": ("unigram",)}
-        for key, values in needs_counts.items():
+        needs_prepared = {"unit": ("phrase", PMI), "validation_unit": ("phrase", PMI), "random_from": ("unigram",)}
+        for key, values in needs_prepared.items():
             require(
                 self.data.source != "text" or getattr(self.masking, key) not in values,
                 f"masking.{key}",
