@@ -49,11 +49,13 @@ class Words(NamedTuple):
         ids: its tokens, int32 [tokens].
         starts: where each word starts in them, and their number: int64 [words + 1].
         begins: whether a word is the first of a sentence: bool [words].
+        is_known: whether a word has no unknown piece, which stands for any text: bool [words].
     """
 
     ids: npt.NDArray[np.int32]
     starts: npt.NDArray[np.int64]
     begins: npt.NDArray[np.bool_]
+    is_known: npt.NDArray[np.bool_]
 
 
 def write_collocations(folder: str, vocabulary: Vocabulary, most: int) -> None:
@@ -119,8 +121,8 @@ def collocations(words: Words, most: int) -> list[Collocation]:
     keys: npt.NDArray[Any]
     for size in range(1, MOST_WORDS + 1):
         if size == 1:
-            places = np.arange(total)
-            keys = hashes(words.ids, words.starts, token_codes(int(words.ids.max(initial=0)) + 1))
+            places = np.flatnonzero(words.is_known)
+            keys = hashes(words.ids, words.starts, token_codes(int(words.ids.max(initial=0)) + 1))[places]
         else:
             shorter, last = names[-1][: max(total - size + 1, 0)], names[0][size - 1 :]
             places = np.flatnonzero((shorter >= 0) & (last >= 0) & ~words.begins[size - 1 :])
@@ -205,4 +207,6 @@ def _words(shards: ShardSet, vocabulary: Vocabulary) -> Words:
         begins.append(starts_sentence[:count])
     starts = np.flatnonzero(np.concatenate([*heads, [True]]))
     together = np.concatenate([*ids, np.zeros(0, np.int32)])
-    return Words(together, starts, np.concatenate([*begins, np.zeros(0, bool)])[starts[:-1]])
+    is_known = np.ones(len(starts) - 1, bool)
+    is_known[np.searchsorted(starts, np.flatnonzero(together == vocabulary.unk_id), "right") - 1] = False
+    return Words(together, starts, np.concatenate([*begins, np.zeros(0, bool)])[starts[:-1]], is_known)

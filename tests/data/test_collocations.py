@@ -82,7 +82,7 @@ def test_each_length_has_its_share_of_the_list_and_its_best_first():
     begins = np.zeros(len(words), bool)
     begins[np.cumsum([0, *map(len, text)])[:-1]] = True
     ids, starts = learned.flat(words)
-    of_text = learned.Words(ids.astype(np.int32), starts, begins)
+    of_text = learned.Words(ids.astype(np.int32), starts, begins, np.ones(len(words), bool))
     whole, short = learned.collocations(of_text, 10**6), learned.collocations(of_text, 8)
 
     def sizes(found):
@@ -93,6 +93,14 @@ def test_each_length_has_its_share_of_the_list_and_its_best_first():
         best = [each for each in whole if sizes([each]) == [size]]
         assert [each.pmi for each in best] == sorted((each.pmi for each in best), reverse=True)
         assert [each for each in short if sizes([each]) == [size]] == best[: sizes(short).count(size)]
+
+
+def test_unknown_words_are_no_part_of_any(tmp_path):
+    """[UNK] stands for any word: a phrase of two would be frequent, and mean nothing."""
+    text = [[(5,), (1,), (1,), (6,)], [(7, 17), (8,)]] * 20
+    shards = write_shards(str(tmp_path / "train"), text)
+    assert VOCABULARY.unk_id == 1
+    assert [each.ids for each in learned.collocations(learned._words(shards, VOCABULARY), 100)] == [(7, 17, 8)]
 
 
 def test_a_text_without_any_has_none(tmp_path):
