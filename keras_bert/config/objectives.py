@@ -84,6 +84,11 @@ class ObjectiveConfig(Checked):
         require(set(self.auxiliary) <= set(without_setting), "auxiliary", needed, self.auxiliary)
 
     @property
+    def masks_tokens(self) -> bool:
+        """Whether `masking` says which tokens are predicted, and what replaces them."""
+        return self.tokens in (MASKED, REPLACED)
+
+    @property
     def trained(self) -> list[Term]:
         """The terms of the loss, the token head's first."""
         return [term for term in all_terms() if term.is_on(self)]

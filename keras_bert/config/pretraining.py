@@ -190,6 +190,11 @@ class PretrainConfig(Checked):
         """What a phase trains."""
         return dataclasses.replace(self.objective, tokens=phase.tokens or self.objective.tokens)
 
+    @property
+    def masks_collocations(self) -> bool:
+        """Whether collocations are masked, in training or in validation."""
+        return self.objective.masks_tokens and PMI in self.masking.units
+
     def _require_attention_of_objective(self) -> None:
         """Raises `ValueError` unless attention and objectives fit together."""
         needed, kind = self.model.predicts, kind_of_config(self.model)
@@ -211,7 +216,7 @@ class PretrainConfig(Checked):
         for index, phase in enumerate(self.phases):
             fits = phase.tokens is None or (kind.attends and needed not in others)
             require(fits, f"phases.{index}.tokens", without, phase.tokens)
-        if all(self.phase_objective(phase).tokens in (MASKED, REPLACED) for phase in self.phases):
+        if all(self.phase_objective(phase).masks_tokens for phase in self.phases):
             return
         predicted = f"{needed if needed in (DECODED, PERMUTED) else NEXT} tokens are predicted"
         for term in self.objective.trained:

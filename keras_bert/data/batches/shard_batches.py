@@ -16,7 +16,6 @@ from keras_bert.data.batches.predictions import make_predictions
 from keras_bert.data.batches.related_texts import PairMaker
 from keras_bert.data.corpus.held_out import TRAIN, VALIDATION
 from keras_bert.data.shards.shard_files import ShardSet
-from keras_bert.models.bert.config import MASKED, REPLACED
 from keras_bert.models.term import RANDOM_NEXT, RELATED, Rows
 from keras_bert.text.vocabulary import Vocabulary
 
@@ -112,10 +111,9 @@ class ShardBatches:
             collocations,
         )
         self._make_pairs = PairMaker(vocabulary, seed) if objective.pairing == RELATED else None
-        is_masked = objective.tokens in (MASKED, REPLACED)
-        uses_words = self._make_pairs is not None or masking.unit != "token" and is_masked
+        uses_words = self._make_pairs is not None or masking.unit != "token" and objective.masks_tokens
         self._uses_word_marks = uses_words and shards.has_word_marks
-        self._uses_phrase_marks = masking.unit == "phrase" and is_masked
+        self._uses_phrase_marks = masking.unit == "phrase" and objective.masks_tokens
         if self._uses_phrase_marks and not shards.has_phrase_marks:
             raise UserError(
                 f"{shards.folder}: needs marks of phrases to mask phrases. Received: none. Run `prepare` with "

@@ -8,7 +8,7 @@ from itertools import islice
 import numpy as np
 
 from keras_bert.checkpoints.model_folder import open_model_folder, vocabulary_path
-from keras_bert.config.objectives import PMI, MaskingConfig
+from keras_bert.config.objectives import MaskingConfig
 from keras_bert.config.pretraining import PretrainConfig
 from keras_bert.core import files
 from keras_bert.core.errors import UserError
@@ -245,7 +245,7 @@ def shards_folder(config: PretrainConfig, folder: str, side: str) -> str:
 
 def run_collocations(config: PretrainConfig, folder: str, vocabulary: Vocabulary) -> list[tuple[int, ...]] | None:
     """The collocations of a run; None if it masks none. Raises `UserError` if they are missing or damaged."""
-    return read_collocations(_shards(config, folder), vocabulary) if PMI in config.masking.units else None
+    return read_collocations(_shards(config, folder), vocabulary) if config.masks_collocations else None
 
 
 def _shards(config: PretrainConfig, folder: str) -> str:

@@ -97,6 +97,14 @@ def test_units_that_the_text_was_not_prepared_for_are_refused(corpus, tmp_path, 
         pretrain(recipe(corpus, **settings), RunFolder(str(tmp_path / "run")))
 
 
+def test_only_masks_need_collocations():
+    """Nothing reads them where next tokens are predicted."""
+    settings = {"objective.pair": "none", "masking.validation_unit": "pmi"}
+    assert PretrainConfig.from_mapping({}, settings).masks_collocations
+    causal = {**settings, "model.attention": "causal", "objective.tokens": "next"}
+    assert not PretrainConfig.from_mapping({}, causal).masks_collocations
+
+
 @pytest.mark.parametrize(
     "settings, message",
     [
