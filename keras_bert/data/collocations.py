@@ -18,6 +18,7 @@ from keras_bert.data.shards.shard_files import ShardSet
 from keras_bert.text.vocabulary import Vocabulary
 
 COLLOCATIONS_FILE = "collocations.txt"
+PREPARE_AGAIN = "Run `prepare` again with --collocations 40000."
 MOST_WORDS = 5
 # As in the authors' lists (github.com/AI21Labs/pmi-masking): each length's share, and "over 10 occurrences".
 _SHARES = {2: 0.5, 3: 0.25, 4: 0.125, 5: 0.125}

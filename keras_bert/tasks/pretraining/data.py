@@ -21,7 +21,12 @@ from keras_bert.data.shards.prepared_folder import UnfinishedWork
 from keras_bert.data.shards.shard_files import ShardSet
 from keras_bert.data.shards.shard_format import spaced_shards
 from keras_bert.models.kind import kind_of_config, with_article
-from keras_bert.tasks.pretraining.prepared_shards import check_settings, given_folder, vocabulary_of_shards
+from keras_bert.tasks.pretraining.prepared_shards import (
+    check_settings,
+    given_folder,
+    require_collocations,
+    vocabulary_of_shards,
+)
 from keras_bert.tasks.pretraining.run_text import PreparedText, corpus_of, remove_other_data
 from keras_bert.text.marks import JIEBA, ideograph_share, is_ideograph, read_phrases, require_jieba
 from keras_bert.text.tokenizer_files import TokenizerSettings
@@ -187,11 +192,13 @@ def prepare_run_data(config: PretrainConfig, folder: str, is_settled: bool = Fal
 
     Raises:
         UserError: the prepared folder, or the data in the run's folder, was made with another tokenizer than the
-            recipe's; or the prepared folder with other filters, phrases or share of validation.
+            recipe's; or the prepared folder with other filters, phrases or share of validation; or there are no
+            collocations to mask.
     """
     prepared = given_folder(config)
     corpus = functools.cache(lambda: corpus_of(config))  # Settled shards need no text.
     if not is_settled:
+        require_collocations(config)
         remove_other_data(config, PreparedText(prepared) if prepared else corpus(), folder)
 
     def training_texts() -> Iterator[str]:

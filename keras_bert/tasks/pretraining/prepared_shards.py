@@ -7,6 +7,7 @@ from keras_bert.checkpoints.model_folder import vocabulary_path
 from keras_bert.config.pretraining import DataConfig, PretrainConfig
 from keras_bert.core import files
 from keras_bert.core.errors import UserError
+from keras_bert.data.collocations import COLLOCATIONS_FILE, PREPARE_AGAIN
 from keras_bert.data.corpus.documents import reading_settings
 from keras_bert.data.corpus.held_out import TRAIN
 from keras_bert.data.shards.document_tokenizer import phrase_record
@@ -33,6 +34,23 @@ def given_folder(config: PretrainConfig) -> str | None:
             f"{len(config.data.files) - 1} more. Prepare all the text into one folder."
         )
     return prepared
+
+
+def require_collocations(config: PretrainConfig) -> None:
+    """Raises `UserError` if collocations are to be masked that neither the prepared folder nor the text will have."""
+    if not config.masks_collocations:
+        return
+    prepared = given_folder(config)
+    if prepared and not files.exists(files.join(prepared, COLLOCATIONS_FILE)):
+        raise UserError(
+            f"{prepared}: needs {COLLOCATIONS_FILE}, which lists what masking.unit pmi masks. Received: a folder "
+            f"without it. {PREPARE_AGAIN}"
+        )
+    if not prepared and not config.data.collocations:
+        raise UserError(
+            "data.collocations: needs a number for masking.unit pmi, which masks collocations of the text. Received: "
+            "0. Set data.collocations=40000."
+        )
 
 
 def vocabulary_of_shards(config: PretrainConfig, prepared: str) -> str:

@@ -89,12 +89,14 @@ def test_collocations_are_learned_with_the_text_and_are_a_part_of_it(corpus, tmp
     [
         ({"masking.unit": "phrase"}, "needs marks of phrases to mask phrases. Received: none. Run `prepare`"),
         ({"masking.unit": "phrase", "data.phrases": "no.txt"}, "no.txt: cannot be read"),
-        ({"masking.unit": "pmi"}, "collocations.txt: is missing, .* Run `prepare` with --collocations"),
+        ({"masking.unit": "pmi"}, "data.collocations: needs a number for masking.unit pmi, .* data.collocations=40000"),
     ],
 )
 def test_units_that_the_text_was_not_prepared_for_are_refused(corpus, tmp_path, settings, message):
     with pytest.raises(UserError, match=message):
         pretrain(recipe(corpus, **settings), RunFolder(str(tmp_path / "run")))
+    if settings["masking.unit"] == "pmi":
+        assert not (tmp_path / "run" / "data" / "vocab.txt").exists(), "refused before anything is prepared"
 
 
 def test_only_masks_need_collocations():
