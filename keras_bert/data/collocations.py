@@ -1,9 +1,10 @@
 """Collocations of a text, n-grams of words that are seldom apart, to be masked as units (Levine et al. 2021).
 
-`collocations.txt` in a prepared folder has the vocabulary's fingerprint in its first line, and then in each line a
-collocation: its PMI, how often it occurs in what was counted, and its pieces.
+`collocations.txt` in a prepared folder has in its first line the vocabulary's fingerprint and the SHA-256 of what
+follows, and then in each line a collocation: its PMI, how often it occurs in what was counted, and its pieces.
 """
 
+import hashlib
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -11,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from keras_bert.core.errors import UserError
-from keras_bert.core.files import exists, join, open_file
+from keras_bert.core.files import join, open_file
 from keras_bert.core.whole_files import atomic_write
 from keras_bert.data.corpus.held_out import TRAIN
 from keras_bert.data.shards.shard_files import ShardSet
@@ -25,8 +26,6 @@ _SHARES = {2: 0.5, 3: 0.25, 4: 0.125, 5: 0.125}
 FEWEST_OCCURRENCES = 11
 # Counting needs about 100 bytes a token, so that a longer text is sampled.
 MOST_TOKENS = 20_000_000
-_HEADER = "vocabulary "
-_REMEDY = "Run `prepare` again"
 
 
 class Collocation(NamedTuple):
@@ -62,44 +61,43 @@ class Words(NamedTuple):
 def write_collocations(folder: str, vocabulary: Vocabulary, most: int) -> None:
     """Learns the collocations of the training shards in a prepared folder, and writes them beside the shards."""
     found = collocations(_words(ShardSet.open(join(folder, TRAIN), vocabulary, verify=False), vocabulary), most)
+    lines = (
+        f"{pmi:.3f}\t{count}\t{' '.join(vocabulary.tokens[index] for index in ids)}\n" for pmi, count, ids in found
+    )
+    text = "".join(lines)
     with atomic_write(join(folder, COLLOCATIONS_FILE)) as stream:
-        stream.write(f"{_HEADER}{vocabulary.fingerprint}\n")
-        for pmi, count, ids in found:
-            stream.write(f"{pmi:.3f}\t{count}\t{' '.join(vocabulary.tokens[index] for index in ids)}\n")
+        stream.write(f"{_header(vocabulary, text)}\n{text}")
 
 
-def read_collocations(folder: str, vocabulary: Vocabulary) -> list[tuple[int, ...]]:
+def read_collocations(folder: str, vocabulary: Vocabulary, remedy: str = PREPARE_AGAIN) -> list[tuple[int, ...]]:
     """The pieces of each collocation beside the shards in a prepared folder.
+
+    Args:
+        remedy: what to do if the file cannot be used, for messages.
 
     Raises:
         UserError: the file is missing, damaged or of another vocabulary.
     """
     path = join(folder, COLLOCATIONS_FILE)
-    if not exists(path):
-        raise UserError(
-            f"{path}: is missing, and masking.unit pmi masks what it lists. Run `prepare` with --collocations 50000, "
-            "give raw text and data.collocations, or choose another masking.unit."
-        )
     try:
         with open_file(path) as stream:
-            header, *lines = stream.read().decode().removesuffix("\n").split("\n")
+            header, _, text = stream.read().decode().partition("\n")
     except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"{path}: cannot be read ({getattr(error, 'strerror', None) or error}). {_REMEDY}.") from None
-    if header != f"{_HEADER}{vocabulary.fingerprint}":
+        raise UserError(f"{path}: cannot be read ({getattr(error, 'strerror', None) or error}). {remedy}") from None
+    needed = _header(vocabulary, text)
+    if header != needed:
         raise UserError(
-            f"{path}: needs collocations of the vocabulary {vocabulary.fingerprint!r}. Received: {header!r}. {_REMEDY}."
+            f"{path}: damaged, or of another vocabulary: needs the first line {needed!r}. Received: {header!r}. "
+            f"{remedy}"
         )
     ids = {token: index for index, token in enumerate(vocabulary.tokens)}
-    found = []
-    for number, line in enumerate(lines, 2):
-        pieces = line.split("\t")[-1].split(" ")
-        if line.count("\t") != 2 or len(pieces) < 2 or any(piece not in ids for piece in pieces):
-            raise UserError(
-                f"{path}, line {number}: needs a PMI, a count and at least two pieces of the vocabulary, separated by "
-                f"tabs. Received: {line!r}. {_REMEDY}."
-            )
-        found.append(tuple(ids[piece] for piece in pieces))
-    return found
+    pieces = (line.split("\t")[-1].split(" ") for line in text.split("\n")[:-1])
+    return [tuple(ids[piece] for piece in of_one) for of_one in pieces]
+
+
+def _header(vocabulary: Vocabulary, text: str) -> str:
+    """The first line of a file, whose other lines are `text`."""
+    return f"vocabulary {vocabulary.fingerprint}, SHA-256 {hashlib.sha256(text.encode()).hexdigest()}"
 
 
 def collocations(words: Words, most: int) -> list[Collocation]:

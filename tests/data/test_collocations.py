@@ -118,14 +118,18 @@ def test_the_file_is_read_as_written_and_of_one_vocabulary(tmp_path):
     lines = path.read_text().split("\n")
     assert any(line.endswith("\tw0 w1 ##p0 w2 w3 w4 ##p1 ##p2") for line in lines)
     other = Vocabulary([*VOCABULARY.tokens[:-1], "##other"])
-    for vocabulary, line, message in (
-        (other, lines[1], "needs collocations of the vocabulary .* Received: 'vocabulary .* Run `prepare` again"),
-        (VOCABULARY, "1.0\t12\tw0 w99", "line 2: needs a PMI, a count and at least two pieces of the vocabulary"),
-        (VOCABULARY, "1.0\t12\tw0", "line 2: needs a PMI"),
+    whole = path.read_text()
+    for vocabulary, damaged in (
+        (other, whole),
+        (VOCABULARY, whole[:-3]),
+        (VOCABULARY, "\n".join(lines[:-2]) + "\n"),
+        (VOCABULARY, lines[0] + "\n"),
+        (VOCABULARY, ""),
+        (VOCABULARY, whole.replace("w0 w1", "w0 w99")),
     ):
-        path.write_text("\n".join([lines[0], line, *lines[2:]]))
-        with pytest.raises(UserError, match=message):
-            learned.read_collocations(str(tmp_path), vocabulary)
+        path.write_text(damaged)
+        with pytest.raises(UserError, match="collocations.txt: damaged, or of another vocabulary: .* Remove it."):
+            learned.read_collocations(str(tmp_path), vocabulary, "Remove it.")
     path.unlink()
-    with pytest.raises(UserError, match="collocations.txt: is missing, .* Run `prepare` with --collocations"):
+    with pytest.raises(UserError, match="collocations.txt: cannot be read .* Run `prepare` again with --collocations"):
         learned.read_collocations(str(tmp_path), VOCABULARY)

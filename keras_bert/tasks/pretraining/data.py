@@ -13,7 +13,7 @@ from keras_bert.config.pretraining import PretrainConfig
 from keras_bert.core import files
 from keras_bert.core.errors import UserError
 from keras_bert.core.program import same_command
-from keras_bert.data.collocations import read_collocations
+from keras_bert.data.collocations import PREPARE_AGAIN, read_collocations
 from keras_bert.data.corpus.held_out import TRAIN, training_documents
 from keras_bert.data.shards.document_tokenizer import DocumentTokenizer
 from keras_bert.data.shards.prepare import ShardSettings, prepare
@@ -252,7 +252,11 @@ def shards_folder(config: PretrainConfig, folder: str, side: str) -> str:
 
 def run_collocations(config: PretrainConfig, folder: str, vocabulary: Vocabulary) -> list[tuple[int, ...]] | None:
     """The collocations of a run; None if it masks none. Raises `UserError` if they are missing or damaged."""
-    return read_collocations(_shards(config, folder), vocabulary) if config.masks_collocations else None
+    if not config.masks_collocations:
+        return None
+    shards = _shards(config, folder)
+    own = f"Remove {shards}: the run then prepares its text again."
+    return read_collocations(shards, vocabulary, PREPARE_AGAIN if given_folder(config) else own)
 
 
 def _shards(config: PretrainConfig, folder: str) -> str:

@@ -13,10 +13,12 @@ from said import listen
 
 from keras_bert.config.pretraining import PretrainConfig
 from keras_bert.core.errors import UserError
+from keras_bert.data.collocations import write_collocations
 from keras_bert.data.shards.shard_files import ShardSet
 from keras_bert.inference.loading import load
 from keras_bert.tasks.pretraining.data import prepare_run_data, require_word_marks, word_marks_for
 from keras_bert.tasks.pretraining.run import pretrain
+from keras_bert.text.vocabulary import Vocabulary
 from keras_bert.training.run_folder import RunFolder
 
 CHINESE = "我们在北京大学学习中文。他们在上海工作了很长时间。"
@@ -76,12 +78,16 @@ def test_collocations_are_learned_with_the_text_and_are_a_part_of_it(corpus, tmp
     assert metrics(other) == metrics(run)
     with pytest.raises(UserError, match="made with data.collocations 20. Received: 30. Leave the setting out, or run"):
         pretrain(recipe(prepared, **{**settings, "data.collocations": 30}), RunFolder(str(tmp_path / "more")))
-    path = Path(prepared, "collocations.txt")
-    lines = path.read_text().splitlines()
-    assert len(lines) > 10
-    path.write_text("\n".join(lines[:-1]))
+    write_collocations(prepared, Vocabulary.from_file(f"{prepared}/vocab.txt"), 10)
     with pytest.raises(UserError, match="holds a run on other data .*collocations.txt"):
         pretrain(recipe(prepared, **{**settings, "data.collocations": 0, "training.steps": 4}), other)
+    own = Path(prepared, "collocations.txt")
+    own.write_text(own.read_text()[:-1])
+    more = recipe(corpus, **{**settings, "training.steps": 4})
+    with pytest.raises(UserError, match="collocations.txt: damaged.* Remove .*shards: the run then prepares its text"):
+        pretrain(more, run)
+    shutil.rmtree(prepared)
+    pretrain(more, run)
 
 
 @pytest.mark.parametrize(
