@@ -14,6 +14,7 @@ from keras_bert.core import files
 from keras_bert.core.errors import UserError
 from keras_bert.studies.runs import pretrained
 from keras_bert.studies.study import Findings, StudyFolder, crossing, curves_picture, median_and_range, rows_of_markdown
+from keras_bert.tasks.pretraining.prepared_shards import require_collocations
 from keras_bert.training.metrics_log import read_metrics
 
 GOALS = (0.5, 1.0, 2.0)  # Nats below the unigram.
@@ -38,11 +39,11 @@ def pilots(study: StudyFolder, plan: PilotsPlan, names: Iterable[str], data: str
         seeds: how many seeds, from 1.
 
     Raises:
-        UserError: a pilot has an unknown setting, or several phases of so many minutes.
+        UserError: a pilot has an unknown setting or several phases of so many minutes, or no collocations to mask.
     """
     names, numbers = list(names), range(1, seeds + 1)
     for name in names:
-        _require_countable(name, plan)
+        _require_trainable(name, plan, data)
     made = study.made(
         {
             f"{name}, seed {seed}": functools.partial(
@@ -63,8 +64,8 @@ def pilots(study: StudyFolder, plan: PilotsPlan, names: Iterable[str], data: str
     return Findings(title, list(table(found)), {"pilots": picture})
 
 
-def _require_countable(name: str, plan: PilotsPlan) -> None:
-    """Raises `UserError` unless the phases of a pilot end at known steps, by which its tokens are counted."""
+def _require_trainable(name: str, plan: PilotsPlan, data: str) -> None:
+    """Raises `UserError` unless a pilot's phases end at known steps, by which tokens are counted, and its data fit."""
     config = PretrainConfig.from_file(find_config("pretrain", plan.recipe), {**plan.set, **plan.pilots[name]})
     config.require_warmup()
     if config.training.minutes and len(config.phases) > 1:
@@ -72,6 +73,11 @@ def _require_countable(name: str, plan: PilotsPlan) -> None:
             f"pilots.{name}: needs training.minutes 0 with several phases, whose tokens are counted by training.steps. "
             f"Received: {config.training.minutes:g} and {len(config.phases)} phases. Set training.minutes: 0."
         )
+    config.data.files = [data]
+    try:
+        require_collocations(config)
+    except UserError as error:
+        raise UserError(f"{error} Or leave the pilot {name} out: name the others with --only.") from None
 
 
 def read(folder: str) -> Run:

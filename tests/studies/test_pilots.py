@@ -55,6 +55,20 @@ def test_several_phases_of_so_many_minutes_are_refused_before_they_are_trained(t
     assert not (tmp_path / "out").exists()
 
 
+def test_collocations_that_were_not_prepared_are_refused_before_anything_is_trained(tmp_path, monkeypatch):
+    """The other pilots would train for hours first."""
+    monkeypatch.setattr("keras_bert.studies.runs.run_command", lambda *_: pytest.fail("Trained."))
+    plan = PilotsPlan("demo", {"base": {}, "units": {"masking.unit": "pmi"}})
+    monkeypatch.setattr("keras_bert.tasks.pretraining.prepared_shards.is_prepared", lambda path: path == "prepared")
+    for data, message in (
+        ("prepared", "prepared: needs collocations.txt, .* `prepare` again with --collocations 40000. .* with --only"),
+        ("text", "data.collocations: needs a number for masking.unit pmi, .* Set data.collocations=40000. .* --only"),
+    ):
+        with pytest.raises(UserError, match=message):
+            pilots(StudyFolder(str(tmp_path / "out")), plan, plan.pilots, data, 1)
+    assert not (tmp_path / "out").exists()
+
+
 def test_one_phase_of_so_many_minutes_is_counted_by_its_steps(tmp_path):
     """training.steps does not matter there."""
     changes = {"phases": [{**PHASES[0], "share": 1.0}], "training": {"steps": 20, "minutes": 1}}
