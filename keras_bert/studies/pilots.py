@@ -73,7 +73,7 @@ def _require_trainable(name: str, plan: PilotsPlan, data: str) -> None:
             f"pilots.{name}: needs training.minutes 0 with several phases, whose tokens are counted by training.steps. "
             f"Received: {config.training.minutes:g} and {len(config.phases)} phases. Set training.minutes: 0."
         )
-    config.data.files = [data]
+    config.data.source, config.data.files = "files", [data]
     try:
         require_collocations(config)
     except UserError as error:
