@@ -175,7 +175,10 @@ class LengthBatches:
         batches = tf.data.Dataset.from_tensor_slices(
             (plan[first_batch:], widths[first_batch:].astype("int32"), sizes[first_batch:])
         )
-        return batches.map(assemble, num_parallel_calls=2, deterministic=True).prefetch(4)
+        options = tf.data.Options()
+        # There is nothing to tune, and whoever drops an iterator waits for the thread that tunes, up to a minute.
+        options.autotune.enabled = False
+        return batches.map(assemble, num_parallel_calls=2, deterministic=True).prefetch(4).with_options(options)
 
     @functools.cached_property
     def _constants(self) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor, dict[str, tf.Tensor], dict[str, tf.Tensor]]:

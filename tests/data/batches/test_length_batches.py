@@ -208,3 +208,8 @@ def test_targets_stay_with_their_rows_when_parts_are_joined():
     parts = [with_targets(make_rows(3), [2, 1, 3]), with_targets(make_rows(2), [4, 1])]
     targets = joined_rows(parts).targets
     assert targets.lengths.tolist() == [2, 1, 3, 4, 1] and len(targets.ids) == 11
+
+
+def test_no_thread_tunes_what_is_fixed():
+    """Whoever drops an iterator waits until that thread wakes up: up to a minute at the end of each run."""
+    assert make_batches(make_rows()).epoch(0).options().autotune.enabled is False
