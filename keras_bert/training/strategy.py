@@ -202,6 +202,7 @@ def distribute(
         # Batches are made where they are needed. The strategy's own iterator copies them to the device by functions
         # that are traced for each data set, which takes longer than a short data set itself.
         options.experimental_warm_start = True  # It begins as it is opened, as the strategy's does.
+        options.autotune.enabled = False  # Each op has all cores; see `LengthBatches.epoch`.
         return dataset.prefetch(2).with_options(options)
     # A single replica has nothing to divide, and DATA would take a `rebatch` of the data set's own for the division.
     policy = _Policy.DATA if strategy.num_replicas_in_sync > 1 else _Policy.OFF
