@@ -10,7 +10,6 @@ steps once more in OUTPUT-alone without a kill, and compares the two as tools/co
 difference.
 """
 
-import json
 import os
 import subprocess
 import sys
@@ -22,6 +21,7 @@ import psutil
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, ROOT)
 
+from keras_bert.training.metrics_log import read_metrics  # noqa: E402
 from tools.compare_runs import compare, show  # noqa: E402
 from tools.own_memory import SECONDS_AN_HOUR, own_memory, slope  # noqa: E402
 
@@ -30,18 +30,9 @@ SECONDS_TO_SETTLE = 60.0
 
 
 def last_step(folder):
-    """The last step that metrics.jsonl has, whose last line a kill may have cut; 0 before the first."""
-    try:
-        with open(os.path.join(folder, "metrics.jsonl"), encoding="utf-8") as stream:
-            lines = stream.read().splitlines()
-    except FileNotFoundError:
-        return 0
-    for line in reversed(lines):
-        try:
-            return json.loads(line)["step"]
-        except ValueError:
-            continue
-    return 0
+    """The last step that metrics.jsonl has; 0 before the first."""
+    lines = read_metrics(os.path.join(folder, "metrics.jsonl"))
+    return lines[-1]["step"] if lines else 0
 
 
 def live(command, folder, seconds, log):
