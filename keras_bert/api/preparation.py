@@ -35,20 +35,23 @@ def prepared(recipe: FinetuneConfig, output: str) -> FinetuneConfig:
     Raises:
         UserError: see `FinetuningRuns` and `pretrain`; or neither the task nor the model is one to prepare.
     """
-    _require_preparable(recipe)
-    return _prepared_for_pairs(_pretrained_on_task(recipe, output), output)
+    if recipe.init is None:
+        return recipe
+    if recipe.prepare.kind:
+        _require_preparable(recipe, recipe.init)
+    if recipe.training.pretrain_minutes:
+        recipe = _pretrained_on_task(recipe, output)
+    return _prepared_for_pairs(recipe, output) if recipe.prepare.kind else recipe
 
 
-def _require_preparable(recipe: FinetuneConfig) -> None:
-    """Refuses what `prepare` cannot prepare, before anything is trained."""
-    if recipe.prepare.kind is None or recipe.init is None:
-        return
-    config = open_model_folder(recipe.init, recipe.lower_case).config
+def _require_preparable(recipe: FinetuneConfig, init: str) -> None:
+    """Refuses what `prepare` cannot prepare, before anything is trained; `init` is the recipe's."""
+    config = open_model_folder(init, recipe.lower_case).config
     kind = kind_of_config(config)
     if config.predicts != MASKED or not (kind.attends and kind.has_positions):
         raise UserError(
             f"--prepare {recipe.prepare.kind}: needs a model of masked tokens whose positions can begin anew, such as "
-            f"a BERT. Received: {recipe.init}, of type {kind.model_type}, which predicts {config.predicts} tokens. "
+            f"a BERT. Received: {init}, of type {kind.model_type}, which predicts {config.predicts} tokens. "
             "Leave it out."
         )
     problem, _ = _opened(recipe)
@@ -64,8 +67,6 @@ def _require_preparable(recipe: FinetuneConfig) -> None:
 def _pretrained_on_task(recipe: FinetuneConfig, output: str) -> FinetuneConfig:
     """Masked LM on the training texts of the task; labels are not read, nor are dev and test texts."""
     minutes = recipe.training.pretrain_minutes
-    if not minutes or recipe.init is None:
-        return recipe
     problem, vocabulary = _opened(recipe)
     texts = texts_of(problem.rows("train"), vocabulary)
     folder = files.join(output, TASK_TEXT)
@@ -76,8 +77,6 @@ def _pretrained_on_task(recipe: FinetuneConfig, output: str) -> FinetuneConfig:
 
 def _prepared_for_pairs(recipe: FinetuneConfig, output: str) -> FinetuneConfig:
     """Pretraining by `prepare.recipe` on `prepare.text`."""
-    if recipe.prepare.kind is None or recipe.init is None:
-        return recipe
     folder = files.join(output, PAIRS)
     _log.info(f"First pretraining by {recipe.prepare.recipe}, in {folder}.")
     return _pretrained(recipe, folder, recipe.prepare.recipe, **{"data.files": recipe.prepare.text})
