@@ -157,14 +157,16 @@ class RelativeAttention(PlainLayer):
     def _scores(self, query: Tensor, attended: Attended, is_other_segment: Tensor, places: Tensor | None) -> Tensor:
         """[batch, heads, queries, keys], not yet scaled."""
 
-        def with_bias(bias: Tensor) -> Tensor:
-            return query + bias[:, None]
-
         keys = ops.shape(attended.keys)[2]
-        content = ops.matmul(with_bias(self.r_w_bias), ops.transpose(attended.keys, (0, 1, 3, 2)))
-        by_distance = ops.einsum("bnid,npd->bnip", with_bias(self.r_r_bias), attended.distances)
+        # Each gradient of the query is a sum of two. TensorFlow adds up three in the order in which memory is freed, so
+        # that equal runs would differ in their last bits.
+        of_content = query + self.r_w_bias[:, None]
+        of_position = of_content + (self.r_r_bias - self.r_w_bias)[:, None]
+        content = ops.matmul(of_content, ops.transpose(attended.keys, (0, 1, 3, 2)))
+        by_distance = ops.einsum("bnid,npd->bnip", of_position, attended.distances)
         position = shifted(by_distance, keys) if places is None else shifted_at(by_distance, keys, places)
         # One score for keys of the query's segment, one for the others.
-        of_segments = ops.einsum("bnid,snd->bnis", with_bias(self.r_s_bias), self.seg_embed)
+        of_segments = ops.einsum("bnid,snd->bnis", query, self.seg_embed)
+        of_segments += ops.einsum("nd,snd->ns", self.r_s_bias, self.seg_embed)[:, None]
         segment = ops.where(is_other_segment[:, None], of_segments[..., 1:], of_segments[..., :1])
         return content + position + segment

@@ -88,6 +88,24 @@ def test_rows_end_in_cls_of_a_segment_of_its_own(built):
     assert phase_predictions(pretraining.config, 0) == batch["masked_lm_positions"].shape[1] == 5
 
 
+def test_no_sum_of_gradients_depends_on_timing(built):
+    """AddN writes into the first of its inputs that nothing else reads any more, and adds the others to it in order.
+
+    If neither the first nor the second is its own alone, the third may be that one in some steps and not in others.
+    """
+    step, batch = built[0].engine.step, built[1]
+    traced = tf.function(step.gradients, autograph=False).get_concrete_function(
+        batch, step.objective.counts(batch), tf.constant([0, 0], tf.uint32)
+    )
+
+    def is_its_own(value):
+        shares_memory = value.op.type in ("Identity", "Reshape", "ExpandDims", "Squeeze")
+        return len(value.consumers()) == 1 and (not shares_memory or is_its_own(value.op.inputs[0]))
+
+    sums = [op for op in traced.graph.get_operations() if op.type == "AddN" and len(op.inputs) > 2]
+    assert sums and all(any(map(is_its_own, op.inputs[:2])) for op in sums)
+
+
 def test_two_slices_have_the_gradients_of_one(built):
     step, batch = built[0].engine.step, built[1]
     totals, key = step.objective.counts(batch), tf.constant([0, 0], tf.uint32)
