@@ -36,6 +36,7 @@ def beside_a_demo(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", ["README.md", "docs/python.md"])
 @pytest.mark.usefixtures("beside_a_demo")
 def test_every_example_runs(page):
@@ -64,6 +65,7 @@ def docstring_examples():
                 yield of, textwrap.dedent(found[1])
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("beside_a_demo")
 def test_every_example_of_a_docstring_runs(capsys):
     """A message names the docstring and the line in its example. A docstring leaves the imports to its reader."""

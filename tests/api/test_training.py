@@ -68,6 +68,7 @@ def finetuned(folder, pretrained):
     )
 
 
+@pytest.mark.slow
 def test_the_command_trains_the_same_numbers(folder, text, pretrained):
     """Keywords that reached other settings, or other defaults, would be trained with in silence."""
     by_key = keyword_settings(PretrainConfig, SETTINGS)
@@ -78,6 +79,7 @@ def test_the_command_trains_the_same_numbers(folder, text, pretrained):
     assert metrics(RunFolder(str(folder / "command"))) == metrics(RunFolder(pretrained.path))
 
 
+@pytest.mark.slow
 def test_documents_in_python_are_those_of_a_file(folder, pretrained, text):
     with open(text, encoding="utf-8") as stream:
         documents = [document for document in stream.read().split("\n\n") if document.strip()]
@@ -87,6 +89,7 @@ def test_documents_in_python_are_those_of_a_file(folder, pretrained, text):
     assert metrics(RunFolder(run.path)) == metrics(RunFolder(pretrained.path))
 
 
+@pytest.mark.slow
 def test_called_again_it_returns_the_finished_run_and_other_settings_are_refused(pretrained, text):
     options = {"output": pretrained.path, "batch_size": 8, "max_length": 16, **SETTINGS}
     assert keras_bert.pretrain(text, "five_minutes", steps=6, **options).results == pretrained.results
@@ -96,6 +99,7 @@ def test_called_again_it_returns_the_finished_run_and_other_settings_are_refused
     assert longer.results["steps"] == 8
 
 
+@pytest.mark.slow
 def test_what_a_fine_tuned_run_gives(finetuned, tmp_path):
     assert finetuned.results["splits"]["dev"]["accuracy"] == finetuned.evaluate()["accuracy"]
     assert finetuned.evaluate(REVIEWS[:6])["loss"] == pytest.approx(finetuned.evaluate()["loss"], rel=1e-5)
@@ -110,6 +114,7 @@ def test_what_a_fine_tuned_run_gives(finetuned, tmp_path):
     assert repr(finetuned) == f"FinetuningRun({finetuned.path!r})"
 
 
+@pytest.mark.slow
 def test_seeds_leave_the_best_model(folder, pretrained):
     run = keras_bert.finetune(
         pretrained,
@@ -145,6 +150,7 @@ class Recorder(keras.callbacks.Callback):
         self.called.append("end")
 
 
+@pytest.mark.slow
 def test_callbacks_see_the_run_and_end_it(folder, pretrained):
     """A run that a callback ends validates, saves and writes its results."""
     options = {"train": REVIEWS, "dev": REVIEWS[:6], "text": "review", "label": "stars", "epochs": 3, "batch_size": 4}

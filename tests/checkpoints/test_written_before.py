@@ -37,6 +37,7 @@ def test_a_model_folder_answers_as_before(written):
     np.testing.assert_allclose(answers, written["probabilities"], rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_a_run_goes_on_from_its_checkpoint_on_its_shards(written):
     said = listen()
     with open("recipe.json", encoding="utf-8") as stream:

@@ -176,6 +176,7 @@ def test_predict_writes_no_answers_of_a_broken_model(trained, place, tmp_path):
         assert not output.exists() or not list(output.iterdir())
 
 
+@pytest.mark.slow
 def test_a_whole_dev_set_by_the_loop_and_by_the_reloaded_export(place, tmp_path):
     """Of texts that are read by windows, whose outputs are averaged."""
     run, served = tmp_path / "run", tmp_path / "served"
@@ -282,6 +283,7 @@ def test_without_init_the_newest_pretraining_run_is_taken(place, tmp_path, monke
     assert "runs/newer, the newest pretraining run" in result.output
 
 
+@pytest.mark.slow
 def test_ones_own_table_by_its_columns(place, tmp_path):
     train = write_reviews(tmp_path / "train.jsonl", 60)
     run = tmp_path / "run"

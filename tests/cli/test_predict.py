@@ -65,6 +65,7 @@ def test_questions_without_answers_are_taken_whatever_the_model_was_trained_on(m
     assert asked == [("1", "who", "the cat sat"), ("2", "what", "the cat")]
 
 
+@pytest.mark.slow
 def test_a_reader_writes_a_folder_and_nothing_else(model, tmp_path, small_windows):
     path = model("answering", task="squad", scoring="words", **READER)
     hidden = [
@@ -127,6 +128,7 @@ def test_choices_from_what_comes_in_to_what_goes_out(model, tmp_path, small_wind
     assert not (tmp_path / "-").exists()
 
 
+@pytest.mark.slow
 def test_texts_by_windows_are_answered_as_at_once(model, tmp_path, monkeypatch):
     path = str(tmp_path / "my model")
     shutil.copytree(model("single", task="text", max_length=20, texts=["review"], label="stars"), path)

@@ -44,6 +44,7 @@ def test_the_command_scores_as_python_does(data, tmp_path):
     assert [line[2] for line in lines if line[0] == "q3"] == [name for name, _ in expected.ranking["q3"]]
 
 
+@pytest.mark.slow
 def test_a_reranker_has_a_row_of_its_own(data, tmp_path):
     model, folder, values = data
     reranker = write_served(tmp_path / "reranker", "pair", RERANKER)

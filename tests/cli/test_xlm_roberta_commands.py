@@ -75,6 +75,7 @@ def test_the_run_is_an_xlm_roberta_with_its_vocabulary(run):
     assert not loaded.report.made_new
 
 
+@pytest.mark.slow
 def test_its_training_goes_on_from_its_weights_and_vocabulary(run, texts, tmp_path):
     folder = tmp_path / "further"
     output_of(

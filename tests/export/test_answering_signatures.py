@@ -36,6 +36,7 @@ def by_python(bert, path, n_best):
     return answered, list(decode(answered, windows, outputs, LENGTHS["max_answer_length"], n_best))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_best", [1, 4])
 def test_answers_are_those_of_the_rows_and_the_decoding_of_training(served, tmp_path, n_best):
     """Windows inside the graph, the window of most context, texts that differ, the null and its window."""

@@ -95,6 +95,7 @@ def test_saved_model_cli_shows_the_signatures(exports):
         assert line in shown, shown
 
 
+@pytest.mark.slow
 def test_inputs_and_outputs_have_their_names(exports):
     for kind, names, outputs in (
         ("single", {"text"}, {"label", "labels", "logits", "probabilities"}),
@@ -165,6 +166,7 @@ def ops_of_graphs(function):
     return ops, {each.signature.name for each in functions}
 
 
+@pytest.mark.slow
 def test_every_op_is_known_to_serving(exports, served):
     """`serving_ops.txt` says how the list was made."""
     lines = (HERE / "serving_ops.txt").read_text().splitlines()
@@ -216,6 +218,7 @@ def test_no_signature_touches_files_connections_or_python(exports, served):
         assert not [op for op in ops if any(word in op for word in words)]
 
 
+@pytest.mark.slow
 def test_two_exports_in_half_precision_in_one_process_answer_as_alone(tmp_path):
     """The float32 copies of their weights are resources of the process, which must not be each other's."""
     texts, alone, loaded = ["the cat", "sat on a mat"], [], []

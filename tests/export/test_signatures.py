@@ -246,6 +246,7 @@ def test_half_stored_is_the_rounded_model_in_float32(served, dtype):
     assert np.abs(received - exact).max() > 1e-4
 
 
+@pytest.mark.slow
 def test_compiled_by_xla_it_answers_the_same(served):
     """One text, whose length is none of those that are compiled, and several, which go without XLA."""
     _, function = served("single")

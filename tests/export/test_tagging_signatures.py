@@ -26,6 +26,7 @@ def by_rows_of_training(bert, sentences, max_length):
     return np.concatenate(logits)[layout.places]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_given_words_are_laid_out_and_labelled_as_in_training(served, kind):
     """Long sentences go by windows; every word has one label, from the window where its context is largest."""

@@ -18,6 +18,7 @@ def opened(tmp_path, kind, **task):
     return bert, signatures_of(bert)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["tagging", "features", "crf"])
 def test_a_tagger_labels_texts_and_lists_of_words(tmp_path, kind):
     bert, function = opened(tmp_path, kind)
@@ -69,6 +70,7 @@ def test_a_choice_is_made(tmp_path):
         bert.predict([("the", ["cat"])])
 
 
+@pytest.mark.slow
 def test_words_are_separated(tmp_path):
     bert, function = opened(tmp_path, "segment")
     assert bert.predict(["thecat", "中the"]) == [text.decode() for text in function(["thecat", "中the"])["segmented"]]

@@ -91,6 +91,7 @@ def test_what_is_no_text_is_refused_in_one_line(tmp_path):
                 answer([wrong])
 
 
+@pytest.mark.slow
 def test_each_text_is_answered_as_if_alone(tmp_path):
     """In order, over batches, empty and too long ones too."""
     bert = loaded(tmp_path, ClassificationConfig(("score",), REGRESSION))
@@ -101,6 +102,7 @@ def test_each_text_is_answered_as_if_alone(tmp_path):
     assert len(bert.predict([("the " * 50, "cat " * 50)])) == 1
 
 
+@pytest.mark.slow
 def test_a_next_sentence_head_says_whether_a_text_follows(tmp_path):
     """A BertForNextSentencePrediction was opened as an encoder, and its head was lost."""
     model = BertForNextSentencePrediction(without_dropout(vocab_size=len(VOCABULARY)))

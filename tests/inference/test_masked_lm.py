@@ -54,6 +54,7 @@ def test_batches_come_without_a_warning(monkeypatch, caplog):
     assert not caplog.records
 
 
+@pytest.mark.slow
 def test_batches_do_not_change_the_masks_and_pairs_have_two_segments():
     masked_lm = keras_bert.MaskedLM(preprocessor())
     whole = [np.concatenate(values) for values in zip(*(ids for _, ids, _ in masked_lm.batches(dataset(), 5)))]
@@ -64,6 +65,7 @@ def test_batches_do_not_change_the_masks_and_pairs_have_two_segments():
     assert inputs["input_type_ids"].numpy().max() == 1
 
 
+@pytest.mark.slow
 def test_a_step_of_fit_is_the_step_of_pretraining():
     masked_lm = keras_bert.MaskedLM(preprocessor(), 0.3)
     fitted, stepped = make_model(), make_model()
@@ -89,6 +91,7 @@ def test_a_step_of_fit_is_the_step_of_pretraining():
         np.testing.assert_allclose(received, expected, rtol=0, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_the_loss_falls():
     masked_lm = keras_bert.MaskedLM(preprocessor())
     model = masked_lm.model(BertForPreTraining(without_dropout()))

@@ -51,6 +51,7 @@ def test_ragged_rows_hold_every_token_and_no_padding(folder):
     assert [int(row["input_mask"].shape[0]) for row in rows] == padded["input_mask"].numpy().sum(axis=1).tolist()
 
 
+@pytest.mark.slow
 def test_a_model_of_strings_is_fitted_saved_and_written_as_a_folder(folder, tmp_path):
     bert = keras_bert.load(folder, task="text", labels=["bad", "good"])
     preprocess, text = bert.preprocessor(max_length=12), keras.Input((), dtype="string")

@@ -116,6 +116,7 @@ def test_its_folder_opens_again_and_is_served(model, batch, tmp_path):
         convert_folder(again.folder, "google", str(tmp_path / "google"), VOCABULARY)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "head", [ClassificationConfig(("no", "yes")), FeatureTaggingConfig(("O", "B"), "weighted_all", 4)], ids=str
 )

@@ -73,6 +73,7 @@ def test_a_keras_file_opens_without_custom_objects(model, batch, tmp_path):
         np.testing.assert_array_equal(again(batch)[output], part(batch)[output])
 
 
+@pytest.mark.slow
 def test_encoder_inside_a_functional_model(batch):
     """A user's own Keras model around the encoder trains by `fit`."""
     inputs = {name: keras.Input((None,), dtype="int32", name=name) for name in batch if name.startswith("input_")}

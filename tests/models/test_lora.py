@@ -37,6 +37,7 @@ def folder(request, tmp_path_factory):
     return write_served(tmp_path_factory.mktemp(request.param) / "model", request.param)
 
 
+@pytest.mark.slow
 def test_lora_trains_its_additions_and_the_head_alone_and_is_written_merged(folder, tmp_path):
     bert, inputs = _classifier(folder)
     before = bert.encoder(inputs)["sequence_output"]
@@ -68,6 +69,7 @@ def test_what_lora_cannot_do_is_named(folder):
         bert.encoder.enable_lora(0)
 
 
+@pytest.mark.slow
 def test_int8_is_close_and_is_written_dequantized(folder, tmp_path):
     bert, inputs = _classifier(folder)
     before = bert.model(inputs)["logits"]
@@ -80,6 +82,7 @@ def test_int8_is_close_and_is_written_dequantized(folder, tmp_path):
     assert again.encoder.blocks[0].intermediate.kernel.dtype == "float32"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", ["lora", "int8"])
 def test_a_changed_model_comes_back_from_a_keras_file(folder, tmp_path, change):
     bert, inputs = _classifier(folder)

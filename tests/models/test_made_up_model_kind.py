@@ -215,6 +215,7 @@ def pairs(path, count, seed):
     return str(path)
 
 
+@pytest.mark.slow
 def test_it_is_trained_with_its_own_tokenizer_from_raw_text_to_an_export(letters, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     shards, run, tuned = "shards", "run", "tuned"

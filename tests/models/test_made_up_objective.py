@@ -105,6 +105,7 @@ def test_it_is_trained_and_validated_beside_the_others(run, capsys):
     assert [column.heading for column in _columns(("mlm", "fill"))] == ["perplexity", "masked LM", "fill"]
 
 
+@pytest.mark.slow
 def test_a_run_resumes_with_it(corpus, run, tmp_path):
     """From its checkpoint at step 3, as after a kill before the one at its end."""
     stopped = RunFolder(shutil.copytree(run.path, str(tmp_path / "stopped")))
@@ -136,6 +137,7 @@ def test_it_is_stored_opened_again_and_the_model_is_exported(run):
     assert all(output.shape[0] is not None for output in signatures["serving_default"](text=text).values())
 
 
+@pytest.mark.slow
 def test_raw_text_has_its_labels_too(corpus, tmp_path):
     """And next sentence pairs, which it takes as prepared text does."""
     sources = open_batch_sources(recipe(corpus, **WITH_IT, **{"data.source": "text"}), str(tmp_path / "data"))

@@ -44,6 +44,7 @@ def batch():
     return pretraining_batch(CONFIGS["gru"])
 
 
+@pytest.mark.slow
 def test_both_directions_are_seen_and_padding_is_not(model, batch):
     """A row computed without its padding is the same; its last token changes the first state, its first the last."""
     full = model.encoder(batch)
@@ -110,6 +111,7 @@ def test_its_folder_opens_again(model, batch, tmp_path):
             again.encoder(batch, **{option: True})
 
 
+@pytest.mark.slow
 def test_a_task_head_is_on_top_of_it(batch, tmp_path):
     head = ClassificationConfig(("no", "yes"))
     made = kind_of_head(head).make_model(CONFIGS["gru"], head)

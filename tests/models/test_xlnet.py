@@ -147,6 +147,7 @@ def test_cls_pooling_takes_the_last_token(loaded):
     np.testing.assert_allclose(vectors[0], last, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_served_compiled_it_answers_the_same():
     """XLA has rows of fixed lengths, padded beyond the text's own."""
     classifier = keras_bert.load(folder("xlnet_classes"))
@@ -161,6 +162,7 @@ def test_half_precision_is_finite_with_padding(loaded):
     assert np.isfinite(encoder(inputs)["pooled_output"]).all()
 
 
+@pytest.mark.slow
 def test_spans_are_found_in_the_passage_alike_in_python_and_served():
     """Though no [CLS] comes before the question."""
     reader = keras_bert.load(folder("xlnet_spans"))
@@ -264,6 +266,7 @@ def init(tmp_path_factory):
     return str(path)
 
 
+@pytest.mark.slow
 def test_it_learns_a_classification_and_is_served(init, tmp_path):
     """Trained, evaluated, written as transformers' class, and exported with its tokenizer."""
     for name, count in (("train", 120), ("dev", 24)):
@@ -285,6 +288,7 @@ def test_it_learns_a_classification_and_is_served(init, tmp_path):
     np.testing.assert_allclose(received, expected, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_it_learns_to_tag(init, tmp_path):
     """Labels stand at the words' own tokens, though no [CLS] comes before them."""
     for name, count in (("train", 120), ("dev", 20)):

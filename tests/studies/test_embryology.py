@@ -116,6 +116,7 @@ def write_treebank(folder):
         (folder / f"x-ud-{split}.conllu").write_text("\n".join(lines) + "\n")
 
 
+@pytest.mark.slow
 def test_the_study_from_the_command_line_and_once_more(run, tmp_path, monkeypatch):
     """The second start measures nothing; parts made with another number of words are refused."""
     write_treebank(tmp_path / "data" / "bank")

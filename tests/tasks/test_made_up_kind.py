@@ -90,6 +90,7 @@ def kind():
     unregister(made)
 
 
+@pytest.mark.slow
 def test_it_trains_evaluates_predicts_exports_and_reloads(kind, tmp_path):
     train, dev = (write_reviews(tmp_path / f"{name}.jsonl", count) for name, count in (("train", 120), ("dev", 40)))
     run = str(tmp_path / "run")

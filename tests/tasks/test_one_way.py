@@ -87,6 +87,7 @@ def write_examples(path, name, count=40):
     path.write_text(content, encoding="utf-8")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", KINDS)
 def test_the_answers_are_those_of_evaluate_and_of_the_export(name, tmp_path, monkeypatch):
     kind, said, ending = KINDS[name]

@@ -94,6 +94,7 @@ def test_beside_hostile_texts(lower_case):
     assert rows_of(WordPieceTokenizer(Vocabulary(PIECES, added=EVERY_FLAG)), [b"", b""]) == [([], [], [])] * 2
 
 
+@pytest.mark.slow
 def test_in_a_dataset_and_a_saved_model(tmp_path):
     tokenizer = WordPieceTokenizer(Vocabulary(PIECES, added=EVERY_FLAG))
     texts = ["a <ent> b", "", "x-x ax", "  ⓐ  a", "a b"]

@@ -73,6 +73,7 @@ def test_hostile_texts_are_split_as_by_the_original(vocabulary):
     assert_original(vocabulary, [*HOSTILE, *random_hostile(500, seed=3)])
 
 
+@pytest.mark.slow
 def test_parts_begin_where_the_expression_says(vocabulary):
     """It looks ahead: of several spaces the last belongs to the word, and "'s" is a part after a letter alone."""
     rng = random.Random(1)

@@ -116,6 +116,7 @@ def test_empty_batch(tokenizer):
     assert tokenizer.normalize([]).shape == [0]
 
 
+@pytest.mark.slow
 def test_types_and_shapes(tokenizer):
     function = tf.function(tokenizer.tokenize_with_offsets, input_signature=[tf.TensorSpec([None], tf.string)])
     for column in function(tf.constant(["a b", ""])):

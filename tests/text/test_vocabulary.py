@@ -116,6 +116,7 @@ def test_size_and_order():
     assert {"the", "and", "walk", "##ing"} <= set(vocabulary.tokens)
 
 
+@pytest.mark.slow
 def test_the_same_in_every_process():
     """The trainer's hash maps are seeded anew by each process, and left to itself it breaks ties by their order."""
     script = f"""

@@ -3,6 +3,7 @@
 import argparse
 
 import keras
+import pytest
 from finetuning import VOCABULARY, write_sst2
 from tiny import random_weights, without_dropout
 
@@ -12,6 +13,7 @@ from keras_bert.tasks.classification.network import BertForSequenceClassificatio
 from tools import evaluate_edge
 
 
+@pytest.mark.slow
 def test_an_export_in_float32_has_the_scores_of_the_model(tmp_path, capsys):
     """Of a model whose answers are mixed, so that another order of the rows would show."""
     keras.utils.set_random_seed(0)

@@ -22,10 +22,12 @@ def rows_of_an_epoch(source):
     return sum(int(batch["example_weights"].sum()) for batch in take(source.all_batches()))
 
 
+@pytest.mark.slow
 def test_batches_are_those_of_packed_shards(make_source):
     assert batch_spec(make_source().epoch(0)) == expected_spec(8, PREDICTIONS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("packing", ["document", "full", "filled"])
 def test_every_token_of_both_sides_is_in_a_row_once(make_source, packing):
     tokenizer = text_tokenizer()
@@ -42,6 +44,7 @@ def test_every_token_of_both_sides_is_in_a_row_once(make_source, packing):
     assert np.array_equal(found, np.bincount(expected, minlength=90))
 
 
+@pytest.mark.slow
 def test_a_start_anywhere_gives_the_batches_of_the_whole_stream(make_source):
     source = make_source(batch_size=64, unit="word")
     whole = take(source.epoch(0).take(60))
@@ -52,6 +55,7 @@ def test_a_start_anywhere_gives_the_batches_of_the_whole_stream(make_source):
             assert equal(one, other)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("refresh", ["epoch", "never"])
 def test_an_epoch_has_every_row_once_in_another_order_with_other_masks(make_source, refresh):
     in_order = real_rows(take(make_source(batch_size=64).all_batches()))
@@ -70,11 +74,13 @@ def test_an_epoch_has_every_row_once_in_another_order_with_other_masks(make_sour
     assert (masked[0] == masked[1]) == (refresh == "never")
 
 
+@pytest.mark.slow
 def test_a_mask_does_not_depend_on_the_batch_size(make_source):
     expected = sorted(real_rows(take(make_source(batch_size=16, refresh="never").all_batches()), masked=True))
     assert sorted(real_rows(take(make_source(batch_size=7, refresh="never").all_batches()), masked=True)) == expected
 
 
+@pytest.mark.slow
 def test_workers_divide_each_batch_and_not_the_epochs(make_source):
     """By TensorFlow's default, one of two workers would read epochs 0, 2, 4, … and skip twice the batches to resume."""
     two = SimpleNamespace(num_replicas_in_sync=2, experimental_distribute_dataset=lambda dataset: dataset)
@@ -84,6 +90,7 @@ def test_workers_divide_each_batch_and_not_the_epochs(make_source):
         assert options.deterministic
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("replicas", [1, 2])
 def test_replicas_get_the_whole_batch_between_them(make_source, mirrored_strategy, replicas):
     """Divided as for several, the batch of a single one would be the 512 rows that are masked at once."""
@@ -94,6 +101,7 @@ def test_replicas_get_the_whole_batch_between_them(make_source, mirrored_strateg
     np.testing.assert_array_equal(strategy.gather(parts, axis=0), next(iter(batches))["input_word_ids"])
 
 
+@pytest.mark.slow
 def test_seeds_give_other_orders(make_source):
     assert real_rows(take(make_source(seed=4).epoch(0).take(5))) != real_rows(take(make_source().epoch(0).take(5)))
 

@@ -151,6 +151,7 @@ def _rows(batches):
     return rows
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pair", ["nsp", "sop"])
 def test_rows_are_two_segments_of_the_text(make_source, pair):
     source = make_source(pair)
@@ -172,6 +173,7 @@ def test_rows_are_two_segments_of_the_text(make_source, pair):
     assert source.next_share == pytest.approx(1 - np.mean(labels), abs=0.1)
 
 
+@pytest.mark.slow
 def test_a_start_anywhere_gives_the_pairs_of_the_whole_stream(make_source):
     source = make_source(batch_size=64)
     whole = take(source.epoch(0).take(20))
@@ -181,6 +183,7 @@ def test_a_start_anywhere_gives_the_pairs_of_the_whole_stream(make_source):
     assert _rows(whole[:2]) != _rows(take(make_source(batch_size=64, seed=4).epoch(0).take(2)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("refresh", ["epoch", "never"])
 def test_epochs_have_other_pairs_if_they_are_refreshed(make_source, refresh):
     source = make_source(batch_size=1, refresh=refresh)
@@ -190,6 +193,7 @@ def test_epochs_have_other_pairs_if_they_are_refreshed(make_source, refresh):
     assert (contents[0] == contents[1]) == (refresh == "never")
 
 
+@pytest.mark.slow
 def test_documents_go_on_over_chunks_that_are_read_together(make_source, tmp_path, monkeypatch):
     """Parts of one document that were taken for two would give pairs with a wrong label."""
     sentence = "The cat sees the dog in the garden."

@@ -71,6 +71,7 @@ def small_blocks(monkeypatch):
     monkeypatch.setattr(pieces, "_BYTES_PER_READER", 1000)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("count", "share", "megabytes"),
     [(60, 0.3, 0.0007), (60, 0.02, 0.001), (60, 1e-9, 0.001), (60, 1 - 1e-9, 0.001), (9, 0.5, 16.0)],

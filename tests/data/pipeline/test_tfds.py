@@ -36,6 +36,7 @@ def test_stored_files_hold_the_same_texts_in_the_same_order(folder, split):
     assert len(entries) >= 3
 
 
+@pytest.mark.slow
 def test_prepare_has_tfds_make_a_data_set_with_beam(tmp_path, monkeypatch):
     """C4 and Wikipedia are made so; plain `prepare` then reads what is stored."""
     pytest.importorskip("apache_beam")

@@ -154,6 +154,7 @@ def test_a_folder_of_shards_is_not_written_by_who_lost_it(monkeypatch):
         prepare(DOCUMENTS, folder, 0.3, **OPTIONS)
 
 
+@pytest.mark.slow
 def test_killed_at_any_change_of_the_disk_the_result_is_the_same(tmp_path, killed_at):
     """Before the new name, the sides have their meta.json already. After it, but before the record was gone, the folder
     was taken for someone else's.

@@ -131,6 +131,7 @@ def test_a_run_is_judged_by_the_ranks_of_its_own_answers(run):
     assert {name: found[name] for name in expected} == pytest.approx(expected, abs=1e-3)
 
 
+@pytest.mark.slow
 def test_predict_the_export_and_ranks_have_the_same_scores(run, tmp_path):
     path, _, dev = run
     bert, rows = keras_bert.load(path), rows_of(dev)[:8]

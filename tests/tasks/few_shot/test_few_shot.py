@@ -134,6 +134,7 @@ def test_the_head_follows_from_the_encoder(run):
         np.testing.assert_allclose(one, other, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_averaged_weights_and_another_seed_have_a_head_of_their_own(files, tmp_path):
     path = str(tmp_path / "run")
     config = config_of(files, **{"optimizer.weight_average": 0.5, "training.epochs": 1.0})
@@ -145,6 +146,7 @@ def test_averaged_weights_and_another_seed_have_a_head_of_their_own(files, tmp_p
     assert found.evaluate("dev")["accuracy"] == results["splits"]["dev"]["accuracy"]
 
 
+@pytest.mark.slow
 def test_a_run_that_is_stopped_goes_on_to_the_same_end(run, files, tmp_path, monkeypatch):
     path, asked = str(tmp_path / "stopped"), []
     with monkeypatch.context() as patch:
@@ -168,6 +170,7 @@ def test_two_replicas_solve_one_head(files, tmp_path, mirrored_strategy):
     np.testing.assert_allclose(head_of(path)[0], solved(vectors, rows.extra["labels"])[0], atol=1e-5)
 
 
+@pytest.mark.slow
 def test_frozen_vectors_get_a_head_of_their_own(files, tmp_path):
     """Nothing is left to train: the encoder stays as it is."""
     init, path = files[0], str(tmp_path / "run")
@@ -218,6 +221,7 @@ def write_table(path, rows):
     return str(path)
 
 
+@pytest.mark.slow
 def test_a_class_of_a_single_text_is_learned_too(files, tmp_path):
     train = write_table(tmp_path / "train.jsonl", [("w1", "a"), ("w2", "b"), ("w3", "b"), ("w4", "c")])
     dev = write_table(tmp_path / "dev.jsonl", [("w1", "a"), ("w2", "b")])

@@ -49,6 +49,7 @@ def killed_before_results(path, config, monkeypatch):
         one(path, config)
 
 
+@pytest.mark.slow
 def test_killed_after_patience_ended_it_a_run_does_not_train_on(init, table, tmp_path, monkeypatch):
     """It trained to the next validation, with other results than those of the run left alone."""
     patient = {**table, "optimizer.learning_rate": 1e-9, "training.patience": 2, "training.epochs": 9}

@@ -84,6 +84,7 @@ def test_it_learns_and_its_folder_answers_alike(bert, words, tmp_path):
         assert figures["loss"] == pytest.approx(results["splits"]["dev"]["loss"], abs=1e-5)
 
 
+@pytest.mark.slow
 def test_what_was_computed_once_is_read_by_others(bert, words, tmp_path):
     """Of the same layers, whatever becomes of them; those of other layers, weights or rows are not taken."""
     folder, tokenizer = open_model_folder(bert), keras_bert.load(bert).tokenizer

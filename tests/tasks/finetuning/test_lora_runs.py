@@ -80,6 +80,7 @@ def test_the_written_model_is_plain_and_says_what_the_run_measured(run, glue):
         assert value == pytest.approx(results["splits"]["dev"][name], abs=1e-5)
 
 
+@pytest.mark.slow
 def test_a_run_that_is_stopped_goes_on_to_the_same_end(one_epoch, init, glue, tmp_path, monkeypatch):
     """Bit for bit, the frozen weights from the checkpoint as well."""
     path, asked = str(tmp_path / "stopped"), []

@@ -89,6 +89,7 @@ def test_loops_of_steps_over_batches_of_several_widths_give_the_same_numbers(ini
     assert widths == [2, 2]
 
 
+@pytest.mark.slow
 def test_the_average_of_the_weights_is_validated_and_written(init, glue, tmp_path):
     """With a rate for each layer and Adafactor, whose second moments have other shapes than the weights."""
     path = str(tmp_path / "run")
@@ -138,6 +139,7 @@ def test_the_dev_examples_are_answered_once_where_the_last_validation_is_the_bes
     assert results["splits"]["dev"]["accuracy"] == validated["eval_accuracy"]
 
 
+@pytest.mark.slow
 def test_dev_examples_are_computed_in_the_slices_of_training(init, glue, tmp_path, monkeypatch):
     """A batch that fits in memory only in slices would run out of it at the first validation. The figures stay."""
     sizes, batches = [], evaluation.every_row_once
@@ -169,6 +171,7 @@ def test_a_head_of_the_same_labels_is_a_beginning_too(labels, is_kept, run, glue
     assert any("but newly initialized" in line for line in lines) != is_kept
 
 
+@pytest.mark.slow
 def test_a_run_that_is_stopped_goes_on_to_the_same_end(run, init, glue, tmp_path, monkeypatch):
     straight, expected = run
     config = finetune_config(init, **{"data.folder": glue})
@@ -192,6 +195,7 @@ def test_a_finished_run_is_not_run_again(run, init, glue):
     assert again == results and any("is finished" in line for line in said)
 
 
+@pytest.mark.slow
 def test_a_finished_run_may_be_given_more_epochs(run, init, glue, tmp_path):
     path = str(tmp_path / "run")
     shutil.copytree(run[0], path)
@@ -199,6 +203,7 @@ def test_a_finished_run_may_be_given_more_epochs(run, init, glue, tmp_path):
     assert results["steps"] == 150 and figures(path)[: len(figures(run[0]))] == figures(run[0])
 
 
+@pytest.mark.slow
 def test_two_replicas_come_to_what_one_does(one_epoch, init, glue, tmp_path, mirrored_strategy):
     _, expected, _ = one_epoch
     config = finetune_config(init, **{"data.folder": glue, "training.epochs": 1.0})
@@ -209,6 +214,7 @@ def test_two_replicas_come_to_what_one_does(one_epoch, init, glue, tmp_path, mir
     assert results["splits"]["dev"]["confusion"] == expected["splits"]["dev"]["confusion"]
 
 
+@pytest.mark.slow
 def test_out_of_a_folder_of_tfds(one_epoch, init, tmp_path):
     """The same sentences from TFDS give the same run."""
     _, expected, _ = one_epoch
@@ -235,6 +241,7 @@ def test_one_cpu_traces_the_step_once_for_all_widths(init, glue, tmp_path, monke
     assert validation.predict.experimental_get_tracing_count() == 1
 
 
+@pytest.mark.slow
 def test_one_class_throughout_is_told(init, glue, tmp_path):
     config = finetune_config(init, **{"data.folder": glue, "optimizer.learning_rate": 1e-9, "training.epochs": 1})
     said = listen()
@@ -276,6 +283,7 @@ def test_ones_own_table(init, kind, tmp_path):
     assert again[results["main_metric"]] == pytest.approx(figure, abs=1e-5)
 
 
+@pytest.mark.slow
 def test_class_weights_move_the_answers(init, glue, tmp_path):
     base = {"data.folder": glue, "training.epochs": 1, "optimizer.learning_rate": 1e-3}
     shares = []

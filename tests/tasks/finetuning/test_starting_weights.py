@@ -60,6 +60,7 @@ def test_a_frozen_encoder_goes_on_as_it_was(init, glue, tmp_path):
         np.testing.assert_array_equal(old.numpy(), new.numpy(), old.path)
 
 
+@pytest.mark.slow
 def test_from_scratch_the_weights_are_not_those_of_init(init, glue, tmp_path):
     settings = {"from_scratch": True, "optimizer.learning_rate": 1e-9, "training.steps": 1}
     config = finetune_config(init, **{"data.folder": glue, **settings})

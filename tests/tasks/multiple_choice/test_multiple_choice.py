@@ -236,6 +236,7 @@ def test_the_files_of_a_folder(tmp_path):
     assert found == {"train": f"{tmp_path}/train.csv", "dev": f"{tmp_path}/val.csv.gz"}
 
 
+@pytest.mark.slow
 def test_a_step_counts_examples_and_all_outputs_are_judged_as_the_objective_does(tmp_path):
     """Through the loop's own step, with batches that are not full."""
     random = np.random.default_rng(0)

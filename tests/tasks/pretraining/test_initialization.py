@@ -86,6 +86,7 @@ def test_the_unigram_alone_makes_no_vectors(corpus, tmp_path):
     np.testing.assert_array_equal(embeddings, begun(recipe(corpus), tmp_path / "paper")[0])
 
 
+@pytest.mark.slow
 def test_weights_of_a_model_stay_its_own(corpus, tmp_path):
     """What --init brings is not begun anew, whatever the recipe says."""
     run = RunFolder(str(tmp_path / "first"))

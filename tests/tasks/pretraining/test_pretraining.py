@@ -64,6 +64,7 @@ def test_a_run_writes_what_it_promises(straight):
     assert json.load(open(run.results_file, encoding="utf-8")) == results
 
 
+@pytest.mark.slow
 def test_stopped_and_started_again_gives_the_same_numbers(corpus, straight, tmp_path, monkeypatch):
     """Killed after step 10 with the last checkpoint at 9, between two lines of the log: every later figure and every
     weight is the same, bit for bit."""
@@ -174,6 +175,7 @@ def test_the_recipe_for_tpus_runs_here_on_little(corpus, tmp_path):
     assert [line["step"] for line in metrics(run)] == [2, 4, 4, 5, 5]
 
 
+@pytest.mark.slow
 def test_a_finished_run_says_so_and_more_steps_go_on(corpus, finished):
     said = listen()
     pretrain(recipe(corpus), finished)
@@ -201,6 +203,7 @@ def test_more_steps_without_checkpoints_leave_a_finished_run_alone(corpus, finis
     assert content() == before and not os.path.exists(finished.checkpoints)
 
 
+@pytest.mark.slow
 def test_the_time_limit_includes_start_up(corpus, tmp_path, monkeypatch):
     """An hour of preparation under a limit of half an hour: the run trained for half an hour more, and was killed."""
     run, build, monotonic = RunFolder(str(tmp_path / "run")), Pretraining.build, time.monotonic
@@ -215,6 +218,7 @@ def test_the_time_limit_includes_start_up(corpus, tmp_path, monkeypatch):
     assert os.listdir(run.checkpoints) == ["step-000000001"]
 
 
+@pytest.mark.slow
 def test_validation_asks_every_seed_the_same(corpus, straight, tmp_path):
     """The unigram's loss at the [MASK]ed positions depends on the questions alone.
 
@@ -229,6 +233,7 @@ def test_validation_asks_every_seed_the_same(corpus, straight, tmp_path):
     assert results["eval_mlm_loss"] != straight[1]["eval_mlm_loss"]
 
 
+@pytest.mark.slow
 def test_validation_computes_the_same_rows_in_the_slices_of_training(corpus, tmp_path, monkeypatch):
     """A batch that fits in memory only in slices ran out of it at the first validation. 20 examples are three batches
     of 8, but ten slices of 2, in which fewer rows would be measured. Memory for three examples makes slices of 2."""
@@ -261,6 +266,7 @@ def test_no_document_is_on_both_sides(straight):
     assert train and validation and not train & validation
 
 
+@pytest.mark.slow
 def test_a_run_by_the_clock_ends_on_time_and_is_then_finished(corpus, tmp_path, monkeypatch):
     """A quarter of a second a step by this clock: the rate falls with it, and not with the recipe's 12 steps."""
     ticks = itertools.count()

@@ -43,6 +43,7 @@ def run_data(config, folder):
     return prepare_run_data(config, str(folder))
 
 
+@pytest.mark.slow
 def test_a_run_on_a_prepared_folder(prepared, tmp_path):
     """Its shards are not copied, and the model folder has its vocabulary and casing."""
     run = RunFolder(str(tmp_path / "run"))

@@ -106,6 +106,7 @@ def test_workers_and_runs_that_have_begun_take_the_data_as_they_are(tmp_path, ke
     assert not knows_zebras(open_batch_sources(config, folder, **kept_by).tokenizer)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("changes", [{}, {"data.source": "text", "objective.pair": "none"}])
 def test_a_run_binds_its_text_once_it_has_begun(tmp_path, changes):
     """Until then the text may be mended; after that other text is refused, even for results to be shown."""

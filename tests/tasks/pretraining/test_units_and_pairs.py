@@ -45,6 +45,7 @@ def test_spans_and_their_boundaries(corpus, tmp_path):
     assert not any("newly initialized" in line or "not used" in line for line in said)
 
 
+@pytest.mark.slow
 def test_sentence_order(corpus, tmp_path):
     run, said = RunFolder(str(tmp_path / "run")), listen()
     settings = {"objective.pair": "sop", "masking.unit": "ngram", "masking.random_from": "unigram"}
@@ -55,6 +56,7 @@ def test_sentence_order(corpus, tmp_path):
     assert any(line.startswith("Training examples:") and "50.0% in order" in line for line in said)
 
 
+@pytest.mark.slow
 def test_phrases_of_a_list_are_marked_and_masked(corpus, tmp_path):
     phrases = tmp_path / "phrases.txt"
     phrases.write_text("\n".join(f"the {noun}" for noun in NOUNS[:3]))
@@ -217,6 +219,7 @@ def test_unmarked_chinese_words_are_refused_but_not_single_tokens_or_english(tmp
     require_word_marks(train, english, masking, tokenizer.vocabulary)
 
 
+@pytest.mark.slow
 def test_chinese_words_of_raw_text_are_refused(tmp_path):
     text = {"data.source": "text", "objective.pair": "none", "masking.unit": "word"}
     with pytest.raises(UserError, match="Received: data.source text, which marks none. Set data.source=files."):

@@ -107,6 +107,7 @@ def run(tables, tmp_path_factory):
     return str(folder / "run"), FinetuningRuns(config).one(str(folder / "run")), init
 
 
+@pytest.mark.slow
 def test_a_run_takes_columns_of_hard_negatives(run, tables, tmp_path):
     """The third column is read and counts; the pairs that judge need only the first two."""
     with open(tables / "train.jsonl") as stream:

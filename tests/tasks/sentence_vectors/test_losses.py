@@ -258,6 +258,7 @@ def test_cosine_takes_all_pairs_and_scores_from_zero_to_one(shortened, tables):
     assert "example_weights" not in rows.extra and FinetunedModel(shortened[0]).evaluate("dev")["loss"] < 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name, texts", [("cosent", 2), ("triplet", 3)])
 def test_a_run_trains_with_each_loss_and_leaves_the_scale_as_it_was(name, texts, tables, tmp_path):
     """The scale, on which only the in-batch loss depends, would drift by the rounding of its gradient."""

@@ -69,6 +69,7 @@ def test_it_learns_what_to_write(trained):
     assert results["counts"] == {"dev": DEV}
 
 
+@pytest.mark.slow
 def test_answers_are_the_same_everywhere(trained, data, tmp_path):
     """In a file of answers, in Python, and in an export, of whose beams the first is the answer."""
     model, output = FinetunedModel(trained[0], asked=data["dev"], n_best=2), tmp_path / "answers.jsonl"
