@@ -156,7 +156,6 @@ class RelativeAttention(PlainLayer):
 
     def _scores(self, query: Tensor, attended: Attended, is_other_segment: Tensor, places: Tensor | None) -> Tensor:
         """[batch, heads, queries, keys], not yet scaled."""
-
         keys = ops.shape(attended.keys)[2]
         # Each gradient of the query is a sum of two. TensorFlow adds up three in the order in which memory is freed, so
         # that equal runs would differ in their last bits.
