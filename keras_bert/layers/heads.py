@@ -7,7 +7,7 @@ from keras import ops
 
 from keras_bert.layers.dropout import Dropout
 from keras_bert.layers.encoder_block import activation
-from keras_bert.layers.tensors import PlainLayer, Tensor, truncated_normal
+from keras_bert.layers.tensors import PlainLayer, Tensor, gather_positions, truncated_normal
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
@@ -157,14 +157,6 @@ class MaskedLMHead(PlainLayer):
         table = ops.cast(word_embeddings if self.decoder is None else self.decoder, self.compute_dtype)
         logits = ops.matmul(transformed, ops.transpose(table))
         return ops.cast(logits, "float32") + self.bias
-
-
-def gather_positions(sequence: Tensor, positions: Tensor) -> Tensor:
-    """Gathers [batch, seq, hidden] at [batch, predictions]: [batch, predictions, hidden]."""
-    batch, seq, hidden = ops.shape(sequence)
-    row_starts = ops.arange(batch, dtype="int32")[:, None] * seq
-    flat = ops.take(ops.reshape(sequence, (-1, hidden)), ops.reshape(positions + row_starts, (-1,)), axis=0)
-    return ops.reshape(flat, (batch, ops.shape(positions)[1], hidden))
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")

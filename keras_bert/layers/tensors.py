@@ -1,4 +1,4 @@
-"""What all layers share: the type of what they take and return, their base class, and the initializers."""
+"""What all layers share: the type of what they take and return, their base class, initializers, and a gather."""
 
 import contextlib
 import contextvars
@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeAlias
 
 import keras
+from keras import ops
 
 # A backend's tensor in eager mode or in a graph, or Keras' symbolic one while a functional model is built.
 Tensor: TypeAlias = keras.KerasTensor
@@ -30,6 +31,14 @@ def truncated_normal(stddev: float) -> Callable:
 def normal(stddev: float) -> Callable:
     """A normal distribution that is not truncated, as T5's."""
     return _replacement.get() or keras.initializers.RandomNormal(stddev=stddev)
+
+
+def gather_positions(sequence: Tensor, positions: Tensor) -> Tensor:
+    """Gathers [batch, seq, hidden] at [batch, predictions]: [batch, predictions, hidden]."""
+    batch, seq, hidden = ops.shape(sequence)
+    row_starts = ops.arange(batch, dtype="int32")[:, None] * seq
+    flat = ops.take(ops.reshape(sequence, (-1, hidden)), ops.reshape(positions + row_starts, (-1,)), axis=0)
+    return ops.reshape(flat, (batch, ops.shape(positions)[1], hidden))
 
 
 class PlainLayer(keras.layers.Layer):

@@ -5,8 +5,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from keras_bert.layers.heads import gather_positions
-from keras_bert.layers.tensors import PlainLayer, Tensor
+from keras_bert.layers.tensors import PlainLayer, Tensor, gather_positions
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
