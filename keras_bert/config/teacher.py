@@ -52,3 +52,8 @@ class PretrainingTeacherConfig(TeacherConfig):
         super().__post_init__()
         is_used = self.match == LOGITS or self.temperature == TeacherConfig.temperature
         require(is_used, "temperature", "teacher.match logits, which it divides", self.temperature)
+
+    @property
+    def maps_states(self) -> bool:
+        """Whether the last states of all tokens are compared with the teacher's."""
+        return bool(self.model and self.weight) and self.match == STATES

@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from keras_bert.checkpoints.stored_tensors import require_finite
 from keras_bert.inputs.rows import doubling_lengths, padded_length
-from keras_bert.layers.encoder_block import SelfAttention
+from keras_bert.layers.encoder_block import EncoderBlock
 from keras_bert.layers.visibility import PADDING_BIAS
 from keras_bert.models.bert.config import BertConfig
 from keras_bert.models.bert.encoder import BertEncoder, last_state
@@ -22,6 +22,7 @@ def encode(
     inputs: Mapping[str, tf.Tensor],
     keeps_padding: bool = False,
     look_up: Callable[[tf.Variable, tf.Tensor], tf.Tensor] = tf.gather,
+    only_pooled: bool = False,
 ) -> dict[str, tf.Tensor]:
     """The result of `encoder(inputs)`, computed by the encoder's own layers on matrices with one row per token.
 
@@ -33,19 +34,26 @@ def encode(
         inputs: its inputs, each [batch, seq] int32; seq is at least 1.
         keeps_padding: computes padding too, for XLA and LiteRT, which need shapes that do not depend on values.
         look_up: gets rows of an embedding table, such as one that is stored in fewer bits.
+        only_pooled: leaves out `sequence_output`, and in the last block all but what the pooler reads, which has to be
+            there.
 
     Returns: `sequence_output` [batch, seq, hidden], 0 at padding, and, if there is a pooler, `pooled_output`
         [batch, hidden].
     """
     if not kind_of_config(encoder.config).attends:
-        return _whole_rows(encoder, inputs)
+        outputs = _whole_rows(encoder, inputs)
+        return {"pooled_output": outputs["pooled_output"]} if only_pooled else outputs
     tokens = _Tokens(inputs["input_mask"], keeps_padding, encoder.config)
     ids, types = (tokens.taken(tf.reshape(inputs[name], [-1])) for name in ("input_word_ids", "input_type_ids"))
     states = encoder.embeddings.of_tokens(ids, tokens.positions, types, look_up)
-    for block in encoder.blocks:
-        attended = _attend(block.attention, block.attention_input(states), tokens)
-        states = block.after_attention(states, attended)
-    sequence = tokens.padded(encoder.after_blocks(states))
+    for block in encoder.blocks[:-1]:
+        states = _after_block(block, states, tokens, tokens)
+    queried = _PooledTokens(tokens) if only_pooled else tokens
+    states = encoder.after_blocks(_after_block(encoder.blocks[-1], states, tokens, queried))
+    if only_pooled:
+        assert encoder.pooler is not None
+        return {"pooled_output": encoder.pooler(tf.expand_dims(states, 1))}
+    sequence = tokens.padded(states)
     outputs = {"sequence_output": tf.where(tf.expand_dims(tokens.is_real, -1), sequence, 0.0)}
     if encoder.pooler is not None:
         pooled = last_state(sequence, inputs["input_mask"]) if encoder.config.pools_last else sequence[:, :1]
@@ -68,12 +76,14 @@ class _Tokens:
     The first token of a row is always among them: a row of nothing but padding attends to it.
 
     Attributes:
+        config: the model's.
         is_real: [batch, seq] bool.
         positions: int32 [tokens], the position of each in its row.
         attention_bias: [batch, 1, 1 or seq, seq].
     """
 
     def __init__(self, mask: tf.Tensor, keeps_padding: bool, config: BertConfig) -> None:
+        self.config = config
         self._shape = tf.shape(mask)
         places = tf.range(self._shape[1])
         self.is_real = tf.not_equal(mask, 0) | tf.equal(places, 0)
@@ -101,6 +111,14 @@ class _Tokens:
         """Selects the tokens from `[batch * seq, …]`."""
         return values if self._keeps_padding else tf.gather(values, self._taken)
 
+    def of(self, values: tf.Tensor) -> tf.Tensor:
+        """All of `[tokens, hidden]`."""
+        return values
+
+    def number(self, indices: tf.Tensor) -> tf.Tensor:
+        """The numbers, among the tokens, of indices into `[batch * seq]`."""
+        return indices if self._keeps_padding else tf.gather(self._place, indices)
+
     def padded(self, values: tf.Tensor, *shape: int) -> tf.Tensor:
         """`[tokens, hidden]` as `[batch, seq, *shape]`, by default with shape hidden. Values at padding are finite."""
         values = values if self._keeps_padding else tf.gather(values, self._place)
@@ -122,15 +140,46 @@ class _Tokens:
         return tf.reshape(taken, [-1, heads * head_size])
 
 
-def _attend(attention: SelfAttention, states: tf.Tensor, tokens: _Tokens) -> tf.Tensor:
-    """Self-attention of `[tokens, hidden]`."""
+class _PooledTokens:
+    """Of a batch's `_Tokens` those that the pooler reads, one for each row, with the same interface for attention."""
+
+    def __init__(self, tokens: _Tokens) -> None:
+        is_real, config = tokens.is_real, tokens.config
+        batch, seq = tf.unstack(tf.shape(is_real))
+        places = tf.zeros([batch], tf.int32)
+        if config.pools_last:
+            places = tf.reduce_max(tf.where(is_real, tf.range(seq), 0), axis=1)
+        self._numbers = tokens.number(tf.range(batch) * seq + places)
+        self.attention_bias = tokens.attention_bias
+        if config.is_causal:
+            self.attention_bias = tf.gather(tokens.attention_bias, tf.expand_dims(places, 1), axis=2, batch_dims=1)
+
+    def of(self, values: tf.Tensor) -> tf.Tensor:
+        """Selects these tokens from `[tokens, hidden]`."""
+        return tf.gather(values, self._numbers)
+
+    def split_heads(self, vectors: tf.Tensor, heads: int, head_size: int) -> tf.Tensor:
+        """`[batch, hidden]` as `[batch, heads, 1, head_size]`."""
+        return tf.reshape(vectors, [-1, heads, 1, head_size])
+
+    def join_heads(self, vectors: tf.Tensor) -> tf.Tensor:
+        """`[batch, heads, 1, head_size]` as `[batch, hidden]`."""
+        return tf.reshape(vectors, [-1, vectors.shape[1] * vectors.shape[3]])
+
+
+def _after_block(
+    block: EncoderBlock, states: tf.Tensor, tokens: _Tokens, queried: _Tokens | _PooledTokens
+) -> tf.Tensor:
+    """A block's output for `[tokens, hidden]`, at the `queried` tokens."""
+    attention, seen = block.attention, block.attention_input(states)
     heads, head_size = attention.num_attention_heads, attention.head_size
-    query, key, value = (
-        tokens.split_heads(vectors, heads, head_size)
-        for vectors in (attention.query(states) * head_size**-0.5, attention.key(states), attention.value(states))
+    query = queried.split_heads(attention.query(queried.of(seen)) * head_size**-0.5, heads, head_size)
+    key, value = (
+        tokens.split_heads(vectors, heads, head_size) for vectors in (attention.key(seen), attention.value(seen))
     )
-    probabilities = tf.nn.softmax(tf.matmul(query, key, transpose_b=True) + tokens.attention_bias)
-    return attention.output_projection(tokens.join_heads(tf.matmul(probabilities, value)))
+    probabilities = tf.nn.softmax(tf.matmul(query, key, transpose_b=True) + queried.attention_bias)
+    attended = attention.output_projection(queried.join_heads(tf.matmul(probabilities, value)))
+    return block.after_attention(queried.of(states), attended)
 
 
 _T = TypeVar("_T")
@@ -163,34 +212,48 @@ class Network:
             matrices = (variable for variable in model.variables if len(variable.shape) > 1)
             self._widened = [(variable, WidenedWeight(variable, dtype)) for variable in matrices]
 
-    def encode(self, inputs: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+    def encode(self, inputs: Mapping[str, tf.Tensor], only_pooled: bool = False) -> dict[str, tf.Tensor]:
         """The result of `encode` for the encoder's inputs."""
         if not self._jit:
-            return self._encode(inputs)
-        rows = tf.shape(inputs["input_mask"])[0]
-        return tf.cond(tf.equal(rows, 1), lambda: self._encode_compiled(inputs), lambda: self._encode(inputs))
+            return self._encode(inputs, only_pooled=only_pooled)
+        return tf.cond(
+            tf.equal(tf.shape(inputs["input_mask"])[0], 1),
+            lambda: self._encode_compiled(inputs, only_pooled),
+            lambda: self._encode(inputs, only_pooled=only_pooled),
+        )
 
     def encoded(self, inputs: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
         """What a task's head reads: the result of `encode` or, with a BiLSTM, what it makes of that."""
         outputs = self.encode(inputs)
         return self.run(lambda model: model.on_top(outputs, inputs["input_mask"]))
 
+    def pooled(self, inputs: Mapping[str, tf.Tensor]) -> tf.Tensor:
+        """The pooled vector of `encoded`, [batch, hidden], without what else that has."""
+        if self._model.bilstm is not None:
+            return self.encoded(inputs)["pooled_output"]
+        return self.encode(inputs, only_pooled=True)["pooled_output"]
+
     def _encode(
         self,
         inputs: Mapping[str, tf.Tensor],
         keeps_padding: bool = False,
         look_up: Callable[[tf.Variable, tf.Tensor], tf.Tensor] = tf.gather,
+        only_pooled: bool = False,
     ) -> dict[str, tf.Tensor]:
-        return self.run(lambda model: encode(encoder_of(model), inputs, keeps_padding, look_up))
+        return self.run(lambda model: encode(encoder_of(model), inputs, keeps_padding, look_up, only_pooled))
 
-    def _encode_compiled(self, inputs: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+    def _encode_compiled(self, inputs: Mapping[str, tf.Tensor], only_pooled: bool = False) -> dict[str, tf.Tensor]:
         seq = tf.shape(inputs["input_mask"])[1]
         beyond = padded_length(self._compiled_lengths, seq) - seq
         padded = {name: tf.pad(value, [[0, 0], [0, beyond]]) for name, value in inputs.items()}
         compiled = tf.function(
-            lambda inputs: self._encode(inputs, keeps_padding=True), autograph=False, jit_compile=True
+            lambda inputs: self._encode(inputs, keeps_padding=True, only_pooled=only_pooled),
+            autograph=False,
+            jit_compile=True,
         )
         outputs = compiled(padded)
+        if only_pooled:
+            return outputs
         return {**outputs, "sequence_output": outputs["sequence_output"][:, :seq]}
 
     def run(self, function: Callable[[keras.Model], _T]) -> _T:

@@ -98,8 +98,8 @@ class PortableNetwork(Network):
         super().__init__(model)
         self._look_up = _look_up_int8 if rounds_tables else tf.gather
 
-    def encode(self, inputs: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
-        return self._encode(inputs, keeps_padding=True, look_up=self._look_up)
+    def encode(self, inputs: Mapping[str, tf.Tensor], only_pooled: bool = False) -> dict[str, tf.Tensor]:
+        return self._encode(inputs, keeps_padding=True, look_up=self._look_up, only_pooled=only_pooled)
 
 
 def _look_up_int8(table: tf.Variable, ids: tf.Tensor) -> tf.Tensor:

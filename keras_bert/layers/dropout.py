@@ -17,8 +17,8 @@ from keras import ops
 
 from keras_bert.layers.tensors import PlainLayer, Tensor
 
-# Function (key; number of the dropout call in the block, from 0; shape, batch first; number of the part) -> uint32
-# tensor of that shape, uniform over all 32-bit values. Parts in a row give what one call for all of them would.
+# Function (key; number of the dropout call in the block, from 0; shape, batch first; number of the part) -> uint16 or
+# uint32 tensor of that shape, uniform over all values. Parts in a row give what one call for all of them would.
 Bits = Callable[[Tensor, int, Sequence[int | Tensor], int | Tensor], Tensor]
 
 _active = threading.local()
@@ -89,6 +89,11 @@ def counter_bits(key: Tensor, call: int, shape: Sequence[int | Tensor], part: in
     return state ^ ops.right_shift(state, _uint32(16))
 
 
+def _least_kept(rate: float, dtype: str) -> Tensor:
+    """The smallest of an unsigned type's values of which dropout keeps the element."""
+    return ops.cast(np.asarray(int(round(rate * 2.0 ** (8 * np.dtype(dtype).itemsize))), dtype), dtype)
+
+
 def _uint32(value: int) -> Tensor:
     return ops.cast(np.uint32(value), "uint32")
 
@@ -117,7 +122,7 @@ class Dropout(PlainLayer):
             return keras.random.dropout(inputs, self.rate, seed=self.seed_generator)
         call, scope.calls = scope.calls, scope.calls + 1
         bits = scope.bits(scope.key, call, ops.shape(inputs), scope.part)
-        keep = bits >= _uint32(int(self.rate * 2**32))
+        keep = bits >= _least_kept(self.rate, keras.backend.standardize_dtype(bits.dtype))
         return ops.where(keep, inputs * (1.0 / (1.0 - self.rate)), ops.zeros((), inputs.dtype))
 
     def compute_output_shape(self, input_shape: tuple[int | None, ...]) -> tuple[int | None, ...]:

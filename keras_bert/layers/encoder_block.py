@@ -1,5 +1,6 @@
 """One layer of the Transformer encoder, LayerNorm after each residual (paper, section 3)."""
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -7,7 +8,7 @@ import keras
 from keras import ops
 
 from keras_bert.layers.dropout import Dropout
-from keras_bert.layers.tensors import PlainLayer, Tensor, truncated_normal
+from keras_bert.layers.tensors import PlainLayer, Tensor, gather_positions, truncated_normal
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
@@ -18,7 +19,9 @@ class SelfAttention(PlainLayer):
         hidden: [batch, seq, hidden].
         attention_bias: [batch, 1, 1 or seq, seq], 0 for the positions that a position attends to, a large negative
             number for the others, such as padding.
-    Returns: (output [batch, seq, hidden], probabilities [batch, heads, seq, seq] before dropout).
+        queried: [batch, queries, hidden], the states that attend, if not all of `hidden`; then `attention_bias` is
+            [batch, 1, 1 or queries, seq].
+    Returns: (output [batch, seq or queries, hidden], probabilities [batch, heads, seq or queries, seq] before dropout).
 
     Example:
         attend = keras_bert.SelfAttention(hidden_size=16, num_attention_heads=2)
@@ -57,8 +60,11 @@ class SelfAttention(PlainLayer):
         for projection in (self.query, self.key, self.value, self.output_projection):
             projection.build((None, None, self.hidden_size))
 
-    def call(self, hidden: Tensor, attention_bias: Tensor, training: bool = False) -> tuple[Tensor, Tensor]:
-        return self.attend(*self.project(hidden), attention_bias, training)
+    def call(
+        self, hidden: Tensor, attention_bias: Tensor, training: bool = False, queried: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
+        query = self.queries(hidden if queried is None else queried)
+        return self.attend(query, *self.keys_and_values(hidden), attention_bias, training)
 
     def project(self, hidden: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Queries, keys and values of states [batch, seq, hidden], each [batch, heads, seq, head_size]."""
@@ -92,12 +98,21 @@ class SelfAttention(PlainLayer):
         return self.output_projection(context), probabilities
 
 
-def _tanh_gelu(x: Tensor) -> Tensor:
-    return ops.gelu(x, approximate=True)
+_TANH_SLOPE = (2.0 / math.pi) ** 0.5
 
 
+# In float32 as in the original (modeling.py, `gelu`) and in PyTorch. TensorFlow's own takes twice as long: it has erfc,
+# for the sake of very small values, or a power. In half precision 1 + erf(x) would lose those values.
 def _gelu(x: Tensor) -> Tensor:
-    return ops.gelu(x, approximate=False)
+    if keras.backend.standardize_dtype(x.dtype) != "float32":
+        return ops.gelu(x, approximate=False)
+    return x * ((ops.erf(x * 0.5**0.5) + 1.0) * 0.5)
+
+
+def _tanh_gelu(x: Tensor) -> Tensor:
+    if keras.backend.standardize_dtype(x.dtype) != "float32":
+        return ops.gelu(x, approximate=True)
+    return x * ((ops.tanh(x * (_TANH_SLOPE + _TANH_SLOPE * 0.044715 * (x * x))) + 1.0) * 0.5)
 
 
 # transformers has several names for some: they differ in how it computes them.
@@ -135,8 +150,11 @@ class EncoderBlock(keras.layers.Layer):
     same interface; what it takes for `attention_bias` is its own. `inner_dropout_rate` is that of dropout within the
     feed-forward network, which BERT has not.
 
-    Call arguments: `hidden` [batch, seq, hidden], `attention_bias` [batch, 1, 1 or seq, seq].
-    Returns: (output [batch, seq, hidden], attention probabilities [batch, heads, seq, seq]).
+    Call arguments:
+        hidden: [batch, seq, hidden].
+        attention_bias: [batch, 1, 1 or seq, seq].
+        positions: [batch, positions] int32, those whose output is needed; None for all. The others are not computed.
+    Returns: (output [batch, seq or positions, hidden], attention probabilities [batch, heads, seq or positions, seq]).
 
     Example:
         block = keras_bert.EncoderBlock(hidden_size=16, num_attention_heads=2, intermediate_size=64)
@@ -213,8 +231,15 @@ class EncoderBlock(keras.layers.Layer):
         if not self.output_dense.built:
             self.output_dense.build((None, None, self.intermediate_size))
 
-    def call(self, hidden: Tensor, attention_bias: Tensor, training: bool = False) -> tuple[Tensor, Tensor]:
-        attended, probabilities = self.attention(self.attention_input(hidden), attention_bias, training=training)
+    def call(
+        self, hidden: Tensor, attention_bias: Tensor, training: bool = False, positions: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
+        seen, options = self.attention_input(hidden), {}
+        if positions is not None:
+            hidden, options = gather_positions(hidden, positions), {"queried": gather_positions(seen, positions)}
+            if attention_bias.shape[2] != 1:
+                attention_bias = gather_positions(attention_bias[:, 0], positions)[:, None]
+        attended, probabilities = self.attention(seen, attention_bias, training=training, **options)
         return self.after_attention(hidden, attended, training), probabilities
 
     def attention_input(self, hidden: Tensor) -> Tensor:

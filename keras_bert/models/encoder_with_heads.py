@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from keras import ops
+
 from keras_bert.layers.bilstm import BiLstm
 from keras_bert.layers.heads import ClassificationHead
 from keras_bert.layers.tensors import Batch, Tensor
@@ -33,6 +35,13 @@ class EncoderWithHeads(ConfiguredModel):
     def encoded(self, inputs: Batch, training: bool = False) -> dict[str, Any]:
         """What the heads read: the encoder's outputs, or with a BiLSTM what it makes of them."""
         return self.on_top(self.encoder(inputs, training=training), inputs["input_mask"], training)
+
+    def pooled(self, inputs: Batch, training: bool = False) -> Tensor:
+        """The pooled vector of `encoded`, [batch, hidden]. The last block computes only what the pooler reads."""
+        if self.bilstm is not None or not kind_of_config(self.config).attends:
+            return self.encoded(inputs, training)["pooled_output"]
+        none = ops.zeros_like(inputs["input_mask"][:, :0], dtype="int32")
+        return self.encoder(inputs, training=training, positions=none)["pooled_output"]
 
     def on_top(self, outputs: dict[str, Any], input_mask: Tensor, training: bool = False) -> dict[str, Any]:
         """`encoded`, for the encoder's outputs."""

@@ -40,7 +40,7 @@ class MaskedTokens(ClassTerm):
     name, title, heading, sentence = "mlm", "masked LM", "masked LM", "masked LM"
     card_metrics = ("loss", "accuracy")
     setting = "objective.tokens"
-    has_head = needs_both_sides = False
+    has_head = needs_both_sides = reads_states = False
     predicts_tokens = predicts_vocabulary = True
 
     @property
@@ -120,6 +120,7 @@ class _OfPairs(ClassTerm):
     """Two classes of the pooled vector: whether a row's segments are as in the text (0) or not (1)."""
 
     setting, off, pools = "objective.pair", "none", True
+    reads_states = False
     label: ClassVar[str]
 
     def is_on(self, objective: ObjectiveConfig) -> bool:

@@ -91,15 +91,24 @@ class BertForPreTraining(EncoderWithHeads):
             )
         self.build()
 
+    @property
+    def reads_predictions(self) -> bool:
+        """Whether the last states are read at the predicted positions alone, so that others need not be computed."""
+        is_narrow = kind_of_config(self.config).attends and self.state_map is None
+        return is_narrow and not any(term_named(name).reads_states for name in self.terms)
+
     def head_of(self, term: Term) -> keras.layers.Layer:
         """The head of one of its `terms`."""
         return getattr(self, term.head)
 
     def call(self, inputs: Batch, training: bool = False) -> dict[str, Tensor]:
         causal = True if "next_token_ids" in inputs else None
-        encoded = self.encoder(inputs, training=training, causal=causal)
-        sequence_output, table = encoded["sequence_output"], self.encoder.embeddings.word_embeddings
         width, positions = self.config.lm_width, inputs.get("masked_lm_positions")
+        options = {"causal": causal}
+        if positions is not None and self.reads_predictions:
+            options, positions = {**options, "positions": positions}, None
+        encoded = self.encoder(inputs, training=training, **options)
+        sequence_output, table = encoded["sequence_output"], self.encoder.embeddings.word_embeddings
         forward = sequence_output if width == self.config.hidden_size else sequence_output[..., :width]
         if "query_output" in encoded:
             forward, positions = encoded["query_output"], None

@@ -64,6 +64,7 @@ class Term(abc.ABC):
         argument: an argument of `BertForPreTraining` that adds its head, apart from `terms`; None for none.
         has_head: whether it has a head of its own.
         pools: whether that reads the pooled vector.
+        reads_states: whether its head may read the last states of other tokens than the predicted ones.
         predicts_tokens: whether it is what the token head predicts.
         predicts_vocabulary: whether its logits are over the vocabulary, at every prediction of a row.
         needs_both_sides: whether it is learned from rows that are seen from both sides, not left to right.
@@ -82,6 +83,7 @@ class Term(abc.ABC):
     argument: ClassVar[str | None] = None
     has_head: ClassVar[bool] = True
     pools: ClassVar[bool] = False
+    reads_states: ClassVar[bool] = True
     predicts_tokens: ClassVar[bool] = False
     predicts_vocabulary: ClassVar[bool] = False
     needs_both_sides: ClassVar[bool] = True

@@ -14,6 +14,7 @@ from keras_bert.training.metrics import MetricSums
 from keras_bert.training.optimizers.base import BertOptimizer
 from keras_bert.training.variable_names import gradient_norms
 
+_VALUES_OF_A_BLOCK = 8  # 16 bits each.
 SUM = tf.distribute.ReduceOp.SUM
 
 # A global batch: tensors [batch, …] by name, or each replica's part of them.
@@ -273,25 +274,27 @@ def dropout_key_of(seed: int, step: tf.Tensor) -> tf.Tensor:
 
 
 def stateless_bits(key: tf.Tensor, call: int, shape: Sequence[int | tf.Tensor], part: int | tf.Tensor = 0) -> tf.Tensor:
-    """Random bits (uint32 `shape`) from TensorFlow's own counter-based generator, one kernel per mask."""
+    """Random bits (uint16 `shape`) from TensorFlow's own counter-based generator, one kernel per mask.
+
+    It draws 32 bits at a time, which takes longer than all else that dropout does; each half is an element's. 16 bits
+    give a rate of 0.1 as 0.100006.
+    """
     seed = tf.stack([tf.bitcast(key[0], tf.int32), tf.bitcast(key[1], tf.int32) + call])
-    if isinstance(part, int):
-        return tf.random.stateless_uniform(shape, seed, minval=None, maxval=None, dtype=tf.uint32)
-    # The same generator from further on. It counts in blocks of four values, whose first ones may belong to the part
-    # before.
-    size = tf.reduce_prod(tf.cast(shape, tf.int64))
-    first = tf.cast(part, tf.int64) * size
+    size = math.prod(shape) if is_static(shape) else tf.reduce_prod(tf.cast(shape, tf.int64))
+    # Another part has the same generator from further on. It counts in blocks of eight values, whose first ones may
+    # belong to the part before.
+    is_aligned = isinstance(part, int) and part == 0 or is_static(shape) and size % _VALUES_OF_A_BLOCK == 0
+    words = (size + 1) // 2 if is_aligned else (size + _VALUES_OF_A_BLOCK) // 2
+    first = tf.cast(part, tf.int64) * tf.cast(size, tf.int64)
     philox_key, counter = tf.raw_ops.StatelessRandomGetKeyCounter(seed=seed)
-    counter = tf.bitcast(tf.bitcast(counter, tf.int64) + tf.stack([first // 4, 0]), tf.uint64)
-    is_aligned = is_static(shape) and math.prod(shape) % 4 == 0
+    counter = tf.bitcast(tf.bitcast(counter, tf.int64) + tf.stack([first // _VALUES_OF_A_BLOCK, 0]), tf.uint64)
     drawn = tf.raw_ops.StatelessRandomUniformFullIntV2(
-        shape=shape if is_aligned else [size + 3],
-        key=philox_key,
-        counter=counter,
-        alg=tf.random.Algorithm.PHILOX.value,
-        dtype=tf.uint32,
+        shape=[words], key=philox_key, counter=counter, alg=tf.random.Algorithm.PHILOX.value, dtype=tf.uint32
     )
-    return drawn if is_aligned else tf.reshape(drawn[first % 4 :][:size], shape)
+    values = tf.reshape(tf.bitcast(drawn, tf.uint16), [-1])
+    if not is_aligned:
+        values = values[first % _VALUES_OF_A_BLOCK :]
+    return tf.reshape(values[:size], shape)
 
 
 def _all_reduce(context: tf.distribute.ReplicaContext, values: Any) -> Any:

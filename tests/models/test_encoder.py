@@ -1,5 +1,6 @@
 """The encoder and the pretraining model as Keras objects, and the identities of the paper."""
 
+import functools
 from typing import get_args
 
 import keras
@@ -8,10 +9,28 @@ import pytest
 import tensorflow as tf
 from tiny import pretraining_batch, random_model, random_weights, tiny_config, without_dropout
 
+from keras_bert.export.network import encode
+from keras_bert.layers.dropout import dropout_key
 from keras_bert.layers.encoder_block import activation
-from keras_bert.models.bert.config import Activation
+from keras_bert.layers.tensors import gather_positions
+from keras_bert.models.albert.kind import AlbertConfig
+from keras_bert.models.bert.config import Activation, BertConfig
 from keras_bert.models.bert.encoder import BertEncoder
+from keras_bert.models.kind import kind_of_config
 from keras_bert.models.pretraining import BertForPreTraining
+from keras_bert.models.roberta_prelayernorm.kind import RobertaPreLayerNormConfig
+from keras_bert.tasks.classification.network import BertForSequenceClassification
+
+SIZES = {
+    "vocab_size": 60,
+    "hidden_size": 16,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 4,
+    "intermediate_size": 32,
+    "max_position_embeddings": 24,
+    "hidden_dropout_prob": 0.0,
+    "attention_probs_dropout_prob": 0.0,
+}
 
 # What transformers' functions make of -2, 0.5 and 12.
 ACTIVATED = {
@@ -54,6 +73,70 @@ def test_padding_never_changes_a_real_token(model, batch):
         for received in (other["sequence_output"][row, :length], alone["sequence_output"][0]):
             np.testing.assert_allclose(received, full["sequence_output"][row, :length], rtol=1e-5, atol=1e-6)
         np.testing.assert_allclose(alone["pooled_output"][0], full["pooled_output"][row], rtol=1e-5, atol=1e-6)
+
+
+CAUSAL = {"attention": "causal"}
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        BertConfig(**SIZES),
+        BertConfig(**SIZES, **CAUSAL),
+        BertConfig(**SIZES, **CAUSAL, pools_cls=True),
+        RobertaPreLayerNormConfig(**SIZES),
+        AlbertConfig(**SIZES, embedding_size=8),
+    ],
+    ids=["bert", "causal", "causal, pools [CLS]", "pre-norm", "albert"],
+)
+@pytest.mark.parametrize("recompute_every", [0, 1])
+def test_states_at_positions_are_those_of_all(config, recompute_every):
+    """In the export too; and the last block computes no others, of which a gradient would be 0 anyway."""
+    encoder = kind_of_config(config).make_encoder(config)
+    rng = np.random.default_rng(0)
+    for variable in encoder.trainable_variables:
+        variable.assign(variable + rng.normal(0.0, 0.2, variable.shape))
+    encoder.recompute_every = recompute_every
+    batch = {name: tf.constant(value) for name, value in pretraining_batch(config).items()}
+    positions = batch["masked_lm_positions"]
+
+    def found(**options):
+        with tf.GradientTape() as tape, dropout_key(tf.constant([1, 2], tf.uint32)):
+            outputs = encoder(batch, training=True, **options)
+            states = outputs["sequence_output"]
+            read = states if options else gather_positions(states, positions)
+            loss = tf.reduce_sum(read**2) + tf.reduce_sum(outputs["pooled_output"] * 3.0)
+        gradients = map(tf.convert_to_tensor, tape.gradient(loss, encoder.trainable_variables))
+        return outputs["pooled_output"], read, list(gradients), outputs
+
+    *whole, _ = found()
+    *narrow, outputs = found(positions=positions)
+    tf.nest.map_structure(lambda *pair: np.testing.assert_allclose(*pair, rtol=1e-4, atol=2e-5), narrow, whole)
+    assert outputs["hidden_states"][-1].shape[1] == 1 + positions.shape[1]
+    for keeps_padding in (False, True):
+        served = encode(encoder, batch, keeps_padding, only_pooled=True)["pooled_output"]
+        np.testing.assert_allclose(served, whole[0], rtol=1e-5, atol=1e-6)
+
+
+def test_what_no_head_reads_is_not_computed(batch, monkeypatch):
+    """A classifier reads [CLS]; pretraining reads the masked tokens, unless a term of the loss reads the others too."""
+    config, widths = tiny_config(), {}
+
+    def measured(name, call, states):
+        widths[name] = states.shape[1]
+        return call(states)
+
+    models = {
+        "classes": BertForSequenceClassification(config, 2),
+        "mlm": BertForPreTraining(config),
+        "match": BertForPreTraining(config, terms=("match",)),
+        "teacher": BertForPreTraining(config, mapped_size=8),
+    }
+    for name, model in models.items():
+        layer = model.encoder.blocks[-1].output_layer_norm
+        monkeypatch.setattr(layer, "call", functools.partial(measured, name, layer.call))
+        model(batch)
+    assert widths == {"classes": 1, "mlm": 1 + 3, "match": 12, "teacher": 12}
 
 
 def test_every_activation_is_that_of_transformers():

@@ -8,7 +8,7 @@ from keras_bert.config.recipes import find_config
 from keras_bert.models import sizes
 from keras_bert.models.bert.config import BertConfig
 from keras_bert.models.pretraining import BertForPreTraining
-from keras_bert.models.sizes import training_flops
+from keras_bert.models.sizes import training_flops, unread_flops
 
 # Google's sizes: with the pooler, without heads.
 PUBLISHED = {
@@ -81,6 +81,13 @@ def test_a_small_model_counted_product_by_product():
     forward = 2 * (4 * projection + scores + context + 2 * feed_forward) + masked_lm + next_sentence
     assert forward == 124_608
     assert training_flops(tiny_config(), 12, 3) == 3 * 124_608
+
+
+def test_the_last_block_is_counted_where_it_is_read():
+    """Of 12 tokens 3 predictions and [CLS]: 8 have neither query nor output, scores, context and feed-forward."""
+    unread = 8 * (2 * 2 * 16 * 16 + 2 * 2 * 12 * 16 + 2 * 2 * 16 * 32)
+    assert unread_flops(tiny_config(), 12, 3) == 3 * unread
+    assert unread_flops(tiny_config(), 12, 12) == 0
 
 
 def test_base_is_near_the_rule_of_six_flops_a_parameter_and_token():

@@ -53,6 +53,9 @@ class BertEncoder(ConfiguredEncoder):
             [batch, seq] int32.
         return_attentions: whether to return `attentions` too.
         causal: whether tokens attend only to themselves and those before them; None: as the config says.
+        positions: [batch, positions] int32, those whose last states are needed; None for all. The last block does not
+            compute the others, and `sequence_output`, the last of `hidden_states` and that of `attentions` have these
+            positions in place of seq; the latter two also that of the pooler, before them.
 
     Returns a dict:
         sequence_output: [batch, seq, hidden], the last layer.
@@ -173,7 +176,12 @@ class BertEncoder(ConfiguredEncoder):
                 layer.trainable = False
 
     def call(
-        self, inputs: Batch, training: bool = False, return_attentions: bool = False, causal: bool | None = None
+        self,
+        inputs: Batch,
+        training: bool = False,
+        return_attentions: bool = False,
+        causal: bool | None = None,
+        positions: Tensor | None = None,
     ) -> dict[str, Any]:
         missing = {"input_word_ids", "input_mask", "input_type_ids"} - set(inputs)
         if missing:
@@ -186,21 +194,35 @@ class BertEncoder(ConfiguredEncoder):
         attention_bias = self.visibility(inputs["input_mask"], causal)
         hidden_states, attentions = [hidden], []
         recompute_every = self.recompute_every if training and not return_attentions else 0
+        pools_last = causal and not self.config.pools_cls
+        if positions is not None:
+            positions = self._with_pooled(positions, inputs["input_mask"], pools_last)
         for number, block in enumerate(self.blocks, start=1):
+            options = {"positions": positions} if positions is not None and number == len(self.blocks) else {}
             if recompute_every and number % recompute_every == 0:
-                hidden = recomputed(functools.partial(_hidden_alone, block))(hidden, attention_bias)
+                hidden = recomputed(functools.partial(_hidden_alone, block, **options))(hidden, attention_bias)
             else:
-                hidden, probabilities = block(hidden, attention_bias, training=training)
+                hidden, probabilities = block(hidden, attention_bias, training=training, **options)
                 attentions.append(probabilities)
             hidden_states.append(hidden)
         hidden_states[-1] = hidden = self.after_blocks(hidden)
         outputs = {"sequence_output": hidden, "hidden_states": hidden_states}
         if self.pooler is not None:
-            pools_last = causal and not self.config.pools_cls
-            outputs["pooled_output"] = self.pooler(last_state(hidden, inputs["input_mask"]) if pools_last else hidden)
+            if positions is not None:
+                outputs["sequence_output"] = hidden[:, 1:]
+            elif pools_last:
+                hidden = last_state(hidden, inputs["input_mask"])
+            outputs["pooled_output"] = self.pooler(hidden)
         if return_attentions:
             outputs["attentions"] = attentions
         return outputs
+
+    def _with_pooled(self, positions: Tensor, input_mask: Tensor, pools_last: bool) -> Tensor:
+        """`positions` after the one that the pooler reads, if there is a pooler."""
+        if self.pooler is None:
+            return positions
+        pooled = last_place(input_mask) if pools_last else ops.zeros_like(input_mask[:, :1], dtype="int32")
+        return ops.concatenate([pooled, positions], axis=1)
 
     def after_blocks(self, hidden: Tensor) -> Tensor:
         """The last hidden states [..., hidden] for those of the last block."""
@@ -211,13 +233,17 @@ class BertEncoder(ConfiguredEncoder):
         return as_bias(hidden_positions(input_mask, causal), self.compute_dtype)
 
 
+def last_place(input_mask: Tensor) -> Tensor:
+    """The position of the last token of each row that is not padding, int32 [batch, 1]."""
+    places = ops.arange(ops.shape(input_mask)[1], dtype="int32")
+    return ops.max(places * ops.cast(input_mask > 0, "int32"), axis=1)[:, None]
+
+
 def last_state(states: Tensor, input_mask: Tensor) -> Tensor:
     """The states [batch, seq, hidden] at the last token of each row that is not padding: [batch, 1, hidden]."""
-    places = ops.arange(ops.shape(input_mask)[1], dtype="int32")
-    last = ops.max(places * ops.cast(input_mask > 0, "int32"), axis=1)
-    return gather_positions(states, last[:, None])
+    return gather_positions(states, last_place(input_mask))
 
 
-def _hidden_alone(block: EncoderBlock, hidden: Tensor, attention_bias: Tensor) -> Tensor:
+def _hidden_alone(block: EncoderBlock, hidden: Tensor, attention_bias: Tensor, **options: Any) -> Tensor:
     """A block's output in training, without the probabilities, which would be kept for their gradient."""
-    return block(hidden, attention_bias, training=True)[0]
+    return block(hidden, attention_bias, training=True, **options)[0]

@@ -52,10 +52,19 @@ class RecurrentEncoder(BertEncoder):
         return super().make_block(index, attention=recurrence, **options)
 
     def call(
-        self, inputs: Batch, training: bool = False, return_attentions: bool = False, causal: bool | None = None
+        self,
+        inputs: Batch,
+        training: bool = False,
+        return_attentions: bool = False,
+        causal: bool | None = None,
+        positions: Tensor | None = None,
     ) -> dict[str, Any]:
-        for option, value in (("return_attentions", return_attentions), ("causal", causal)):
-            if value:
+        for option, is_set in (
+            ("return_attentions", return_attentions),
+            ("causal", causal),
+            ("positions", positions is not None),
+        ):
+            if is_set:
                 raise ValueError(
                     f"{option}: needs a model with attention. Received: one of {self.config.block} blocks."
                 )

@@ -40,8 +40,7 @@ class BertForSequenceClassification(EncoderWithHeads):
         self.build()
 
     def call(self, inputs: Batch, training: bool = False) -> dict[str, Tensor]:
-        pooled = self.encoded(inputs, training=training)["pooled_output"]
-        return {"logits": self.classifier(pooled, training=training)}
+        return {"logits": self.classifier(self.pooled(inputs, training), training=training)}
 
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "num_labels": self.num_labels}
@@ -72,7 +71,7 @@ class BertForNextSentencePrediction(EncoderWithHeads):
         self.build()
 
     def call(self, inputs: Batch, training: bool = False) -> dict[str, Tensor]:
-        return {"logits": self.nsp_head(self.encoded(inputs, training=training)["pooled_output"])}
+        return {"logits": self.nsp_head(self.pooled(inputs, training))}
 
 
 class ClassificationObjective:

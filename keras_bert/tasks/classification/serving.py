@@ -57,5 +57,5 @@ def class_outputs(classification: ClassificationConfig, logits: tf.Tensor) -> di
 
 
 def _logits(network: Network, inputs: dict[str, tf.Tensor]) -> tf.Tensor:
-    pooled = network.encoded(inputs)["pooled_output"]
+    pooled = network.pooled(inputs)
     return network.run(lambda model: model.classifier(pooled))

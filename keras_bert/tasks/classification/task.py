@@ -156,7 +156,7 @@ class NextSentence(Classification):
         from keras_bert.tasks.classification.serving import classification_signatures
 
         def logits_of(inputs: dict[str, Any]) -> Any:
-            pooled = network.encoded(inputs)["pooled_output"]
+            pooled = network.pooled(inputs)
             return network.run(lambda model: model.nsp_head(pooled))
 
         text_inputs.reading = dataclasses.replace(text_inputs.reading, pair=True)

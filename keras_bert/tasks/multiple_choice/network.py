@@ -28,7 +28,7 @@ class BertForMultipleChoice(EncoderWithHeads):
     def call(self, inputs: Batch, training: bool = False) -> dict[str, Tensor]:
         *_, seq = ops.shape(inputs["input_word_ids"])
         flat = {name: ops.reshape(value, (-1, seq)) for name, value in inputs.items() if name.startswith("input_")}
-        pooled = self.encoded(flat, training=training)["pooled_output"]
+        pooled = self.pooled(flat, training)
         is_there = ops.any(inputs["input_mask"] > 0, axis=-1)
         logits = ops.reshape(self.classifier(pooled, training=training), ops.shape(is_there))
         return {"logits": ops.where(is_there, logits, float("-inf"))}

@@ -21,7 +21,7 @@ def multiple_choice_signatures(text_inputs: TextInputs, network: Network) -> dic
     """
 
     def logits_of(inputs: dict[str, tf.Tensor]) -> tf.Tensor:
-        pooled = network.encoded(inputs)["pooled_output"]
+        pooled = network.pooled(inputs)
         return network.run(lambda model: model.classifier(pooled))[:, 0]
 
     def outputs(logits: tf.Tensor, is_there: tf.Tensor) -> dict[str, tf.Tensor]:

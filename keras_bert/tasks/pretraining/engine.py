@@ -15,7 +15,7 @@ from keras_bert.models.electra.pretraining import ElectraForPreTraining
 from keras_bert.models.encoder_decoder import EncoderDecoder
 from keras_bert.models.kind import kind_of_config
 from keras_bert.models.pretraining import BertForPreTraining, PretrainingObjective
-from keras_bert.models.sizes import training_flops
+from keras_bert.models.sizes import training_flops, unread_flops
 from keras_bert.models.term import term_named
 from keras_bert.tasks.pretraining.teacher import PretrainingTeacher
 from keras_bert.text.vocabulary import Vocabulary
@@ -121,11 +121,15 @@ def phase_flops(config: PretrainConfig, phase: int, model: BertConfig | None = N
     objective, length = config.phase_objective(phase_config), phase_config.sequence_length
     predictions = _predictions(config, phase)
     of_terms = sum(term.flops(model, predictions) for term in objective.trained)
-    generator = 0
+    generator = unread = 0
     if isinstance(model, ElectraConfig) and objective.replacement.has_generator:
-        generator = training_flops(model.generator(objective.replacement.generator_size), length, predictions)
+        smaller = model.generator(objective.replacement.generator_size)
+        generator = training_flops(smaller, length, predictions) - unread_flops(smaller, length, predictions)
+    reads_states = config.teacher.maps_states or any(term.reads_states for term in objective.trained)
+    if kind_of_config(model).attends and not reads_states:
+        unread = unread_flops(model, length, predictions)
     # The backward pass takes twice the forward pass, one product for each operand.
-    return kind_of_config(model).training_flops(model, length, predictions) + generator + 3 * of_terms
+    return kind_of_config(model).training_flops(model, length, predictions) - unread + generator + 3 * of_terms
 
 
 def phase_predictions(config: PretrainConfig, phase: int) -> int:
