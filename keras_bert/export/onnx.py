@@ -103,7 +103,6 @@ def convert(signature: Signature, origin: str) -> bytes:
                 output_names=list(outputs),
                 tensors_to_rename={**inputs, **outputs},
                 opset=_OPSET,
-                custom_op_handlers={"Erfc": (_erfc, [])},
             )
         reason = next((line for line in said if "not supported" in line), "")
     except (ValueError, KeyError, RuntimeError, NotImplementedError, AssertionError) as error:  # It declares no type.
@@ -130,15 +129,6 @@ def _frozen(
     needed = [tensor.op.name for tensor in (*frozen.inputs, *frozen.outputs)]
     graph = tf.compat.v1.graph_util.extract_sub_graph(frozen.graph.as_graph_def(), needed)
     return graph, inputs, outputs
-
-
-def _erfc(context: Any, node: Any, name: str, args: list) -> None:
-    """Erfc, for which tf2onnx has no handler: 1 - Erf."""
-    erf = context.make_node("Erf", node.input, name=f"{name}_erf").output[0]
-    one = context.make_const(f"{name}_one", np.float32(1)).output[0]
-    shapes, dtypes = node.output_shapes, node.output_dtypes
-    context.remove_node(name)
-    context.make_node("Sub", [one, erf], name=name, outputs=node.output, shapes=shapes, dtypes=dtypes)
 
 
 @contextlib.contextmanager
