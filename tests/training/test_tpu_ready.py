@@ -90,7 +90,8 @@ def test_the_graph_has_static_shapes_and_no_foreign_op(size, request):
     operations = list(all_operations(function.get_concrete_function(*arguments).graph))
     assert len(operations) > 200
     for operation in operations:
-        assert not operation.type.startswith(FORBIDDEN), operation.type
+        is_known = operation.type == "SparseSoftmaxCrossEntropyWithLogits"  # Of dense logits; XLA has it everywhere.
+        assert is_known or not operation.type.startswith(FORBIDDEN), operation.type
         for output in operation.outputs:
             assert output.dtype != tf.string, operation.name
             # BroadcastGradientArgs is worked out when XLA compiles, from shapes that are static.

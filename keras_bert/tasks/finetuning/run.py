@@ -57,7 +57,7 @@ from keras_bert.training.run_context import run_context
 from keras_bert.training.run_folder import RunFolder
 from keras_bert.training.run_loggers import add_to_tensorboard
 from keras_bert.training.step import Objective
-from keras_bert.training.strategy import check_divisible, describe, distribute, is_one_cpu
+from keras_bert.training.strategy import check_divisible, describe, distribute, graphs_as_traced, is_one_cpu
 
 _log = logging.getLogger(__name__)
 
@@ -186,12 +186,13 @@ class Finetuning:
         """
         if chief_decides(self.strategy, self._found_finished):
             return self.run.results() if self.is_chief else None
-        self.build()
-        done = self.restore()
-        if self.config.features.kind:
-            self.take_features()
-        done = self.train(done)
-        return self.write_results(done)
+        with graphs_as_traced(self.strategy):
+            self.build()
+            done = self.restore()
+            if self.config.features.kind:
+                self.take_features()
+            done = self.train(done)
+            return self.write_results(done)
 
     def _found_finished(self) -> bool:
         finished = self.run.results()

@@ -6,6 +6,7 @@ from keras_bert.config.finetuning import FinetuneConfig
 from keras_bert.data.batches.token_rows import TokenRows
 from keras_bert.models.bert.config import BertConfig
 from keras_bert.models.kind import kind_of_config
+from keras_bert.training.strategy import on_cpus
 
 _MOST_SHAPES = 8
 _STEPS_OF_A_SHAPE = 60  # On a GPU or TPU, whose steps are short.
@@ -37,8 +38,7 @@ def _steps_of_a_shape(
     rows: TokenRows, config: FinetuneConfig, model: BertConfig, strategy: tf.distribute.Strategy
 ) -> float:
     """How many steps take as long as it takes to make a shape."""
-    on_cpu = all("CPU" in device for device in strategy.extended.worker_devices)
-    if not on_cpu or config.features.kind:  # Features are computed once, so that steps are short.
+    if not on_cpus(strategy) or config.features.kind:  # Features are computed once, so that steps are short.
         return _STEPS_OF_A_SHAPE
     count = len(rows.second_starts)
     predictions = round(len(rows.targets.ids) / count) if rows.targets else 0

@@ -52,7 +52,7 @@ from keras_bert.training.run_folder import RunFolder
 from keras_bert.training.run_loggers import require_loggers
 from keras_bert.training.step import Batch, Step
 from keras_bert.training.step_loop import LoopBatches
-from keras_bert.training.strategy import check_divisible, describe, distribute, make_strategy
+from keras_bert.training.strategy import check_divisible, describe, distribute, graphs_as_traced, make_strategy
 
 _log = logging.getLogger(__name__)
 
@@ -85,14 +85,15 @@ def pretrain(
         pretraining = Pretraining(config, run)
         if pretraining.is_finished():
             return run.results() if pretraining.is_chief else None
-        pretraining.build()
-        first_step = pretraining.restore()
-        done, evaluation = pretraining.train(first_step, started_at, callbacks)
-        # The others wait: TensorFlow treats a worker that leaves as lost, and kills the chief while it is writing.
-        with pretraining.engine.averaged_weights():
-            return by_chief(
-                pretraining.strategy, lambda: pretraining.write_results(done, evaluation, started_at, command)
-            )
+        with graphs_as_traced(pretraining.strategy):
+            pretraining.build()
+            first_step = pretraining.restore()
+            done, evaluation = pretraining.train(first_step, started_at, callbacks)
+            # The others wait: TensorFlow treats a worker that leaves as lost, and kills the chief while it is writing.
+            with pretraining.engine.averaged_weights():
+                return by_chief(
+                    pretraining.strategy, lambda: pretraining.write_results(done, evaluation, started_at, command)
+                )
 
 
 class Pretraining:
