@@ -3,12 +3,15 @@
 import tensorflow as tf
 
 from keras_bert.config.finetuning import FinetuneConfig
+from keras_bert.data.batches.length_batches import MANY_SHAPES
 from keras_bert.data.batches.token_rows import TokenRows
 from keras_bert.models.bert.config import BertConfig
 from keras_bert.models.kind import kind_of_config
 from keras_bert.training.strategy import on_cpus
 
 _MOST_SHAPES = 8
+# What is traced once has any number of shapes. With fewer batches of each, an epoch would leave little to chance.
+_BATCHES_OF_A_SHAPE = 60
 _STEPS_OF_A_SHAPE = 60  # On a GPU or TPU, whose steps are short.
 # On CPUs, as measured on one core: FLOPs a second, what a step takes beside them, which in a small model is most of it,
 # and what tracing or compiling a block of the encoder takes.
@@ -21,17 +24,23 @@ def affordable_shapes(
 ) -> int:
     """The most shapes with which making them takes no longer than the run's steps, by estimate.
 
+    Without XLA one CPU makes none (`Step.trace`), so that it has less padding; several have the same batches.
+
     Args:
         rows: the training rows.
         config: the recipe.
         model: the architecture.
         strategy: the run's strategy.
     """
-    training = config.training
+    training, batches = config.training, len(rows) / config.training.batch_size
+    traced_once = 1
+    if on_cpus(strategy) and training.jit_compile is not True:
+        traced_once = min(int(batches / _BATCHES_OF_A_SHAPE), MANY_SHAPES)
     if training.minutes:
-        return _MOST_SHAPES
-    steps = training.steps or training.epochs * len(rows) / training.batch_size
-    return min(max(int(steps / _steps_of_a_shape(rows, config, model, strategy)), 1), _MOST_SHAPES)
+        return max(traced_once, _MOST_SHAPES)
+    steps = training.steps or training.epochs * batches
+    affordable = min(int(steps / _steps_of_a_shape(rows, config, model, strategy)), _MOST_SHAPES)
+    return max(traced_once, affordable)
 
 
 def _steps_of_a_shape(
