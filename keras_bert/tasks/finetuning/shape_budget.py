@@ -33,14 +33,14 @@ def affordable_shapes(
         strategy: the run's strategy.
     """
     training, batches = config.training, len(rows) / config.training.batch_size
-    traced_once = 1
+    traced_once = 0
     if on_cpus(strategy) and training.jit_compile is not True:
         traced_once = min(int(batches / _BATCHES_OF_A_SHAPE), MANY_SHAPES)
     if training.minutes:
         return max(traced_once, _MOST_SHAPES)
     steps = training.steps or training.epochs * batches
     affordable = min(int(steps / _steps_of_a_shape(rows, config, model, strategy)), _MOST_SHAPES)
-    return max(traced_once, affordable)
+    return max(traced_once, affordable, 1)
 
 
 def _steps_of_a_shape(
