@@ -11,6 +11,7 @@ import pytest
 from command_line import give
 from pages import blocks
 from served import ALBERT, CAUSAL, HEADS, KINDS, ROBERTA, VOCABULARY, write_served
+from shortened import shortened
 from tiny import random_weights, without_dropout
 
 import keras_bert
@@ -70,7 +71,8 @@ def cases():
     """Every kind, and every quantization of two: it is of the weights, whatever head reads the states."""
     for kind in sorted(set(KINDS) - {*WITH_CRF, "masked_lm"}):
         for quantization in QUANTIZATIONS if kind in ("single", "encoder") else ["none"]:
-            yield pytest.param(kind, quantization, marks=pytest.mark.slow if kind == "features" else ())
+            is_quick = kind in ("encoder", "pair", "single")
+            yield pytest.param(kind, quantization, marks=() if is_quick else pytest.mark.slow)
 
 
 @pytest.mark.parametrize("kind, quantization", cases())
@@ -121,7 +123,7 @@ def test_what_has_a_recurrence_takes_one_row_at_a_time(tmp_path, name):
         exported(tokens((2, 8)))
 
 
-@pytest.mark.parametrize("quantization", QUANTIZATIONS)
+@pytest.mark.parametrize("quantization", shortened(QUANTIZATIONS))
 def test_a_masked_lm_answers_at_positions(served, exported, quantization):
     bert, _ = served("masked_lm")
     inputs = tokens((3, 9))
@@ -191,6 +193,7 @@ def test_the_folder_describes_itself(exported):
     assert "float32; 0." in card and "| `logits` | float32 | [batch, 3] |" in card
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "kind, outputs",
     [

@@ -8,6 +8,7 @@ import tensorflow as tf
 from hostile_texts import HOSTILE, random_hostile
 from scipy.special import expit, softmax
 from served import CAUSAL, KINDS, OF_WHOLE_TEXTS, VOCABULARY, columns_of, write_served
+from shortened import shortened
 from tiny import random_weights, without_dropout
 
 import keras_bert
@@ -24,7 +25,7 @@ TEXTS = ["The cat sat.", "", "cat " * 60, "中 the [MASK]", "x" * 300]
 TOLERANCE = {"rtol": 1e-5, "atol": 1e-5}
 
 
-@pytest.mark.parametrize("reading", [(), (("max_length", 8),), (("max_length", 8), ("long", "head_tail"))])
+@pytest.mark.parametrize("reading", shortened([(), (("max_length", 8),), (("max_length", 8), ("long", "head_tail"))]))
 def test_classes(served, reading):
     """In Python as from the export, also where the model reads less than its positions."""
     bert, function = served("single", reading=reading)
@@ -121,7 +122,7 @@ def test_vectors_of_a_model_with_a_head(served):
     np.testing.assert_allclose(function(TEXTS)["mean_embedding"], bert.encode(TEXTS), **TOLERANCE)
 
 
-@pytest.mark.parametrize("long", ["truncate", "head_tail", "windows"])
+@pytest.mark.parametrize("long", shortened(["windows", "truncate", "head_tail"]))
 def test_vectors_are_of_what_the_model_reads(served, long):
     """An index of `embed`'s vectors would find little for a query that a server has embedded."""
     bert, function = served("single", reading=(("max_length", 10), ("long", long)), encoder_only=True)
@@ -234,7 +235,7 @@ def test_requests_of_no_rows_words_choices_or_tokens_are_answered(served, kind):
         assert all(given[name].shape == (2, 0) for name in ("labels", "scores", "starts", "ends"))
 
 
-@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+@pytest.mark.parametrize("dtype", shortened(["bfloat16", "float16"]))
 def test_half_stored_is_the_rounded_model_in_float32(served, dtype):
     bert, function = served("regression", dtype=dtype)
     exact = bert.predict(TEXTS)
@@ -258,9 +259,9 @@ def test_compiled_by_xla_it_answers_the_same(served):
     assert any(function.attr["_XlaMustCompile"].b for function in graph.library.function)
 
 
-@pytest.mark.parametrize("kind", ["single", "pair"])
+@pytest.mark.parametrize("kind", shortened(["single", "pair"]))
 @pytest.mark.parametrize(
-    "reading", [(("long", "head_tail"),), (("long", "windows"), ("stride", 8)), (("long", "windows"),)]
+    "reading", shortened([(("long", "head_tail"),), (("long", "windows"), ("stride", 8)), (("long", "windows"),)])
 )
 def test_long_texts_are_read_as_in_training(served, kind, reading):
     """As the rows of fine-tuning, whose outputs are averaged."""

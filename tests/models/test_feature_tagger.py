@@ -4,6 +4,7 @@ import keras
 import numpy as np
 import pytest
 from keras import ops
+from shortened import shortened
 from tiny import tiny_config
 
 from keras_bert.config.features import FEATURES
@@ -28,7 +29,7 @@ def make_inputs(lengths=(4, 2), seq=4):
     return {"input_word_ids": ids * mask, "input_mask": mask, "input_type_ids": mask * 0}
 
 
-@pytest.mark.parametrize("features", FEATURES)
+@pytest.mark.parametrize("features", shortened(FEATURES))
 def test_the_features_are_the_encoders_hidden_states(features):
     """Though the encoder has dropout; and given or computed they lead to the same logits."""
     tagger, inputs = make_tagger(features), make_inputs()
