@@ -11,7 +11,7 @@ from keras_bert.training.strategy import on_cpus
 
 _MOST_SHAPES = 8
 # What is traced once has any number of shapes. With fewer batches of each, an epoch would leave little to chance.
-_BATCHES_OF_A_SHAPE = 60
+_BATCHES_OF_A_SHAPE = 30
 _STEPS_OF_A_SHAPE = 60  # On a GPU or TPU, whose steps are short.
 # On CPUs, as measured on one core: FLOPs a second, what a step takes beside them, which in a small model is most of it,
 # and what tracing or compiling a block of the encoder takes.
