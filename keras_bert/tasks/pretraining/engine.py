@@ -125,11 +125,12 @@ def phase_flops(config: PretrainConfig, phase: int, model: BertConfig | None = N
     if isinstance(model, ElectraConfig) and objective.replacement.has_generator:
         smaller = model.generator(objective.replacement.generator_size)
         generator = training_flops(smaller, length, predictions) - unread_flops(smaller, length, predictions)
+    kind = kind_of_config(model)
     reads_states = config.teacher.maps_states or any(term.reads_states for term in objective.trained)
-    if kind_of_config(model).attends and not reads_states:
+    if kind.attends and not kind.decodes and not reads_states:
         unread = unread_flops(model, length, predictions)
     # The backward pass takes twice the forward pass, one product for each operand.
-    return kind_of_config(model).training_flops(model, length, predictions) - unread + generator + 3 * of_terms
+    return kind.training_flops(model, length, predictions) - unread + generator + 3 * of_terms
 
 
 def phase_predictions(config: PretrainConfig, phase: int) -> int:

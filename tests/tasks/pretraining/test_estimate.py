@@ -33,7 +33,7 @@ def config(tmp_path_factory):
             "data": {"files": [corpus], "validation_share": 0.1},
             "phases": [
                 {"share": 0.75, "sequence_length": 16, "batch_size": 8, "max_predictions_per_seq": 3},
-                {"share": 0.25, "sequence_length": 32, "batch_size": 4, "max_predictions_per_seq": 5},
+                {"share": 0.25, "sequence_length": 32, "batch_size": 4, "max_predictions_per_seq": 8},
             ],
             "training": {"steps": 1000, "evaluate_every": 100, "checkpoint_every": 250, "evaluation_examples": 32},
         }
