@@ -99,8 +99,8 @@ class SelfAttention(PlainLayer):
 
 
 # In float32 as in the original (modeling.py, `gelu`) and in PyTorch. TensorFlow's own takes twice as long: it has erfc,
-# for the sake of very small values, or a power. In half precision 1 + erf(x) would lose those values. LiteRT makes one op
-# of each of these two; of other orders of their products it does not.
+# for the sake of very small values, or a power. In half precision 1 + erf(x) would lose those values. LiteRT makes one
+# op of each of these two; of other orders of their products it does not.
 def _gelu(x: Tensor) -> Tensor:
     if keras.backend.standardize_dtype(x.dtype) != "float32":
         return ops.gelu(x, approximate=False)
