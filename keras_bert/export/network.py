@@ -12,7 +12,7 @@ from keras_bert.inputs.rows import doubling_lengths, padded_length
 from keras_bert.layers.encoder_block import EncoderBlock
 from keras_bert.layers.visibility import PADDING_BIAS
 from keras_bert.models.bert.config import BertConfig
-from keras_bert.models.bert.encoder import BertEncoder, last_state
+from keras_bert.models.bert.encoder import BertEncoder, last_place, last_state
 from keras_bert.models.kind import kind_of_config
 from keras_bert.models.tensor_names import encoder_of
 
@@ -148,7 +148,7 @@ class _PooledTokens:
         batch, seq = tf.unstack(tf.shape(is_real))
         places = tf.zeros([batch], tf.int32)
         if config.pools_last:
-            places = tf.reduce_max(tf.where(is_real, tf.range(seq), 0), axis=1)
+            places = last_place(tf.cast(is_real, tf.int32))[:, 0]
         self._numbers = tokens.number(tf.range(batch) * seq + places)
         self.attention_bias = tokens.attention_bias
         if config.is_causal:
