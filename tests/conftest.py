@@ -168,6 +168,18 @@ def pytest_collection_modifyitems(config, items):
                 item.add_marker(pytest.mark.skip(reason="live: runs in `make parity`"))
 
 
+def pytest_terminal_summary(terminalreporter):
+    """Which files take longest: `--durations` names tests, and most of the time goes into many short ones."""
+    seconds = collections.Counter()
+    for reports in terminalreporter.stats.values():
+        for report in reports:
+            if isinstance(report, pytest.TestReport):
+                seconds[report.nodeid.partition("::")[0]] += report.duration
+    terminalreporter.section(f"{sum(seconds.values()):,.0f} seconds of tests, in all workers; the longest files")
+    for file, in_all in seconds.most_common(15):
+        terminalreporter.write_line(f"{in_all:5.0f}s {file}")
+
+
 _CHANGES = ("fsync", "mkdir", "remove", "rename", "replace", "rmdir", "unlink")
 
 
