@@ -4,8 +4,9 @@ VENV ?= .venv
 PARITY_VENV ?= .venv-parity
 SITE_VENV ?= .venv-site
 PYTEST ?=
-# A test keeps one core busy, or waits for its own processes. The tests of a file run in one worker: they share models.
-WORKERS ?= 3
+# A test keeps one core busy, or waits for its own processes, so one more than there are cores; each takes up to 3 GB of
+# memory. The tests of a file run in one worker: they share models.
+WORKERS ?= $(shell cores=$$(getconf _NPROCESSORS_ONLN); echo $$((cores < 7 ? cores + 1 : 8)))
 # Most of what is installed is never imported: each module is compiled by the first process that does, and stays so
 # whatever the shell says.
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check --no-compile

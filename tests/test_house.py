@@ -1,6 +1,7 @@
 """The house's rule: imports point one way, and the network knows of keras.ops alone."""
 
 import ast
+import functools
 import glob
 import os
 
@@ -31,8 +32,10 @@ FLOORS = [
 FLOOR_OF = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 
 
+@functools.cache
 def imports():
-    """(file, module) of every import in the package, annotations' alone left out."""
+    """[(file, module)] of every import in the package, annotations' alone left out."""
+    found = []
     for path in glob.glob(os.path.join(ROOT, "**", "*.py"), recursive=True):
         name = os.path.relpath(path, ROOT)
         if name == "__init__.py":
@@ -43,12 +46,13 @@ def imports():
                 module.body.remove(block)
         for node in ast.walk(module):
             if isinstance(node, ast.Import):
-                yield from ((name, alias.name) for alias in node.names)
+                found += [(name, alias.name) for alias in node.names]
             elif isinstance(node, ast.ImportFrom) and node.module.split(".")[0] == "keras_bert":
                 names = [alias.name for alias in node.names if alias.name != "__version__"]
-                yield from ((name, f"{node.module}.{one}") for one in names)  # A module or a name in one.
+                found += [(name, f"{node.module}.{one}") for one in names]  # A module or a name in one.
             elif isinstance(node, ast.ImportFrom):
-                yield name, node.module
+                found.append((name, node.module))
+    return found
 
 
 def floor(module):
