@@ -7,7 +7,7 @@ from keras_bert.config.corruption import CorruptionConfig
 from keras_bert.config.replacement import ReplacementConfig
 from keras_bert.core.settings import Bounds, Checked, NotNegative, OneOf, Positive, PositiveShare, Share, require
 from keras_bert.models.bert.config import DECODED, MASKED, PERMUTED, REPLACED, Tokens
-from keras_bert.models.term import Term, all_terms
+from keras_bert.models.term import RELATED, Term, all_terms
 
 NO_PAIR = "none"
 Unit = Literal["token", "word", "ngram", "span", "phrase", "pmi"]
@@ -49,6 +49,8 @@ class ObjectiveConfig(Checked):
         match: with pair `related`, predict of every word whether the other text has it too.
         adapt_every: steps between two updates of the tokens' weights in the loss of the masked LM, by which tokens that
             are predicted well count less (AMLM, Edman and Fraser 2025; there 200). 0: all count alike.
+        related_share: share of the rows with pair `related` that hold a pair; the others hold running text of one
+            document, from which the masked LM goes on learning.
     """
 
     tokens: Tokens = "masked"
@@ -63,6 +65,7 @@ class ObjectiveConfig(Checked):
     replacement: ReplacementConfig = field(default_factory=ReplacementConfig)
     match: bool = False
     adapt_every: NotNegative[int] = 0
+    related_share: PositiveShare = 1.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -77,6 +80,8 @@ class ObjectiveConfig(Checked):
         require(self.tokens == PERMUTED or not self.memory_length, "memory_length", needed, self.memory_length)
         needed = f"0 for tokens {self.tokens}: only masked tokens are weighted"
         require(self.tokens == MASKED or not self.adapt_every, "adapt_every", needed, self.adapt_every)
+        needed = f"1 for pair {self.pair}: only {RELATED} pairs take turns with running text"
+        require(self.pairing == RELATED or self.related_share == 1, "related_share", needed, self.related_share)
         fits = self.tokens == REPLACED or self.replacement == ReplacementConfig()
         require(fits, "replacement", f"no value for tokens {self.tokens}, which replaces none", "settings")
         without_setting = [term.name for term in all_terms() if term.setting == Term.setting]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, ClassVar
 from keras_bert.core.settings import require
 from keras_bert.models.bert.config import BOTH, DECODED, MASKED, NEXT, PERMUTED, REPLACED, BertConfig
 from keras_bert.models.tensor_names import StoredName, TensorName, dense, layer_norm
-from keras_bert.models.term import RANDOM_NEXT, RELATED, SWAPPED, Rows, Term
+from keras_bert.models.term import RANDOM_NEXT, RELATED, RUNNING_TEXT, SWAPPED, Rows, Term
 
 if TYPE_CHECKING:
     import keras
@@ -174,11 +174,21 @@ class SentenceOrder(_OfPairs):
 class Related(_OfPairs):
     """Whether two texts of many equal words are related (0) or an unrelated pair that looks alike (1).
 
-    Its head is left out of the model's folder.
+    Rows of running text do not count. Its head is left out of the model's folder.
     """
 
     name, title, heading, sentence = "related", "related texts", "related", "telling related texts apart"
     label, pairs, zero_label = "related_labels", RELATED, "related"
+
+    def labels(self, batch: Batch) -> Tensor:
+        from keras import ops
+
+        return ops.minimum(batch[self.label], 1)
+
+    def weights(self, batch: Batch) -> Tensor:
+        from keras import ops
+
+        return batch["example_weights"] * ops.cast(batch[self.label] != RUNNING_TEXT, "float32")
 
     def make_head(self, model: EncoderWithHeads) -> keras.layers.Layer:
         return model.make_classifier(2, self.head)

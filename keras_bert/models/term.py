@@ -24,8 +24,9 @@ if TYPE_CHECKING:
 _TABLE = "keras_bert.models.objectives"
 # How the two segments of a row are chosen: consecutive, or the second from another document; or consecutive, in either
 # order; or made of a sentence and another of its document (`data.batches.related_texts`). A row's label is 0 for the
-# order of the text, or for related segments.
+# order of the text, or for related segments; `RUNNING_TEXT` for rows that hold no such segments.
 RANDOM_NEXT, SWAPPED, RELATED = "random_next", "swapped", "related"
+RUNNING_TEXT = 2
 
 
 class Rows(NamedTuple):
@@ -35,7 +36,7 @@ class Rows(NamedTuple):
         word_ids: int32 [batch, seq].
         lengths: int32 [batch], tokens that are not padding.
         segment_ids: int32 [batch, seq].
-        pair_labels: int32 [batch], 0 or 1; see `Term.pairs`. 0 for rows without pairs.
+        pair_labels: int32 [batch], 0, 1 or `RUNNING_TEXT`; see `Term.pairs`. 0 where no row holds a pair.
         shared: int32 [batch, seq], of `RELATED` segments: see `RelatedTexts`.
     """
 

@@ -22,7 +22,7 @@ from keras_bert.core.files import exists, join, make_folder, open_file, remove_f
 from keras_bert.core.whole_files import atomic_write
 from keras_bert.data.batches.packing import divide_long_sentences, most_documents, plan_packed
 from keras_bert.data.shards.shard_files import ShardSet
-from keras_bert.models.term import RANDOM_NEXT, RELATED, SWAPPED
+from keras_bert.models.term import RANDOM_NEXT, RELATED, RUNNING_TEXT, SWAPPED
 
 _DRAWS_AT_ONCE = 4000
 _LABELS_BALANCED_OVER = 20
@@ -110,11 +110,14 @@ def related_sizes(max_tokens: int) -> tuple[int, int]:
     return min(_FEWEST_TOKENS, -(-most // 2)), most
 
 
-def plan_related(sentences: np.ndarray, documents: np.ndarray, max_tokens: int, entropy: Sequence[int]) -> np.ndarray:
+def plan_related(
+    sentences: np.ndarray, documents: np.ndarray, max_tokens: int, entropy: Sequence[int], related_share: float = 1.0
+) -> np.ndarray:
     """Plans one pass over a shard: each sentence with another one of its document, to make a related pair of.
 
     Sentences with more tokens than half of `max_tokens` are divided; very short ones, and those that are alone in their
-    document, are left out. Half of the labels are 1; arguments and result are those of `plan_pairs`.
+    document, are left out. Half of the labels are 1; arguments and result are those of `plan_pairs`. 1 - `related_share`
+    of the rows hold no pair but the text from the sentence on, with an empty second span and the label `RUNNING_TEXT`.
     """
     rng = np.random.default_rng(np.random.SeedSequence(entropy))
     fewest, most = related_sizes(max_tokens)
@@ -130,7 +133,14 @@ def plan_related(sentences: np.ndarray, documents: np.ndarray, max_tokens: int, 
     lengths = np.diff(bounds)[kept]
     nearest = np.argmin(np.abs(lengths[others] - lengths[own, None]), axis=1)
     spans = [bounds[kept[chosen] + end] for chosen in (own, others[np.arange(len(own)), nearest]) for end in (0, 1)]
-    return np.stack([*spans, _dealt_labels(len(own), rng)], axis=1).astype(np.int32)
+    plan = np.stack([*spans, _dealt_labels(len(own), rng)], axis=1).astype(np.int32)
+    if related_share < 1:
+        runs_on = rng.random(len(plan)) >= related_share
+        starts, document_ends = plan[runs_on, 0], bounds[documents[1:]]
+        ends = document_ends[np.searchsorted(document_ends, starts, side="right")]
+        plan[runs_on, 1:4] = np.minimum(starts + max_tokens, ends)[:, None]
+        plan[runs_on, 4] = RUNNING_TEXT
+    return plan
 
 
 def _dealt_labels(count: int, rng: np.random.Generator) -> np.ndarray:
@@ -236,7 +246,7 @@ class Plans:
             have two and packed rows are the same in every epoch.
         counts: the number of examples of each shard.
         padding_share: share of padding in the positions of epoch 0.
-        next_share: share of the examples of epoch 0 with label 0, "next".
+        next_share: share of the examples of epoch 0 with label 0, such as "next".
 
     Args:
         folder: where the files are kept.
@@ -260,17 +270,17 @@ class Plans:
         self._spans = 2 if self._pairing else most_documents(objective.packing, sequence_length)
         self.columns = 2 * self._spans + 1
         make_folder(folder)
-        self.counts, self.spans_used, filled, labels = [], 1, 0, 0
+        self.counts, self.spans_used, filled, first_labels = [], 1, 0, 0
         for shard in range(len(shards.names)):
             plan = self._prepare(shard, 0, None)
             self.counts.append(len(plan))
             spans = np.count_nonzero(plan[:, 1:-1:2] > plan[:, :-1:2], axis=1)
             self.spans_used = max(self.spans_used, int(spans.max(initial=1)))
             filled += int(_places(plan).sum())
-            labels += int(plan[:, -1].sum())
+            first_labels += int(np.count_nonzero(plan[:, -1] == 0))
         examples = max(sum(self.counts), 1)
         self.padding_share = 1.0 - filled / (examples * sequence_length)
-        self.next_share = 1.0 - labels / examples
+        self.next_share = first_labels / examples
 
     def path(self, shard: int, epoch: int) -> str:
         """The file of shard number `shard`; its name depends on everything that the plan is made from."""
@@ -285,6 +295,7 @@ class Plans:
             made_from += [objective.short_sequence_share]
         elif self._pairing == RELATED:
             kind = f"related-seed{self._seed}-epoch{epoch}"
+            made_from += [objective.related_share] if objective.related_share < 1 else []
         else:
             kind = f"rows-{objective.packing}"
         fingerprint = hashlib.sha256(json.dumps(made_from).encode()).hexdigest()[:12]
@@ -324,7 +335,7 @@ class Plans:
         if self._pairing == SWAPPED:
             plan = plan_swapped(sentences, documents, max_tokens, entropy, self._objective.short_sequence_share)
         elif self._pairing == RELATED:
-            plan = plan_related(sentences, documents, max_tokens, entropy)
+            plan = plan_related(sentences, documents, max_tokens, entropy, self._objective.related_share)
         else:
             shares = (self._objective.random_next_share, self._objective.short_sequence_share)
             plan = plan_pairs(sentences, documents, max_tokens, entropy, *shares)
@@ -351,7 +362,7 @@ class Plans:
             and np.all((0 <= starts) & (starts <= ends) & (ends <= tokens))
             and np.all(starts[:, 0] < ends[:, 0])
             and np.all(_places(plan) <= self._sequence_length)
-            and np.all((labels == 0) | (labels == 1))
+            and np.all((labels >= 0) & (labels <= RUNNING_TEXT))
         )
         return plan if is_plan else None
 

@@ -15,6 +15,7 @@ from keras_bert.data.batches.corruption.texts import Texts, drawn_below, drawn_p
 from keras_bert.data.batches.mask_units import word_heads
 from keras_bert.data.batches.masking import candidates, example_keys, high_bits, random_bits
 from keras_bert.data.batches.packing import PaddedRows
+from keras_bert.models.term import RUNNING_TEXT
 from keras_bert.text.characters import continues_word
 from keras_bert.text.vocabulary import Vocabulary
 
@@ -94,16 +95,28 @@ class PairMaker:
         Args:
             rows: [CLS], a sentence, [SEP], another of its document, [SEP], neither longer than half of what a row
                 holds; or [CLS] alone, which stays.
-            labels: int32 [batch], 0 for related, 1 for unrelated.
+            labels: int32 [batch], 0 for related, 1 for unrelated, `RUNNING_TEXT` for rows that stay, whatever they hold.
             example_ids: int64 [batch].
             epoch: int, scalar or int64 [batch].
             continuation: bool [batch, seq], as for a `DynamicMasking`.
         """
         if continuation is None:
             continuation = continues_word(self._vocabulary, rows.word_ids)
-        words = self._words(rows, continuation)
+        runs_on = labels == RUNNING_TEXT
+        given = rows._replace(lengths=tf.where(runs_on, 1, rows.lengths))
+        words = self._words(given, continuation)
         first, second = made_pairs(words, labels, example_keys(self._seed, epoch, example_ids))
-        return _assembled(rows, words, _cut(first, words), _cut(second, words), self._vocabulary.pad_id)
+        made = _assembled(given, words, _cut(first, words), _cut(second, words), self._vocabulary.pad_id)
+        stays = runs_on[:, None]
+        return RelatedTexts(
+            PaddedRows(
+                tf.where(stays, rows.word_ids, made.rows.word_ids),
+                tf.where(runs_on, rows.lengths, made.rows.lengths),
+                tf.where(stays, rows.span_numbers, made.rows.span_numbers),
+                tf.where(stays, rows.sources, made.rows.sources),
+            ),
+            tf.where(stays, -1, made.shared),
+        )
 
     def _words(self, rows: PaddedRows, continuation: tf.Tensor) -> Words:
         seq = rows.word_ids.shape[1]

@@ -104,7 +104,7 @@ class TextBatches:
             side = "validation" if validation else "training"
             raise UserError(f"{lines.names}: needs text for {side}. Received: none with a token. Give more documents.")
         self.padding_share = 1.0 - float(tf.reduce_mean(tf.cast(first[1], tf.float64))) / phase.sequence_length
-        self.next_share = 1.0 - float(tf.reduce_mean(tf.cast(first[3][:, 1], tf.float64))) if self._pairing else None
+        self.next_share = float(tf.reduce_mean(tf.cast(first[3][:, 1] == 0, tf.float64))) if self._pairing else None
         if self._pairing == RANDOM_NEXT and objective.random_next_share > 0:
             self._require_two_documents()
 

@@ -12,7 +12,7 @@ import tensorflow as tf
 from keras_bert.config.objectives import ObjectiveConfig
 from keras_bert.data.batches.masking import high_bits, low_bits, random_bits
 from keras_bert.data.batches.plans import PARTNERS_DRAWN, related_sizes
-from keras_bert.models.term import RANDOM_NEXT, SWAPPED
+from keras_bert.models.term import RANDOM_NEXT, RUNNING_TEXT, SWAPPED
 from keras_bert.text.characters import row_ids
 
 
@@ -135,11 +135,14 @@ def pair_sentences(
 def relate_sentences(
     lengths: tf.Tensor, documents: tf.Tensor, max_tokens: int, objective: ObjectiveConfig, key: tf.Tensor
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """Pairs by the rules of `plans.plan_related`, with labels that are drawn; arguments and result as above."""
+    """Rows by the rules of `plans.plan_related`, with labels that are drawn; arguments and result as above."""
     fewest, most = related_sizes(max_tokens)
     lengths, documents, starts = _divide_long(lengths, documents, most)
+    document_of, firsts = _documents(documents)
+    bounds = tf.concat([starts, [tf.reduce_sum(lengths)]], axis=0)
+    ends = tf.gather(bounds, tf.gather(firsts, document_of + 1))
     fits = lengths >= fewest
-    lengths, documents, starts = (tf.boolean_mask(values, fits) for values in (lengths, documents, starts))
+    lengths, documents, starts, ends = (tf.boolean_mask(values, fits) for values in (lengths, documents, starts, ends))
     document_of, firsts = _documents(documents)
     first, count = (tf.cast(tf.gather(values, document_of), tf.int64) for values in (firsts, firsts[1:] - firsts[:-1]))
     own = tf.where(count > 1)
@@ -150,7 +153,11 @@ def relate_sentences(
     spans = []
     for chosen in (own[:, 0], tf.gather(others, nearest, batch_dims=1)):
         spans += [tf.gather(starts, chosen), tf.gather(starts + lengths, chosen)]
-    return tf.stack(spans, axis=1), tf.cast(high_bits(bits[:, _SWAP_DRAW]) < _UNIT // 2, tf.int32)
+    labels = tf.cast(high_bits(bits[:, _SWAP_DRAW]) < _UNIT // 2, tf.int32)
+    runs_on = low_bits(bits[:, _SWAP_DRAW]) >= round(objective.related_share * _UNIT)
+    end = tf.minimum(spans[0] + max_tokens, tf.gather(ends, own[:, 0]))
+    running = tf.stack([spans[0], end, end, end], axis=1)
+    return tf.where(runs_on[:, None], running, tf.stack(spans, axis=1)), tf.where(runs_on, RUNNING_TEXT, labels)
 
 
 def text_of(lengths: tf.Tensor, documents: tf.Tensor, max_tokens: int) -> Text:

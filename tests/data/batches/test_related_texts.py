@@ -19,6 +19,7 @@ from keras_bert.data.batches.shard_batches import ShardBatches
 from keras_bert.data.batches.text_batches import TextBatches
 from keras_bert.data.batches.text_plans import relate_sentences
 from keras_bert.data.shards.shard_files import ShardSet, ShardWriter
+from keras_bert.models.term import RUNNING_TEXT
 from keras_bert.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 from tests.support import plain_related_texts as plain
 
@@ -164,21 +165,56 @@ def test_plans_put_each_sentence_beside_another_of_its_document(max_tokens):
         assert np.abs(own - other).mean() < 0.8 * np.abs(own[:, None] - own).mean()
 
 
+@pytest.mark.parametrize("max_tokens", [29, 60])
+def test_the_other_rows_hold_what_follows_in_the_document(max_tokens):
+    """With a share of pairs: as many tokens as fit, or up to the document's end; the pairs stay as they were."""
+    rng = np.random.default_rng(1)
+    texts = documents(rng)
+    lengths = np.array([length for text in texts for length in text])
+    sentences, firsts = np.cumsum([0, *lengths]), np.cumsum([0, *map(len, texts)])
+    numbers = np.repeat(np.arange(len(texts)), [*map(len, texts)])
+    key = example_keys(7, 3, tf.constant([11], tf.int64))
+
+    def in_graph(share):
+        objective = ObjectiveConfig(pair="related", match=True, related_share=share)
+        spans, labels = relate_sentences(tf.constant(lengths), tf.constant(numbers), max_tokens, objective, key)
+        return np.column_stack([spans, labels])
+
+    document_ends = sentences[firsts]
+    for plan in (lambda share: plan_related(sentences, firsts, max_tokens, (1, 2), share), in_graph):
+        pairs, rows = plan(1.0), plan(0.6)
+        runs_on = rows[:, 4] == RUNNING_TEXT
+        np.testing.assert_array_equal(rows[~runs_on], pairs[~runs_on])
+        assert abs(runs_on.mean() - 0.4) < 0.15
+        start, *ends, _ = rows[runs_on].T
+        np.testing.assert_array_equal(start, pairs[runs_on, 0])
+        end = document_ends[np.searchsorted(document_ends, start, side="right")]
+        np.testing.assert_array_equal(ends, [np.minimum(start + max_tokens, end)] * 3)
+
+
+def joined(ids):
+    return "".join(f" {token} " for token in ids)
+
+
+@pytest.mark.parametrize("share", [1.0, 0.5])
 @pytest.mark.parametrize("kind", ["shards", "raw text"])
-def test_batches_hold_the_pairs_and_start_anywhere(kind, tmp_path):
+def test_batches_hold_the_pairs_and_start_anywhere(kind, share, tmp_path):
+    objective = ObjectiveConfig(pair="related", match=True, related_share=share)
     vocabulary, masking = text_tokenizer().vocabulary, MaskingConfig(unit="word")
     phase = PhaseConfig(sequence_length=LENGTH, batch_size=8, max_predictions_per_seq=5)
+    sentences = [[line + "." for line in text.split(".")] for text in itertools.chain(*TEXTS)]
+    texts = [joined(text_tokenizer()(lines).flat_values.numpy()) for lines in sentences]
     if kind == "shards":
         with ShardWriter(str(tmp_path / "shards"), vocabulary, True, 0.005) as writer:
-            for text in itertools.chain(*TEXTS):
-                writer.add(list(text_tokenizer()([line + "." for line in text.split(".")]).numpy()))
+            for lines in sentences:
+                writer.add(list(text_tokenizer()(lines).numpy()))
         shards = ShardSet.open(str(tmp_path / "shards"), vocabulary)
-        source = ShardBatches(shards, vocabulary, phase, OBJECTIVE, masking, 3, str(tmp_path / "plans"), 3)
+        source = ShardBatches(shards, vocabulary, phase, objective, masking, 3, str(tmp_path / "plans"), 3)
     else:
         lines = RawLines([write_texts(tmp_path)], 0.1)
-        source = TextBatches(lines, text_tokenizer(), phase, OBJECTIVE, masking, 3)
+        source = TextBatches(lines, text_tokenizer(), phase, objective, masking, 3)
     batches = take(source.epoch(0).take(8))
-    assert source.next_share == pytest.approx(0.5, abs=0.1)
+    assert source.next_share == pytest.approx(share / 2, abs=0.1)
     for batch, again in zip(batches[5:], take(source.epoch(0, 5).take(3)), strict=True):
         assert equal(batch, again)
     for batch in batches:
@@ -191,5 +227,10 @@ def test_batches_hold_the_pairs_and_start_anywhere(kind, tmp_path):
             for place in np.flatnonzero(weights):
                 if not tokens[place].startswith("##") and not tokens[place + 1].startswith("##"):
                     assert label[place] == (tokens[place] in words[1 - segments[place]])
-        assert {0, 1} >= set(batch["related_labels"].tolist())
-        assert batch["masked_lm_weights"].sum() > 8
+        runs_on = batch["related_labels"] == RUNNING_TEXT
+        assert not batch["input_type_ids"][runs_on].any() and not batch["match_weights"][runs_on].any()
+        assert (batch["masked_lm_weights"].sum(axis=1) > 0).all()
+        for ids in restored(batch)[runs_on]:
+            assert any(joined(ids[1 : np.flatnonzero(ids)[-1]]) in text for text in texts)
+    labels = {label for batch in batches for label in batch["related_labels"].tolist()}
+    assert labels == ({0, 1} if share == 1 else {0, 1, RUNNING_TEXT})

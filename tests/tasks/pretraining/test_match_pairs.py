@@ -3,12 +3,14 @@
 import numpy as np
 import pytest
 import safetensors.numpy
+import tensorflow as tf
 from pretraining import metrics, recipe
 
 from keras_bert.api.pretraining import pretraining_recipe
 from keras_bert.config.recipes import find_config
 from keras_bert.core.errors import UserError
 from keras_bert.layers.embeddings import scaled_sinusoids
+from keras_bert.models.term import RUNNING_TEXT, all_terms
 from keras_bert.tasks.pretraining.run import Pretraining, pretrain
 from keras_bert.training.run_folder import RunFolder
 
@@ -62,6 +64,17 @@ def test_all_figures_are_logged_and_an_ordinary_bert_is_written(corpus, first, t
     assert {name: value.shape for name, value in after.items()} == {name: value.shape for name, value in before.items()}
     # The head that was not trained is the one that the model had.
     np.testing.assert_array_equal(after["cls.seq_relationship.weight"], before["cls.seq_relationship.weight"])
+
+
+def test_only_pairs_are_told_apart():
+    term = next(term for term in all_terms() if term.name == "related")
+    batch = {
+        "related_labels": tf.constant([0, 1, RUNNING_TEXT, 1]),
+        "example_weights": tf.constant([1.0, 1.0, 1.0, 0.0]),
+    }
+    np.testing.assert_array_equal(term.weights(batch), [1, 1, 0, 0])
+    logits = tf.constant([[2.0, 0.0]] * 4)
+    assert np.isfinite(term.metrics(logits, term.labels(batch))["loss"]).all()
 
 
 def test_words_are_matched_in_related_pairs_alone():

@@ -120,6 +120,7 @@ def test_only_masks_need_collocations():
     [
         ({"masking.unit": "sentence"}, "masking.unit: needs one of token, word, ngram, span, phrase"),
         ({"masking.random_from": "text"}, "masking.random_from: needs one of vocabulary, unigram"),
+        ({"objective.related_share": 0.5}, "objective.related_share: needs 1 for pair nsp"),
         ({"masking.whole_word": True}, "masking.whole_word: is now masking.unit: word"),
         ({"objective.pair": "next"}, "objective.pair: needs one of nsp, sop, related, none"),
         (
