@@ -95,7 +95,7 @@ class PairMaker:
         Args:
             rows: [CLS], a sentence, [SEP], another of its document, [SEP], neither longer than half of what a row
                 holds; or [CLS] alone, which stays.
-            labels: int32 [batch], 0 for related, 1 for unrelated, `RUNNING_TEXT` for rows that stay, whatever they hold.
+            labels: int32 [batch], 0 for related, 1 for unrelated, `RUNNING_TEXT` for rows that stay.
             example_ids: int64 [batch].
             epoch: int, scalar or int64 [batch].
             continuation: bool [batch, seq], as for a `DynamicMasking`.
