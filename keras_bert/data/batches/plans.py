@@ -116,9 +116,9 @@ def plan_related(
     """Plans one pass over a shard: each sentence with another one of its document, to make a related pair of.
 
     Sentences with more tokens than half of `max_tokens` are divided; very short ones, and those that are alone in their
-    document, are left out. Half of the labels are 1; arguments and result are those of `plan_pairs`. A
-    share of `related_share` of the rows hold a pair; the others hold the text from the sentence on, an empty second
-    span and the label `RUNNING_TEXT`.
+    document, are left out. Half of the labels are 1; arguments and result are those of `plan_pairs`. Of
+    the rows, `related_share` hold a pair; the others hold the text from the sentence on, an empty second span and the
+    label `RUNNING_TEXT`.
     """
     rng = np.random.default_rng(np.random.SeedSequence(entropy))
     fewest, most = related_sizes(max_tokens)
@@ -363,7 +363,7 @@ class Plans:
             and np.all((0 <= starts) & (starts <= ends) & (ends <= tokens))
             and np.all(starts[:, 0] < ends[:, 0])
             and np.all(_places(plan) <= self._sequence_length)
-            and np.all((labels >= 0) & (labels <= RUNNING_TEXT))
+            and np.all((labels >= 0) & (labels <= (RUNNING_TEXT if self._objective.related_share < 1 else 1)))
         )
         return plan if is_plan else None
 
