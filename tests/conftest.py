@@ -175,7 +175,8 @@ def pytest_terminal_summary(terminalreporter):
         for report in reports:
             if isinstance(report, pytest.TestReport):
                 seconds[report.nodeid.partition("::")[0]] += report.duration
-    terminalreporter.section(f"{sum(seconds.values()):,.0f} seconds of tests on {os.cpu_count()} cores, by file")
+    if seconds:
+        terminalreporter.section(f"{sum(seconds.values()):,.0f} seconds of tests on {os.cpu_count()} cores, by file")
     for file, in_all in seconds.most_common(15):
         terminalreporter.write_line(f"{in_all:5.0f}s {file}")
 
