@@ -45,7 +45,7 @@ def one_device(rate=0.0, jit_compile=False):
     ("mirrored", "jit_compile", "accumulation", "rate"),
     [
         (False, True, 1, 0.0),
-        (True, False, 2, 0.1),
+        pytest.param(True, False, 2, 0.1, marks=pytest.mark.slow),
         pytest.param(True, True, 2, 0.1, marks=pytest.mark.slow),
     ],
 )

@@ -129,7 +129,8 @@ def test_a_teacher_changes_the_loss_alone(corpus, teacher, tmp_path):
     assert (MODEL["hidden_size"], SIZE) in shapes and (SIZE, SIZE) not in shapes
 
 
-@pytest.mark.parametrize("match", ["states", pytest.param("logits", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("match", ["states", "logits"])
 def test_a_run_that_is_stopped_goes_on_to_the_same_end_also_in_slices(corpus, teacher, tmp_path, monkeypatch, match):
     off = {"model.hidden_dropout_prob": 0.0, "model.attention_probs_dropout_prob": 0.0, "teacher.match": match}
     straight, stopped, sliced = (RunFolder(str(tmp_path / name)) for name in ("straight", "stopped", "sliced"))

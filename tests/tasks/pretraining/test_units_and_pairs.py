@@ -69,6 +69,7 @@ def test_phrases_of_a_list_are_marked_and_masked(corpus, tmp_path):
     assert any("in phrases: " in line for line in said)
 
 
+@pytest.mark.slow
 def test_collocations_are_learned_with_the_text_and_are_a_part_of_it(corpus, tmp_path):
     """Prepared by the run or before it; a run that has begun does not go on with others."""
     settings = {"masking.unit": "pmi", "data.collocations": 20, "training.steps": 2}
