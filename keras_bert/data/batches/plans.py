@@ -116,9 +116,9 @@ def plan_related(
     """Plans one pass over a shard: each sentence with another one of its document, to make a related pair of.
 
     Sentences with more tokens than half of `max_tokens` are divided; very short ones, and those that are alone in their
-    document, are left out. Half of the labels are 1; arguments and result are those of `plan_pairs`. Of
-    the rows, `related_share` hold a pair; the others hold the text from the sentence on, an empty second span and the
-    label `RUNNING_TEXT`.
+    document, are left out. Half of the labels are 1; arguments and result are those of `plan_pairs`. Of the rows,
+    `related_share` hold a pair; the others hold the text from the sentence on, an empty second span and the label
+    `RUNNING_TEXT`.
     """
     rng = np.random.default_rng(np.random.SeedSequence(entropy))
     fewest, most = related_sizes(max_tokens)
