@@ -137,12 +137,11 @@ def relate_sentences(
 ) -> tuple[tf.Tensor, tf.Tensor]:
     """Rows by the rules of `plans.plan_related`, with labels that are drawn; arguments and result as above."""
     fewest, most = related_sizes(max_tokens)
-    lengths, documents, starts = _divide_long(lengths, documents, most)
-    document_of, firsts = _documents(documents)
-    bounds = tf.concat([starts, [tf.reduce_sum(lengths)]], axis=0)
-    ends = tf.gather(bounds, tf.gather(firsts, document_of + 1))
-    fits = lengths >= fewest
-    lengths, documents, starts, ends = (tf.boolean_mask(values, fits) for values in (lengths, documents, starts, ends))
+    text = text_of(lengths, documents, most)
+    starts, lengths = text.bounds[:-1], text.bounds[1:] - text.bounds[:-1]
+    ends = tf.gather(text.bounds, tf.gather(text.first_sentences, text.document_of + 1))
+    kept = [tf.boolean_mask(values, lengths >= fewest) for values in (lengths, text.document_of, starts, ends)]
+    lengths, documents, starts, ends = kept
     document_of, firsts = _documents(documents)
     first, count = (tf.cast(tf.gather(values, document_of), tf.int64) for values in (firsts, firsts[1:] - firsts[:-1]))
     own = tf.where(count > 1)
