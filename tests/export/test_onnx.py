@@ -81,8 +81,13 @@ def test_the_command_writes_a_folder_whose_example_runs(tmp_path, monkeypatch):
     assert "needs --format litert" in refused.output
 
 
+class FailingSession:
+    def run(self, *given):
+        raise RuntimeError("2 : INVALID_ARGUMENT\nNode: Gather")
+
+
 def test_what_cannot_be_exported_is_refused_in_one_line(served, tmp_path, monkeypatch):
-    """A CRF, ops that ONNX lacks, and answers that are not the model's: each would fail where the file is used."""
+    """A CRF, ops that ONNX lacks, a model that does not run, answers that are not its own: each would fail in use."""
     with pytest.raises(UserError, match="--format onnx needs a head without a CRF"):
         write_onnx(tmp_path / "onnx", keras_bert.load(write_served(tmp_path / "model", "crf")))
     inputs = (tf.TensorSpec([None, None], tf.float32, name="input_ids"),)
@@ -90,6 +95,11 @@ def test_what_cannot_be_exported_is_refused_in_one_line(served, tmp_path, monkey
         convert(Signature(lambda ids: {"gamma": tf.math.igamma(ids, ids)}, inputs), "model")
     assert "\n" not in str(refused.value)
     bert, _ = served("single")
+    with monkeypatch.context() as patch:
+        patch.setattr(onnx, "open_onnx", lambda content: FailingSession())
+        with pytest.raises(UserError, match="needs a model that onnxruntime runs. Received: 2 : INVALID") as refused:
+            write_onnx(tmp_path / "onnx", bert)
+    assert "\n" not in str(refused.value)
     monkeypatch.setattr(onnx, "TOLERANCE", -1.0)
     with pytest.raises(UserError, match="needs onnxruntime to answer as TensorFlow does"):
         write_onnx(tmp_path / "onnx", bert)
