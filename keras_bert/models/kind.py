@@ -104,6 +104,10 @@ class ModelKind(abc.ABC):
         """How many times the memory of BERT's attention scores a block takes in training, for the estimate of it."""
         return int(self.attends)
 
+    def inner_kept(self, config: Any) -> int:
+        """As `scores_kept`, for the states between the layers of the feed-forward network."""
+        return 1
+
     def is_of(self, fields: Mapping[str, Any]) -> bool:
         """Whether the fields of a model config or a config.json are of this kind."""
         return fields.get("model_type") == self.model_type

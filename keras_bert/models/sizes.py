@@ -112,12 +112,11 @@ def training_flops(
     return 3 * (L * layer + mapping + masked_lm + pooled)
 
 
-def unread_flops(config: BertConfig, sequence_length: int, predictions_per_sequence: int) -> int:
-    """Returns those of `training_flops` that the last block need not compute, as only predictions and [CLS] are read.
+def unread_flops(config: BertConfig, sequence_length: int, read: int) -> int:
+    """Returns those of `training_flops` that the last block need not compute, as only `read` tokens' states are read.
 
-    Of S - P - 1 tokens: 4·H² for query and output, 4·S·H for scores and context, 4·H·F for the feed-forward network;
-    keys and values are needed of all.
+    Of the others: 4·H² for query and output, 4·S·H for scores and context, 4·H·F for the feed-forward network; keys and
+    values are needed of all.
     """
-    S, P = sequence_length, predictions_per_sequence
-    H, F = config.hidden_size, config.intermediate_size
-    return 3 * max(S - P - 1, 0) * (4 * H**2 + 4 * S * H + 4 * H * F)
+    S, H, F = sequence_length, config.hidden_size, config.intermediate_size
+    return 3 * (S - read) * (4 * H**2 + 4 * S * H + 4 * H * F)

@@ -28,18 +28,27 @@ _BYTES_A_FLOAT = 4
 _PROCESS = 0.7 * 2**30  # Bytes of TensorFlow itself.
 _COMMAND = 1.25 * 2**30  # Bytes of what a whole command has beside the step: text, the input pipeline, XLA's compiler.
 # How many floats a step holds at its peak, fitted to measured steps: docs/performance.md#memory.
-_PER_PARAMETER, _PER_UNIT, _PER_SCORE, _PER_LOGIT = 6, 6, 4, 6
-_PER_FROZEN = 3.4  # Without moments, and with the gradient of one kernel at a time; see `training.lora_rank`.
+_PER_PARAMETER, _PER_UNIT, _PER_SCORE, _PER_LOGIT = 6, 7, 3, 3
+_PER_FROZEN = 3  # Without moments, and with the gradient of one kernel at a time; see `training.lora_rank`.
 
 
 @dataclasses.dataclass(frozen=True)
 class BatchShape:
-    """The largest batch of a phase: examples, tokens of a row, predictions in a row, and rows of an example."""
+    """The largest batch of a phase.
+
+    Attributes:
+        batch_size: examples.
+        length: tokens of a row.
+        predictions: predicted tokens of a row.
+        rows: rows of an example.
+        read: tokens of a row whose last states are read; 0 for all.
+    """
 
     batch_size: int
     length: int
     predictions: int = 0
     rows: int = 1
+    read: int = 0
 
 
 def choose_accumulation(
@@ -91,19 +100,22 @@ def choose_accumulation(
 def step_memory(model: BertConfig, batch: BatchShape, recompute_every: int = 0, frozen: int = 0) -> float:
     """The estimated peak of a process that trains on such a slice, in bytes.
 
-    It holds weights, moments and gradients, of the blocks what the backward pass needs, and the logits of all
-    predictions in several forms. A block that is recomputed keeps only its input, and of weights that LoRA leaves
-    as they are, `frozen` many, there are no moments. A decoder's tokens are the predictions, and its blocks are taken
-    to be as wide as the encoder's.
+    It holds weights, moments and gradients, what the backward pass needs of the blocks, and the logits of all
+    predictions in several forms. The last block has only its keys and values for tokens that are not read, a recomputed
+    block keeps only its input, and `frozen` weights, which LoRA leaves as they are, have no moments. A decoder's tokens
+    are the predictions, and its blocks are taken to be as wide as the encoder's.
     """
     tokens, kind = batch.rows * batch.length, kind_of_config(model)
     # A task on an encoder alone predicts no tokens.
     parts = [*encoder_parts(model), *(head_parts(model) if batch.predictions else ())]
     heads = model.num_attention_heads * kind.scores_kept
-    units = model.hidden_size + model.intermediate_size / 2
-    block = tokens * (_PER_UNIT * units + _PER_SCORE * heads * batch.length)
+    units = model.hidden_size + kind.inner_kept(model) * model.intermediate_size / 2
+    block = _PER_UNIT * units + _PER_SCORE * heads * batch.length
     recomputed = model.num_blocks // recompute_every if recompute_every else 0
-    blocks = (model.num_blocks - recomputed + bool(recomputed)) * block + recomputed * tokens * model.hidden_size
+    whole = model.num_blocks - recomputed + bool(recomputed)
+    blocks = tokens * (whole * block + recomputed * model.hidden_size)
+    if batch.read and not recomputed:  # The last block's keys and values alone, of the others.
+        blocks -= batch.rows * (batch.length - batch.read) * (block - 2 * model.hidden_size)
     if batch.predictions and kind.decodes:
         config: Any = model
         written = batch.rows * batch.predictions

@@ -23,20 +23,20 @@ GIB = 2**30
 PAPER = (BatchShape(256, 128, 20), BatchShape(256, 512, 77))  # The two phases of BERT's pretraining.
 # Measured by tools/measure_memory.py, GiB: (model, length, batch) to the peaks without and with recomputation.
 PEAKS = {
-    ("tiny", 128, 128): (3.12, 3.07),
-    ("tiny", 512, 64): (5.94, 5.36),
-    ("mini", 128, 64): (2.87, 2.03),
-    ("mini", 512, 32): (6.06, 3.20),
-    ("base", 128, 4): (3.41, 2.95),
-    ("base", 512, 4): (6.5, 3.5),
-    ("base", 512, 16): (16.6, 6.3),
+    ("tiny", 128, 128): (2.05, 1.92),
+    ("tiny", 512, 64): (3.28, 3.19),
+    ("mini", 128, 64): (2.25, 1.54),
+    ("mini", 512, 32): (4.18, 2.16),
+    ("base", 128, 4): (3.46, 2.95),
+    ("base", 512, 4): (6.06, 3.39),
+    ("base", 512, 16): (15.74, 5.08),
 }
 # The same with a vocabulary of 8,192: (model, batch, tokens that are read, tokens that are written).
 PEAKS_OF_DECODERS = {
-    ("bart-mini", 32, 128, 128): 3.05,
-    ("bart-mini", 8, 512, 512): 3.85,
-    ("t5-mini", 32, 128, 27): 1.69,
-    ("t5-mini", 8, 512, 512): 3.43,
+    ("bart-mini", 32, 128, 128): 2.63,
+    ("bart-mini", 8, 512, 512): 3.38,
+    ("t5-mini", 32, 128, 27): 1.62,
+    ("t5-mini", 8, 512, 103): 1.91,
 }
 
 
@@ -62,20 +62,20 @@ def choose(monkeypatch):
 @pytest.mark.parametrize(("name", "length", "batch"), PEAKS)
 def test_the_estimate_is_near_what_was_measured(name, length, batch):
     """Too low, and the run that should fit is killed by the system; the fifth that stays free covers the rest."""
-    shape = BatchShape(batch, length, round(0.15 * length))
+    shape = BatchShape(batch, length, predictions := round(0.15 * length), read=predictions + 1)
     for recompute_every, peak in enumerate(PEAKS[name, length, batch]):
-        assert 0.85 < step_memory(model(name), shape, recompute_every) / GIB / peak < 1.15
+        assert 0.85 < step_memory(model(name), shape, recompute_every) / GIB / peak < 1.2
 
 
 def test_the_estimate_of_lora_is_near_what_was_measured():
     """By tools/measure_memory.py --lora-rank 8; taken for all weights, a larger model would be cut for nothing."""
     base = model("base")
     estimate = step_memory(base, BatchShape(4, 128, 19), frozen=total(encoder_parts(base)))
-    assert 0.85 < estimate / GIB / 2.34 < 1.15
+    assert 0.85 < estimate / GIB / 2.27 < 1.15
 
 
 def test_more_of_anything_needs_more():
-    small = step_memory(model("mini"), shape := BatchShape(8, 128, 20))
+    small = step_memory(model("mini"), shape := BatchShape(8, 128, 20, read=21))
     larger = [dataclasses.replace(shape, **{field: 2 * getattr(shape, field)}) for field in vars(shape)]
     assert all(step_memory(model("mini"), other) > small for other in larger)
     assert step_memory(model("small"), shape) > small > step_memory(model("mini"), shape, 1)
@@ -93,13 +93,27 @@ def test_the_estimate_of_a_decoder_is_near_what_was_measured(name, batch, read, 
     assert step_memory(config, BatchShape(batch, read)) / GIB < 0.8 * estimate
 
 
+def test_a_gated_network_is_counted_twice():
+    """T5 1.1 has two layers where T5 has one; what the second holds was missing."""
+    gated = dataclasses.replace(model("t5-mini"), vocab_size=8192, is_gated=True, hidden_act="gelu_new")
+    assert 0.85 < step_memory(gated, BatchShape(16, 512, 103)) / GIB / 3.85 < 1.15
+
+
+def test_the_last_block_is_counted_where_it_is_read():
+    """A task that reads every token needs all of it, as a recomputed block does while it is."""
+    narrow, whole = BatchShape(64, 128, 20, read=21), BatchShape(64, 128, 20)
+    saved = step_memory(model("mini"), whole) - step_memory(model("mini"), narrow)
+    assert 0.6 < saved / (step_memory(model("mini"), whole) - step_memory(model("mini"), whole, 1)) * 3 < 0.9
+    assert step_memory(model("mini"), narrow, 1) == step_memory(model("mini"), whole, 1)
+
+
 def test_the_fewest_slices_that_fit(choose, mirrored_strategy):
     """BERT-base as in the paper, which needs 240 GiB whole, ended with a core dump wherever it has no accelerator."""
     slices, said = choose(24, *PAPER)
-    assert slices == 32
-    assert said == ["Batches of 256 in 32 slices of 8: about 11.9 GiB of 24.0 GiB of memory (training.accumulation)."]
+    assert slices == 16
+    assert said == ["Batches of 256 in 16 slices of 16: about 17.5 GiB of 24.0 GiB of memory (training.accumulation)."]
     halves, said = choose(24, *PAPER, strategy=mirrored_strategy)
-    assert halves == 32 and "32 slices of 4 on each of 2 replicas: about 8." in said[0]
+    assert halves == 32 and "32 slices of 4 on each of 2 replicas: about 7." in said[0]
     found = [choose(memory, *PAPER)[0] for memory in (4, 8, 16, 32, 64, 128, 512)]
     assert found == sorted(found, reverse=True) and all(256 % slices == 0 for slices in found) and found[-1] == 1
     assert choose(16, BatchShape(30, 512, 77), BatchShape(12, 128, 20))[0] in (3, 6)

@@ -195,6 +195,9 @@ class T5(ModelKind):
     def scores_kept(self) -> int:
         return 1
 
+    def inner_kept(self, config: T5Config) -> int:
+        return 2 if config.is_gated else 1
+
     def make_encoder(self, config: T5Config, with_pooler: bool = True, **keras_options: Any) -> "T5Encoder":
         from keras_bert.models.t5.encoder import T5Encoder
 

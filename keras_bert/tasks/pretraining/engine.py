@@ -121,16 +121,23 @@ def phase_flops(config: PretrainConfig, phase: int, model: BertConfig | None = N
     objective, length = config.phase_objective(phase_config), phase_config.sequence_length
     predictions = _predictions(config, phase)
     of_terms = sum(term.flops(model, predictions) for term in objective.trained)
-    generator = unread = 0
+    generator = 0
     if isinstance(model, ElectraConfig) and objective.replacement.has_generator:
-        smaller = model.generator(objective.replacement.generator_size)
-        generator = training_flops(smaller, length, predictions) - unread_flops(smaller, length, predictions)
-    kind = kind_of_config(model)
-    reads_states = config.teacher.maps_states or any(term.reads_states for term in objective.trained)
-    if kind.attends and not kind.decodes and not reads_states:
-        unread = unread_flops(model, length, predictions)
+        smaller, read = model.generator(objective.replacement.generator_size), min(predictions + 1, length)
+        generator = training_flops(smaller, length, predictions) - unread_flops(smaller, length, read)
+    unread = unread_flops(model, length, tokens_read(config, phase, model))
     # The backward pass takes twice the forward pass, one product for each operand.
-    return kind.training_flops(model, length, predictions) - unread + generator + 3 * of_terms
+    return kind_of_config(model).training_flops(model, length, predictions) - unread + generator + 3 * of_terms
+
+
+def tokens_read(config: PretrainConfig, phase: int, model: BertConfig) -> int:
+    """How many tokens' last states are read in an example of a phase; of others the last block has keys and values."""
+    phase_config, kind = config.phases[phase], kind_of_config(model)
+    trained, length = config.phase_objective(phase_config).trained, phase_config.sequence_length
+    reads_states = config.teacher.maps_states or any(term.reads_states for term in trained)
+    if reads_states or kind.decodes or not kind.attends:
+        return length
+    return min(_predictions(config, phase) + 1, length)  # [CLS] too, for the pooler.
 
 
 def phase_predictions(config: PretrainConfig, phase: int) -> int:

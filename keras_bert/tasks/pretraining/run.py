@@ -23,7 +23,7 @@ from keras_bert.models.term import term_named
 from keras_bert.tasks.model_cards import pretraining_card
 from keras_bert.tasks.phased_batches import PhasedBatches
 from keras_bert.tasks.pretraining.batch_sources import BatchSources, open_batch_sources
-from keras_bert.tasks.pretraining.engine import make_objective, phase_predictions, pretraining_engine
+from keras_bert.tasks.pretraining.engine import make_objective, phase_predictions, pretraining_engine, tokens_read
 from keras_bert.tasks.pretraining.initialization import TextStatistics, initialize, start_from, text_statistics
 from keras_bert.tasks.pretraining.run_text import require_reachable, require_run_text
 from keras_bert.tasks.pretraining.teacher import PretrainingTeacher
@@ -210,7 +210,12 @@ class Pretraining:
         """The recipe with a number for `training.accumulation`. A collective."""
         config, memory = self.config, self.config.objective.memory_length
         shapes = [
-            BatchShape(phase.batch_size, phase.sequence_length + memory, phase_predictions(config, index))
+            BatchShape(
+                phase.batch_size,
+                phase.sequence_length + memory,
+                phase_predictions(config, index),
+                read=tokens_read(config, index, model) + memory,
+            )
             for index, phase in enumerate(config.phases)
         ]
         slices = choose_accumulation(config.training, self.run, self.strategy, model, shapes)
