@@ -24,6 +24,7 @@ Where the frameworks have a GPU, all train on the first, with the clock of the w
 
     python tools/benchmark_training.py --models base --shapes 32x128,8x512 --precision bfloat16
 
+There a compiled step of ours computes attention without dropout (`--no-attention-dropout`) by cuDNN's fused kernels.
 Those of torch have its fused AdamW; all have the same shapes, numbers of predictions and threads. Each lives in a
 process of its own and sleeps while it is not its turn. They take turns, A B C A B C, and as a machine's speed drifts,
 each round is compared within itself: look at the median of the rounds' ratios, with quartiles. A round during which
@@ -34,7 +35,8 @@ left out: rougher, since the others use up caches and memory bandwidth, but not 
 threads than one would not do: those of torch that wait for each other are busy doing so.)
 
 The share of peak is the kind's `training_flops` (predicted positions only, for all alike) a second over the best rate
-of a float32 product of 3072 x 3072 by any framework in the same round.
+of a product in that precision, of 3072 x 3072 numbers on a CPU and 8192 x 8192 on a GPU, by any framework in the same
+round.
 """
 
 import dataclasses
@@ -54,7 +56,7 @@ from keras_bert.models.kind import kind_of_config
 
 BASELINE = "transformers-gathered"
 BY_DEFAULT = [name for name in BUILDERS if not name.startswith("ours-")]
-STEPS_BEFORE_THE_CLOCK, MATMUL_SIZE, MATMULS = 3, 3072, 3
+STEPS_BEFORE_THE_CLOCK, MATMULS = 3, 3
 OTHERS_SHARE, ROUNDS_NEEDED = 0.10, 3
 
 
@@ -64,13 +66,15 @@ class Shape:
     batch_size: int
     sequence_length: int
     predictions: int | None = None
+    drops_attention: bool = True
 
     def __post_init__(self):
         self.predictions = self.predictions or predictions_of(self.config, self.sequence_length)
 
     @property
     def config(self):
-        return BertConfig.from_file(find_config("models", self.model))
+        config = BertConfig.from_file(find_config("models", self.model))
+        return config if self.drops_attention else dataclasses.replace(config, attention_probs_dropout_prob=0.0)
 
     @property
     def gigaflops(self):
@@ -87,16 +91,16 @@ def serve(name, settings, _):
     step, matmul = BUILDERS[name](config, batch, threads, precision)
     for _ in range(STEPS_BEFORE_THE_CLOCK):
         step()
-        matmul(MATMUL_SIZE)
+        matmul(matmul.size)
 
     def turn(seconds):
         cpu = time.process_time()
         step()  # Brings its memory back into the caches.
         times = _times(step, seconds, clock)
-        products = [_times(lambda: matmul(MATMUL_SIZE), 0, clock)[0] for _ in range(MATMULS)]
+        products = [_times(lambda: matmul(matmul.size), 0, clock)[0] for _ in range(MATMULS)]
         return {
             "step": statistics.median(times) / getattr(step, "steps", 1),
-            "gigaflops": 2 * MATMUL_SIZE**3 / min(products) / 1e9,
+            "gigaflops": 2 * matmul.size**3 / min(products) / 1e9,
             "cpu": time.process_time() - cpu,
         }
 
@@ -130,7 +134,10 @@ def run_rounds(shape, names, turns, seconds, threads, clock, precision, baseline
     contestants, rounds = {}, []
     try:
         for name in names:
-            contestants[name] = Contestant(name, [dataclasses.asdict(shape), threads, clock, precision], threads)
+            # Keras would import TensorFlow, beside which some versions of PyTorch's Triton crash.
+            backend = {"KERAS_BACKEND": "torch"} if "torch" in PACKAGES[name] else {}
+            settings = [dataclasses.asdict(shape), threads, clock, precision]
+            contestants[name] = Contestant(name, settings, threads, **backend)
             contestants[name].ask(0)  # Builds and compiles; the others wait.
         for number in range(1, turns + 1):
             rounds.append({name: take_turn(contestant, seconds) for name, contestant in contestants.items()})
@@ -201,12 +208,13 @@ def _installed(names):
 @click.option(
     "--precision", default="float32", show_default=True, type=click.Choice(["float32", "bfloat16"]), help="Of products."
 )
-def main(models, shapes, contestants, baseline, turns, seconds, threads, clock, precision):
+@click.option("--attention-dropout/--no-attention-dropout", default=True, help="As the model's config says, or none.")
+def main(models, shapes, contestants, baseline, turns, seconds, threads, clock, precision, attention_dropout):
     """Prints a table for each model and shape."""
     names = list(_installed(contestants.split(",")))
     for model in models.split(","):
         for text in shapes.split(","):
-            shape = Shape(model, *map(int, text.split("x")))
+            shape = Shape(model, *map(int, text.split("x")), drops_attention=attention_dropout)
             click.echo(
                 f"{model}, {text}, {shape.predictions} predictions a sequence, {shape.gigaflops:.1f} GFLOP a step"
             )

@@ -19,9 +19,10 @@ class Contestant:
         name: what the script's `serve` is called with, beside the settings.
         settings: what JSON can hold.
         threads: for OpenMP.
+        environment: variables of its own.
     """
 
-    def __init__(self, name, settings, threads):
+    def __init__(self, name, settings, threads, **environment):
         self._name = name
         self._process = subprocess.Popen(
             [sys.executable, "-W", "ignore", os.path.abspath(sys.argv[0]), _FLAG, name, json.dumps(settings)],
@@ -33,6 +34,7 @@ class Contestant:
                 "OMP_NUM_THREADS": str(threads),
                 "TF_CPP_MIN_LOG_LEVEL": "3",
                 "TOKENIZERS_PARALLELISM": "false",
+                **environment,
             },
         )
 

@@ -6,7 +6,9 @@ A step is forward, backward, clipping by a global norm of 1 and AdamW that spare
 the config's rates, on a batch that lies in memory, on the first GPU if the framework has one.
 `build(config, batch, threads, precision)` returns `(step, matmul)`: `step()` trains once and returns the loss as a
 number, so the work is done; `matmul(size)` is one square product in that precision, `float32` or `bfloat16`, which
-leaves the weights float32. Where a call of `step` trains more than once, `step.steps` says how often.
+leaves the weights float32; `matmul.size` is the size that keeps the device busy. Where a call of `step` trains more
+than once, `step.steps` says how often: on a GPU, which Python feeds while it computes, the loss is read every tenth
+step.
 """
 
 import functools
@@ -19,6 +21,8 @@ from keras_bert.models.kind import kind_of_config
 
 LEARNING_RATE, WEIGHT_DECAY, EPSILON, CLIP_NORM = 1e-4, 0.01, 1e-6, 1.0
 MASK_ID = 103
+CPU_MATMUL_SIZE, GPU_MATMUL_SIZE = 3072, 8192
+GPU_STEPS = 10
 
 
 def build_ours(config, batch, threads, precision):
@@ -27,11 +31,10 @@ def build_ours(config, batch, threads, precision):
     batch = {name: tf.constant(value) for name, value in batch.items()}
     number = iter(range(10**9))
 
-    def step():
-        result = trainer.train(batch, tf.constant(next(number), tf.int64))
-        return float(result["sums"][trainer.objective.terms[0]]["loss"])
+    def train():
+        return trainer.train(batch, tf.constant(next(number), tf.int64))["sums"][trainer.objective.terms[0]]["loss"]
 
-    return step, _tensorflow_matmul(tf, precision)
+    return _read_at_times(train, _has_gpu(tf)), _tensorflow_matmul(tf, precision)
 
 
 def build_ours_fed(config, batch, threads, precision, steps_per_loop=1):
@@ -109,7 +112,8 @@ def build_keras_hub(config, batch, threads, precision):
     data = (inputs, batch["masked_lm_ids"], batch["masked_lm_weights"])
     batches = iter(tf.data.Dataset.from_tensors(tf.nest.map_structure(tf.constant, data)).repeat())
     model.make_train_function()
-    return lambda: float(model.train_function(batches)["loss"]), _tensorflow_matmul(tf, precision)
+    step = _read_at_times(lambda: model.train_function(batches)["loss"], _has_gpu(tf))
+    return step, _tensorflow_matmul(tf, precision)
 
 
 def build_transformers(config, batch, threads, precision, compiled=False):
@@ -196,6 +200,22 @@ def _tensorflow(threads):
     return tf
 
 
+def _has_gpu(tf):
+    return bool(tf.config.list_physical_devices("GPU"))
+
+
+def _read_at_times(train, on_gpu):
+    """The function `step`, of one that trains once and returns a loss that may still be computed."""
+
+    def step():
+        for _ in range(step.steps):
+            loss = train()
+        return float(loss)
+
+    step.steps = GPU_STEPS if on_gpu else 1
+    return step
+
+
 def _tensorflow_matmul(tf, precision):
     compiled = tf.function(tf.matmul, autograph=False, jit_compile=True)
     square = {}
@@ -206,6 +226,7 @@ def _tensorflow_matmul(tf, precision):
         square["compiled"] = not square.get("compiled")
         return float((compiled if square["compiled"] else tf.matmul)(matrix, matrix)[0, 0])
 
+    matmul.size = GPU_MATMUL_SIZE if _has_gpu(tf) else CPU_MATMUL_SIZE
     return matmul
 
 
@@ -244,15 +265,15 @@ def _torch_step(torch, model, loss):
         groups[name.endswith("bias") or "norm" in name.lower()]["params"].append(value)
     optimizer = torch.optim.AdamW(groups, lr=LEARNING_RATE, eps=EPSILON, fused=True)
 
-    def step():
+    def train():
         value = loss()
         value.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), CLIP_NORM)
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
-        return float(value.detach())
+        return value.detach()
 
-    return step
+    return _read_at_times(train, next(model.parameters()).is_cuda)
 
 
 def _torch_matmul(torch, device, precision):
@@ -262,4 +283,5 @@ def _torch_matmul(torch, device, precision):
         matrix = square.setdefault(size, torch.randn(size, size, device=device, dtype=getattr(torch, precision)))
         return float((matrix @ matrix)[0, 0])
 
+    matmul.size = CPU_MATMUL_SIZE if device == "cpu" else GPU_MATMUL_SIZE
     return matmul

@@ -7,6 +7,7 @@ from typing import Any
 import keras
 from keras import ops
 
+from keras_bert.layers.attention_kernel import attended_by_kernel
 from keras_bert.layers.dropout import Dropout
 from keras_bert.layers.tensors import PlainLayer, Tensor, gather_positions, truncated_normal
 
@@ -93,7 +94,11 @@ class SelfAttention(PlainLayer):
         # In float32 even under bfloat16, whose 8 bits of precision are too few to sum 512 probabilities.
         scores = ops.cast(scores, "float32") + ops.cast(attention_bias, "float32")
         probabilities = ops.cast(ops.softmax(scores, axis=-1), self.compute_dtype)
-        context = ops.matmul(self.dropout(probabilities, training=training), value)
+        context = None
+        if training and self.dropout.rate == 0:
+            context = attended_by_kernel(query, key, value, attention_bias)
+        if context is None:
+            context = ops.matmul(self.dropout(probabilities, training=training), value)
         context = ops.reshape(ops.transpose(context, (0, 2, 1, 3)), (batch, seq, self.hidden_size))
         return self.output_projection(context), probabilities
 

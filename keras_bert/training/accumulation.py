@@ -18,6 +18,7 @@ from keras_bert.training.cluster import worker_addresses, worker_index
 from keras_bert.training.memory import memory_limit
 from keras_bert.training.processes import gather, process_count, process_number
 from keras_bert.training.run_folder import RunFolder
+from keras_bert.training.strategy import on_gpus
 
 _log = logging.getLogger(__name__)
 
@@ -131,7 +132,7 @@ def step_memory(model: BertConfig, batch: BatchShape, recompute_every: int = 0, 
 def _memory_of_a_replica(strategy: tf.distribute.Strategy) -> float | None:
     """Bytes of a GPU or, on CPUs, of the replica's share of the machine's memory; None if unknown."""
     limit = memory_limit()
-    if limit is None or any("GPU" in device for device in strategy.extended.worker_devices):
+    if limit is None or on_gpus(strategy):
         return limit
     hosts = [address.rpartition(":")[0] for address in worker_addresses()]
     processes = hosts.count(hosts[worker_index()]) if process_count(strategy) > 1 else 1

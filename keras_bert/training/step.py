@@ -8,10 +8,13 @@ import numpy as np
 import tensorflow as tf
 from keras import ops
 
+from keras_bert.layers.attention_kernel import attention_kernel
 from keras_bert.layers.dropout import counter_bits, dropout_key, is_static
+from keras_bert.training.cudnn_attention import cudnn_attention
 from keras_bert.training.loss_scale import LossScale
 from keras_bert.training.metrics import MetricSums
 from keras_bert.training.optimizers.base import BertOptimizer
+from keras_bert.training.strategy import on_gpus
 from keras_bert.training.variable_names import gradient_norms
 
 _VALUES_OF_A_BLOCK = 8  # 16 bits each.
@@ -119,6 +122,7 @@ class Step:
         # all bits is faster than six elementwise ones.
         self._bits = counter_bits if jit_compile or on_tpu else stateless_bits
         jit_compile = jit_compile and not on_tpu
+        self._attention = cudnn_attention if jit_compile and on_gpus(strategy) else None
         one_replica = strategy.num_replicas_in_sync == 1
         self._compiled_gradients = _compiled(self.gradients, jit_compile and not one_replica)
         self._compiled_replica = _compiled(self._train_replica, jit_compile and one_replica)
@@ -239,13 +243,15 @@ class Step:
         self, batch: Batch, totals: dict[str, tf.Tensor], key: tf.Tensor, part: int | tf.Tensor
     ) -> tuple[list[tf.Tensor], Sums]:
         """(dense gradients of this slice's contribution to the loss of the global batch, the slice's sums)."""
-        with tf.GradientTape() as tape, dropout_key(key, self._bits, part):
-            outputs = self.model(batch, training=True)
-            sums = self.objective.sums(outputs, batch)
-            loss = tf.add_n([tf.math.divide_no_nan(sums[term]["loss"], totals[term]) for term in self.objective.terms])
-            if self.loss_scale is not None:
-                loss = loss * self.loss_scale.scale
-        gradients = tape.gradient(loss, self.model.trainable_variables)
+        with attention_kernel(self._attention):
+            with tf.GradientTape() as tape, dropout_key(key, self._bits, part):
+                outputs = self.model(batch, training=True)
+                sums = self.objective.sums(outputs, batch)
+                terms = [tf.math.divide_no_nan(sums[term]["loss"], totals[term]) for term in self.objective.terms]
+                loss = tf.add_n(terms)
+                if self.loss_scale is not None:
+                    loss = loss * self.loss_scale.scale
+            gradients = tape.gradient(loss, self.model.trainable_variables)  # It may call blocks again.
         if self.memory is not None:
             sums[MEMORY] = self.memory.of_rows(outputs, batch, part)
         # Keras' optimizers would square an embedding's sparse gradient before summing its repeated rows.

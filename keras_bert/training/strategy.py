@@ -172,6 +172,14 @@ def _tpu(name: str) -> tf.distribute.Strategy:
     )
 
 
+def on_gpus(strategy: tf.distribute.Strategy) -> bool:
+    """Whether a strategy computes on GPUs; TensorFlow's default one does if there are any."""
+    try:
+        return any("GPU" in device for device in strategy.extended.worker_devices)
+    except RuntimeError:  # The default strategy has no list.
+        return bool(tf.config.list_physical_devices("GPU"))
+
+
 def is_multiworker(strategy: tf.distribute.Strategy) -> bool:
     """Whether the run may have several processes; see `training.processes`."""
     return isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy)
