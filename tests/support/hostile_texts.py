@@ -1,5 +1,6 @@
 """Texts on which tokenizers differ, as bytes."""
 
+import functools
 import random
 import unicodedata
 
@@ -70,13 +71,17 @@ HOSTILE = [
 ] + INVALID_UTF8
 
 
+@functools.cache
+def _known_to_unicode_3_2():
+    category = unicodedata.ucd_3_2_0.category
+    return [chr(code) for code in range(0x110000) if category(chr(code)) not in ("Cn", "Co", "Cs")]
+
+
 def random_hostile(count, seed):
     """Mixtures of the characters above with others that Unicode 3.2 knew, some with bytes broken or missing."""
     generator = random.Random(seed)
     own = "".join(sorted(set(b"".join(HOSTILE).decode("utf-8", "ignore"))))
-    category = unicodedata.ucd_3_2_0.category
-    others = [chr(code) for code in range(0x110000) if category(chr(code)) not in ("Cn", "Co", "Cs")]
-    texts = []
+    others, texts = _known_to_unicode_3_2(), []
     for _ in range(count):
         length = generator.randrange(60)
         text = "".join(generator.choice(own if generator.random() < 0.8 else others) for _ in range(length))
