@@ -6,11 +6,13 @@ PyTorch and other implementations compute lies in tests/goldens; tools/goldens m
 
 import collections
 import contextlib
+import functools
 import importlib.abc
 import importlib.util
 import os
 import signal
 import sys
+import typing
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 # XLA's own passes stay on; LLVM's take half of a compilation and what they make faster runs for milliseconds.
@@ -55,6 +57,11 @@ def start_tensorflow():
 
     # Commands that run in a process of their own have it on, as users do, and tests that ask for `rewritten_graphs`.
     rewrite_graphs(False)
+
+
+# Python 3.11 collects the members of a protocol anew for each `isinstance`, of which tracing has many; 3.12 keeps them.
+if sys.version_info < (3, 12):
+    typing._get_protocol_attrs = functools.cache(typing._get_protocol_attrs)
 
 
 def rewrite_graphs(on):

@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 from hostile_texts import HOSTILE, random_hostile
 from scipy.special import expit, softmax
-from served import CAUSAL, KINDS, OF_WHOLE_TEXTS, VOCABULARY, columns_of, write_served
+from served import CAUSAL, KINDS, OF_WHOLE_TEXTS, VOCABULARY, columns_of, ops_of_graphs, outside, write_served
 from shortened import shortened
 from tiny import random_weights, without_dropout
 
@@ -212,6 +212,14 @@ def test_tokens_that_cannot_be_are_not_answered_and_leave_the_others_as_they_are
             assert np.isnan(output[1:5]).all() and np.isfinite(output[5]).all(), name
     assert all(len(output) == 0 for output in answers_to(seq=3).values())
     assert all(len(output) == 1 for output in answers_to([], seq=0).values())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_signature_touches_files_connections_or_python(served, kind):
+    """SECURITY.md promises it; test_saved_model.py looks at written signatures too."""
+    ops, _ = ops_of_graphs(served(kind)[1])
+    assert "FastWordpieceTokenizeWithOffsets" in ops
+    assert not outside(ops)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -103,6 +103,21 @@ def columns_of(function, texts, signature="serving_default"):
     return columns
 
 
+def ops_of_graphs(function):
+    """(ops of all signatures and of all that they call, the names of these functions)."""
+    graphs = [signature.graph.as_graph_def() for signature in function.signatures.values()]
+    functions = [each for graph in graphs for each in graph.library.function]
+    ops = {node.op for graph in graphs for node in graph.node}
+    ops |= {node.op for each in functions for node in each.node_def}
+    return ops, {each.signature.name for each in functions}
+
+
+def outside(ops):
+    """Those that touch files, connections or Python, by the words that TensorFlow names such ops with."""
+    words = ("File", "Save", "Restore", "Checkpoint", "Directory", "PyFunc", "Rpc", "Send", "Recv", "Dataset")
+    return [op for op in ops if any(word in op for word in words)]
+
+
 class ReloadedExport(ServingFunction):
     """The signatures of a version's folder, as TensorFlow alone opens them, asked as the `ServingFunction` it is of."""
 
