@@ -66,7 +66,8 @@ def works(dtype: str, head_size: int) -> bool:
     """
     with tf.init_scope():
         gpus = tf.config.list_physical_devices("GPU")
-        if not gpus or tf.config.experimental.get_device_details(gpus[0])["compute_capability"] < _OLDEST_GPU:
+        details = tf.config.experimental.get_device_details(gpus[0]) if gpus else {}
+        if details.get("compute_capability", (0, 0)) < _OLDEST_GPU:  # Only NVIDIA's have one.
             return False
         try:
             fused, plain = _trial(_fused, dtype, head_size), _trial(_plain, dtype, head_size)

@@ -119,12 +119,14 @@ def twice(query, key, value, attention_bias):
         # The kernels themselves, which a CPU does not have.
         ((9, 0), fused._fused, ["Attention is not fused: cuDNN's kernels failed here, with No registered"]),
         ((7, 5), None, []),
+        (None, None, []),  # Not one of NVIDIA's.
     ],
 )
 def test_kernels_that_fail_a_trial_are_not_used(monkeypatch, caplog, capability, kernels, said):
     """A GPU or a cuDNN that no one has tried must cost speed, not the run or its gradients."""
     monkeypatch.setattr(tf.config, "list_physical_devices", lambda kind: ["a GPU"])
-    monkeypatch.setattr(tf.config.experimental, "get_device_details", lambda gpu: {"compute_capability": capability})
+    details = {"compute_capability": capability} if capability else {}
+    monkeypatch.setattr(tf.config.experimental, "get_device_details", lambda gpu: details)
     monkeypatch.setattr(fused, "_fused", kernels)
     fused.works.cache_clear()
     answers = []
