@@ -4,11 +4,10 @@ The model is of the config's kind, transformers' class that which files of the k
 
 A step is forward, backward, clipping by a global norm of 1 and AdamW that spares biases and LayerNorm, with dropout at
 the config's rates, on a batch that lies in memory, on the first GPU if the framework has one.
-`build(config, batch, threads, precision)` returns `(step, matmul)`: `step()` trains once and returns the loss as a
-number, so the work is done; `matmul(size)` is one square product in that precision, `float32` or `bfloat16`, which
-leaves the weights float32; `matmul.size` is the size that keeps the device busy. Where a call of `step` trains more
-than once, `step.steps` says how often: on a GPU, which Python feeds while it computes, the loss is read every tenth
-step.
+`build(config, batch, threads, precision)` returns `(step, matmul)`: `step()` trains `step.steps` times and returns the
+loss as a number, so the work is done; on a GPU, which Python feeds while it computes, it is read every tenth step.
+`matmul(size)` is one square product in that precision, `float32` or `bfloat16`, which leaves the weights float32;
+`matmul.size` is the size that keeps the device busy.
 """
 
 import functools
