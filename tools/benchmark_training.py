@@ -91,13 +91,13 @@ def serve(name, settings, _):
     step, matmul = BUILDERS[name](config, batch, threads, precision)
     for _ in range(STEPS_BEFORE_THE_CLOCK):
         step()
-        matmul(matmul.size)
+        matmul()
 
     def turn(seconds):
         cpu = time.process_time()
         step()  # Brings its memory back into the caches.
         times = _times(step, seconds, clock)
-        products = [_times(lambda: matmul(matmul.size), 0, clock)[0] for _ in range(MATMULS)]
+        products = [_times(matmul, 0, clock)[0] for _ in range(MATMULS)]
         return {
             "step": statistics.median(times) / step.steps,
             "gigaflops": 2 * matmul.size**3 / min(products) / 1e9,

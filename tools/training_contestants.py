@@ -6,11 +6,12 @@ A step is forward, backward, clipping by a global norm of 1 and AdamW that spare
 the config's rates, on a batch that lies in memory, on the first GPU if the framework has one.
 `build(config, batch, threads, precision)` returns `(step, matmul)`: `step()` trains `step.steps` times and returns the
 loss as a number, so the work is done; on a GPU, which Python feeds while it computes, it is read every tenth step.
-`matmul(size)` is one square product in that precision, `float32` or `bfloat16`, which leaves the weights float32;
-`matmul.size` is the size that keeps the device busy.
+`matmul()` is one square product in that precision, `float32` or `bfloat16`, which leaves the weights float32, of
+matrices that keep the device busy, with `matmul.size` rows.
 """
 
 import functools
+import itertools
 import os
 
 import numpy as np
@@ -216,16 +217,15 @@ def _read_at_times(train, on_gpu):
 
 
 def _tensorflow_matmul(tf, precision):
-    compiled = tf.function(tf.matmul, autograph=False, jit_compile=True)
-    square = {}
+    size = GPU_MATMUL_SIZE if _has_gpu(tf) else CPU_MATMUL_SIZE
+    matrix = tf.cast(tf.random.normal((size, size)), precision)
+    # By oneDNN and by XLA's own product in turns: the caller takes the best.
+    products = itertools.cycle([tf.function(tf.matmul, autograph=False, jit_compile=True), tf.matmul])
 
-    def matmul(size):
-        # By oneDNN and by XLA's own product in turns: the caller takes the best.
-        matrix = square.setdefault(size, tf.cast(tf.random.normal((size, size)), precision))
-        square["compiled"] = not square.get("compiled")
-        return float((compiled if square["compiled"] else tf.matmul)(matrix, matrix)[0, 0])
+    def matmul():
+        return float(next(products)(matrix, matrix)[0, 0])
 
-    matmul.size = GPU_MATMUL_SIZE if _has_gpu(tf) else CPU_MATMUL_SIZE
+    matmul.size = size
     return matmul
 
 
@@ -276,11 +276,11 @@ def _torch_step(torch, model, loss):
 
 
 def _torch_matmul(torch, device, precision):
-    square = {}
+    size = CPU_MATMUL_SIZE if device == "cpu" else GPU_MATMUL_SIZE
+    matrix = torch.randn(size, size, device=device, dtype=getattr(torch, precision))
 
-    def matmul(size):
-        matrix = square.setdefault(size, torch.randn(size, size, device=device, dtype=getattr(torch, precision)))
+    def matmul():
         return float((matrix @ matrix)[0, 0])
 
-    matmul.size = CPU_MATMUL_SIZE if device == "cpu" else GPU_MATMUL_SIZE
+    matmul.size = size
     return matmul
