@@ -84,19 +84,20 @@ class Run:
         """Answers for each example, as `LoadedModel.predict` of `model` does."""
         return self.model.predict(texts, top_k)
 
-    def export(self, folder: str | os.PathLike[str], dtype: str = "float32") -> str:
+    def export(self, folder: str | os.PathLike[str], dtype: str = "float32", compute: str = "float32") -> str:
         """Writes the model as a SavedModel for TensorFlow Serving: strings in, answers out.
 
         Args:
             folder: gets a sub-folder for each version: 1, 2, ….
             dtype: how weights are stored: float32, bfloat16 or float16.
+            compute: the type of the encoder's products: float32, or bfloat16 for processors that multiply it (AMX).
 
         Returns: the folder of the version written.
         """
         from keras_bert.export.saved_model import write_version
         from keras_bert.export.serving_function import serving_function
 
-        return write_version(os.fspath(folder), serving_function(self.model, dtype))
+        return write_version(os.fspath(folder), serving_function(self.model, dtype, compute=compute))
 
     def _figures(self) -> list[dict[str, Any]]:
         from keras_bert.training.metrics_log import read_metrics  # Imports TensorFlow, for its loggers.

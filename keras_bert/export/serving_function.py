@@ -136,6 +136,7 @@ def serving_function(
     top_k: int = TOP_K,
     n_best: int = N_BEST,
     encoder_only: bool = False,
+    compute: str = FLOAT32,
 ) -> ServingFunction:
     """The signatures of a model, traced as they are needed.
 
@@ -145,16 +146,17 @@ def serving_function(
         top_k: the number of pieces for each [MASK], or to follow a text.
         n_best: the number of answers to a question about a passage.
         encoder_only: whether to return vectors, whatever head the model has.
+        compute: the type of the products of the encoder's blocks, float32 or bfloat16, see `Network`.
 
     Raises:
-        UserError: config.json has invalid settings for reading texts.
+        UserError: config.json has invalid settings for reading texts, or `compute` does not go with the rest.
 
     Example:
         function = keras_bert.serving_function(keras_bert.load("runs/demo"))
         sorted(function.signatures)
     """
     text_inputs = TextInputs(bert.config, bert.tokenizer, bert.folder.reading)
-    network = Network(bert.model, dtype, jit)
+    network = Network(bert.model, dtype, jit, compute)
     signatures = model_signatures(bert, text_inputs, network, top_k, n_best, encoder_only)
     return ServingFunction(signatures, text_inputs, network)
 

@@ -2,12 +2,24 @@
 
 import itertools
 
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 from hostile_texts import HOSTILE, random_hostile
 from scipy.special import expit, softmax
-from served import CAUSAL, KINDS, OF_WHOLE_TEXTS, VOCABULARY, columns_of, ops_of_graphs, outside, write_served
+from served import (
+    ALBERT,
+    CAUSAL,
+    KINDS,
+    OF_WHOLE_TEXTS,
+    ROBERTA,
+    VOCABULARY,
+    columns_of,
+    ops_of_graphs,
+    outside,
+    write_served,
+)
 from shortened import shortened
 from tiny import random_weights, without_dropout
 
@@ -253,6 +265,49 @@ def test_half_stored_is_the_rounded_model_in_float32(served, dtype):
     received = function(TEXTS)["score"]
     np.testing.assert_allclose(received, bert.predict(TEXTS), **TOLERANCE)
     assert np.abs(received - exact).max() > 1e-4
+
+
+@pytest.mark.parametrize("kind", shortened(["regression", CAUSAL, ALBERT, ROBERTA]))
+def test_products_in_bfloat16_read_kernels_in_bfloat16(served, kind):
+    """A kernel that is kept in float32, or rounded for each request, would cost more than its product saves.
+
+    The model goes on in float32.
+    """
+    bert, function = served(kind, compute="bfloat16")
+    answers, expected = (one(TEXTS) for one in (function, served(kind)[1]))
+    (name, *_) = (name for name, values in answers.items() if values.dtype == np.float32)
+    difference = np.abs(np.nan_to_num(answers[name]) - np.nan_to_num(expected[name])).max()
+    assert 0 < difference < 0.02 * np.nanmax(np.abs(expected[name]))
+
+    signature = function.signatures["serving_default"]
+    blocks = bert.model.encoder.blocks
+    kernels = {id(layer.kernel): layer.kernel for block in blocks for layer in dense_of(block)}
+    stored = [variable for variable in signature.variables if variable.dtype == tf.bfloat16]
+    assert sorted(str(one.shape) for one in stored) == sorted(str(kernel.shape) for kernel in kernels.values())
+    read = {id(variable.handle) for variable in signature.variables}
+    assert not read & {id(kernel.value.handle) for kernel in kernels.values()}
+    products = [op for op in ops_of(signature.graph) if op.type in ("MatMul", "BatchMatMulV2")]
+    halves = [op for op in products if op.inputs[0].dtype == tf.bfloat16]
+    assert len(halves) == sum(len(dense_of(block)) + 2 for block in blocks)  # Two of attention.
+    rounded = [op.inputs[0] for op in ops_of(signature.graph) if op.type == "Cast"]
+    assert {len(tensor.shape) for tensor in rounded if tensor.op.type == "ReadVariableOp"} == {1}  # Biases.
+    assert {layer.dtype_policy.name for block in blocks for layer in dense_of(block)} == {"float32"}
+
+
+def dense_of(block):
+    return [layer for layer in block._flatten_layers() if isinstance(layer, keras.layers.Dense)]
+
+
+def ops_of(graph):
+    """The operations of a traced function and of those that it calls."""
+    return [op for one in (graph, *graph._functions.values()) for op in getattr(one, "graph", one).get_operations()]
+
+
+@pytest.mark.parametrize("options", [{"jit": True}, {"dtype": "float16"}])
+def test_products_in_bfloat16_are_refused_beside_what_they_cannot_do(served, options):
+    bert, _ = served("regression")
+    with pytest.raises(UserError, match="--compute bfloat16: needs .* Received: .*"):
+        serving_function(bert, compute="bfloat16", **options)
 
 
 @pytest.mark.slow
