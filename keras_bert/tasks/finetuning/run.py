@@ -53,6 +53,7 @@ from keras_bert.training.processes import (
     process_number,
     require_same,
 )
+from keras_bert.training.processor import advise
 from keras_bert.training.run_context import run_context
 from keras_bert.training.run_folder import RunFolder
 from keras_bert.training.run_loggers import add_to_tensorboard
@@ -209,6 +210,8 @@ class Finetuning:
         """Makes every part of the run."""
         config, training, problem = self.config, self.config.training, self.problem
         _log.info(describe(self.strategy))
+        if not self.run.has_begun():
+            advise(self.strategy, training)
         problem.forget_tuning()  # Another seed may have used the same problem.
         if not problem.dev_splits:
             raise UserError(

@@ -45,6 +45,7 @@ from keras_bert.training.processes import (
     process_count,
     process_number,
 )
+from keras_bert.training.processor import advise
 from keras_bert.training.profiling import matmul_peak
 from keras_bert.training.rollbacks import SkippedBatches
 from keras_bert.training.run_context import run_context
@@ -182,6 +183,8 @@ class Pretraining:
         """Makes the run's data, if missing, and every part of the run."""
         config = self.config
         _log.info(describe(self.strategy))
+        if not self.run.has_begun():
+            advise(self.strategy, config.training)
 
         def sources() -> BatchSources:
             return open_batch_sources(config, self.run.data, self.worker, self.run.has_begun())

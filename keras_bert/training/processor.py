@@ -1,0 +1,38 @@
+"""What a precision is worth on this machine's processor."""
+
+import functools
+import logging
+
+import tensorflow as tf
+
+from keras_bert.config.training import RunConfig
+
+_log = logging.getLogger(__name__)
+
+
+@functools.cache
+def multiplies_bfloat16(path: str = "/proc/cpuinfo") -> bool:
+    """Whether it has a unit for products of bfloat16 (Intel's AMX), as far as Linux says so."""
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return any(line.startswith("flags") and "amx_bf16" in line.split() for line in file)
+    except OSError:
+        return False
+
+
+def advise(strategy: tf.distribute.Strategy, training: RunConfig) -> None:
+    """Logs one line if a run on a CPU would be faster in another precision."""
+    if any("CPU" not in device for device in strategy.extended.worker_devices):
+        return
+    in_half, compiles = training.precision == "bfloat16", training.jit_compile is True
+    graphs = " --set training.jit_compile=false" if compiles else ""
+    if not multiplies_bfloat16():
+        if in_half:
+            _log.info("This processor has no unit for products of bfloat16 (AMX): float32 is faster.")
+    elif in_half and compiles:
+        _log.info(f"XLA does not use this processor's unit for products of bfloat16 (AMX). Faster:{graphs}")
+    elif training.precision == "float32":
+        _log.info(
+            "This processor has a unit for products of bfloat16 (AMX), which trains 1.3 to 1.9 times as fast: "
+            f"--set training.precision=bfloat16{graphs}"
+        )
