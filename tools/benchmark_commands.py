@@ -12,11 +12,12 @@ the model is written. The contestants do all of it in a process of their own, on
     compiled   `loop` under torch.compile with dynamic shapes
 
 All train on the same examples for one epoch or `--steps`, with the same batch size, maximum length and learning rate,
-in float32 with dropout, AdamW, clipping and linear decay. The score is accuracy (of tags at the first piece of each
-word for ner) or, for squad, the share of exact matches. They take turns, A B C A B C, and each round is compared within
-itself, in CPU seconds (of all threads) and in seconds of the wall: look at the median of the rounds' ratios, with
-quartiles. Only where nothing else runs do the seconds of the wall mean anything. `--examples` and `--dev-examples`
-shorten the data for all alike. With `--vocab` instead of `--init` all start from a BERT-mini of random weights.
+with dropout, AdamW, clipping and linear decay, in float32 or by `--precision bfloat16` in half precision (theirs under
+torch's autocast). The score is accuracy (of tags at the first piece of each word for ner) or, for squad, the share of
+exact matches. They take turns, A B C A B C, and each round is compared within itself, in CPU seconds (of all threads)
+and in seconds of the wall: look at the median of the rounds' ratios, with quartiles. Only where nothing else runs do
+the seconds of the wall mean anything. `--examples` and `--dev-examples` shorten the data for all alike. With
+`--vocab` instead of `--init` all start from a BERT-mini of random weights.
 """
 
 import csv
@@ -56,6 +57,7 @@ class Settings(NamedTuple):
     learning_rate: float
     steps: int
     threads: int
+    precision: str
 
 
 class Task(NamedTuple):
@@ -265,12 +267,15 @@ def train_theirs(kind, settings, output):
         sampling = {"train_sampling_strategy": "group_by_length", "weight_decay": 0.01}
         batch_size, rate = settings.batch_size, settings.learning_rate
         with tempfile.TemporaryDirectory() as scratch:
-            their_training(model, collator, batch_size, rate, scratch, **sampling, **limits)(rows)
+            in_half = {"bf16": settings.precision == "bfloat16"}
+            their_training(model, collator, batch_size, rate, scratch, **in_half, **sampling, **limits)(rows)
     else:
         stepped = torch.compile(model, dynamic=True) if kind == "compiled" else model
         _loop(stepped, collator, rows, settings)
     dev_rows = task.encode(tokenizer, dev, settings.max_length, labels, False)
-    score = task.score(_logits(model, collator, dev_rows, settings.batch_size), dev_rows, dev)
+    with _autocast(settings):
+        logits = _logits(model, collator, dev_rows, settings.batch_size)
+    score = task.score(logits, dev_rows, dev)
     model.save_pretrained(output)
     tokenizer.save_pretrained(output)
     return score
@@ -287,11 +292,19 @@ def _loop(model, collator, rows, settings):
     while done < steps:
         for numbers in _grouped(rows, settings.batch_size)[: steps - done]:
             optimizer.zero_grad()
-            model(**collator([rows[number] for number in numbers])).loss.backward()
+            with _autocast(settings):
+                loss = model(**collator([rows[number] for number in numbers])).loss
+            loss.backward()
             torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
             optimizer.step()
             decay.step()
             done += 1
+
+
+def _autocast(settings):
+    import torch
+
+    return torch.autocast("cpu", dtype=torch.bfloat16, enabled=settings.precision == "bfloat16")
 
 
 def _grouped(rows, batch_size):
@@ -323,9 +336,9 @@ def _logits(model, collator, rows, batch_size):
             batch = collator([{name: rows[n][name] for name in needed if name in rows[n]} for n in numbers])
             outputs = model(**batch)
             if "logits" in outputs:
-                logits = outputs.logits.numpy()
+                logits = outputs.logits.float().numpy()
             else:
-                logits = list(zip(outputs.start_logits.numpy(), outputs.end_logits.numpy()))
+                logits = list(zip(outputs.start_logits.float().numpy(), outputs.end_logits.float().numpy()))
             for number, values in zip(numbers, logits):
                 found[number] = values
     return found
@@ -366,6 +379,7 @@ def _our_arguments(settings, output):
         "--batch-size": settings.batch_size,
         "--max-length": settings.max_length,
         "--learning-rate": settings.learning_rate,
+        "--set": f"training.precision={settings.precision}",
         "--output": output,
     }
     return ["finetune", *length, *(str(part) for pair in shared.items() for part in pair)]
@@ -443,6 +457,7 @@ def report(rounds):
 @click.option("--batch-size", default=32, show_default=True)
 @click.option("--max-length", default=None, type=int, help="Of a row. Default: 128, for squad 384.")
 @click.option("--learning-rate", default=1e-4, show_default=True)
+@click.option("--precision", default="float32", show_default=True, type=click.Choice(["float32", "bfloat16"]))
 @click.option("--turns", default=3, show_default=True, help="Rounds.")
 @click.option("--threads", default=1, show_default=True, help="Threads of each.")
 def main(task, init, vocab, data_dir, contestants, steps, examples, dev_examples, turns, threads, **training):

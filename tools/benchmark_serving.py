@@ -32,7 +32,8 @@ SIZES = {
 }
 SHAPES = {"1 x 16": (1, 16), "1 x 64": (1, 64), "1 x 128": (1, 128), "32 mixed": (32, None)}
 BATCHES = 8  # Different ones of each shape, so that nothing is answered from memory.
-TOLERANCE = {"ours_bfloat16": 0.02, "litert_float16": 0.01, "litert_int8": 0.05, "onnxruntime_int8": 0.05}
+_HALF = dict.fromkeys(("ours_bfloat16", "ours_computed_in_bfloat16", "pipeline_bfloat16"), 0.02)
+TOLERANCE = {**_HALF, "litert_float16": 0.01, "litert_int8": 0.05, "onnxruntime_int8": 0.05}
 
 
 def main():

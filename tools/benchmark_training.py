@@ -5,7 +5,7 @@
 
 A step is forward, backward, clipping and AdamW, in float32 with dropout, on rows without padding. The contestants:
 
-    ours                   `training.step.Step` compiled by XLA
+    ours                   `training.step.Step`, compiled by XLA, but not in bfloat16 on CPUs
     transformers-gathered  transformers' BertForPreTraining, the masked positions gathered by hand before the head
     transformers-compiled  the same under torch.compile
     transformers           as it comes: logits over the vocabulary at every position, and its own loss

@@ -35,6 +35,10 @@ def build_ours_bfloat16(folder, threads, scratch):
     return build_ours(folder, threads, scratch, dtype="bfloat16")
 
 
+def build_ours_computed_in_bfloat16(folder, threads, scratch):
+    return build_ours(folder, threads, scratch, compute="bfloat16")
+
+
 def build_litert(folder, threads, scratch, quantization="none"):
     """The export for LiteRT behind the tokenizer in plain Python that lies beside it, one text at a time."""
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
@@ -55,13 +59,15 @@ def build_litert_int8(folder, threads, scratch):
     return build_litert(folder, threads, scratch, "int8")
 
 
-def build_pipeline(folder, threads, scratch):
+def build_pipeline(folder, threads, scratch, dtype="float32"):
     """transformers' pipeline, on PyTorch."""
     import torch
     import transformers
 
     torch.set_num_threads(threads)
-    pipeline = transformers.pipeline("text-classification", model=folder, device="cpu", top_k=None, truncation=True)
+    pipeline = transformers.pipeline(
+        "text-classification", model=folder, device="cpu", top_k=None, truncation=True, dtype=getattr(torch, dtype)
+    )
     order = list(pipeline.model.config.id2label.values())
 
     def predict(texts):
@@ -70,6 +76,10 @@ def build_pipeline(folder, threads, scratch):
         return np.array([[row[label] for label in order] for row in scores])
 
     return predict
+
+
+def build_pipeline_bfloat16(folder, threads, scratch):
+    return build_pipeline(folder, threads, scratch, "bfloat16")
 
 
 def build_onnxruntime(folder, threads, scratch, quantized=False):
@@ -117,12 +127,15 @@ def build_onnxruntime_int8(folder, threads, scratch):
 
 
 _LITERT = ("ai_edge_litert",)
-_ONNX = ("onnxruntime", "onnx", "torch", "transformers", "tokenizers")
+_TORCH = ("torch", "transformers")
+_ONNX = ("onnxruntime", "onnx", *_TORCH, "tokenizers")
 CONTESTANTS = {
     "ours": (build_ours, ()),
     "ours_jit": (build_ours_jit, ()),
     "ours_bfloat16": (build_ours_bfloat16, ()),
-    "pipeline": (build_pipeline, ("torch", "transformers")),
+    "ours_computed_in_bfloat16": (build_ours_computed_in_bfloat16, ()),
+    "pipeline": (build_pipeline, _TORCH),
+    "pipeline_bfloat16": (build_pipeline_bfloat16, _TORCH),
     "onnxruntime": (build_onnxruntime, _ONNX),
     "onnxruntime_int8": (build_onnxruntime_int8, _ONNX),
     "litert": (build_litert, _LITERT),
