@@ -14,7 +14,7 @@ from keras_bert.layers.encoder_block import EncoderBlock
 from keras_bert.layers.visibility import PADDING_BIAS
 from keras_bert.models.bert.config import BertConfig
 from keras_bert.models.bert.encoder import BertEncoder, last_place, last_state
-from keras_bert.models.kind import kind_of_config
+from keras_bert.models.kind import ModelKind, kind_of_config
 from keras_bert.models.tensor_names import encoder_of
 
 
@@ -212,7 +212,8 @@ class Network:
             require_finite(variable.numpy(), variable.path)
         self._dense: list[keras.layers.Dense] = []
         if compute != FLOAT32:
-            self._dense = _dense_of_blocks(model, dtype, jit)
+            _require_products_in(compute, kind_of_config(model.config), dtype, jit)
+            self._dense = _dense_of_blocks(model)
         self._model, self._jit = model, jit
         self._compiled_lengths = doubling_lengths(model.config.max_position_embeddings)
         self._widened: list[tuple[keras.Variable, WidenedWeight]] = []
@@ -295,9 +296,10 @@ class Network:
                 weight.fill()
 
 
-def _dense_of_blocks(model: keras.Model, dtype: str, jit: bool) -> list[keras.layers.Dense]:
-    """The dense layers of an encoder's blocks, each once, if their products can be computed in bfloat16."""
-    kind = kind_of_config(model.config)
+def _require_products_in(compute: str, kind: ModelKind, dtype: str, jit: bool) -> None:
+    """Raises `UserError` unless products can be computed in this type."""
+    if compute != BFLOAT16:
+        raise UserError(f"--compute: needs {FLOAT32} or {BFLOAT16}. Received: {compute}.")
     if not kind.attends:
         needed = "a model of self-attention blocks such as BERT's"
         raise UserError(f"--compute bfloat16: needs {needed}. Received: {kind.model_type}. Leave it out.")
@@ -305,6 +307,10 @@ def _dense_of_blocks(model: keras.Model, dtype: str, jit: bool) -> list[keras.la
         raise UserError("--compute bfloat16: needs a graph that XLA does not compile. Received: --jit. Leave one out.")
     if dtype == FLOAT16:
         raise UserError("--compute bfloat16: needs --dtype bfloat16 or float32. Received: --dtype float16.")
+
+
+def _dense_of_blocks(model: keras.Model) -> list[keras.layers.Dense]:
+    """The dense layers of an encoder's blocks, each once."""
     layers = {id(layer): layer for block in encoder_of(model).blocks for layer in block._flatten_layers()}
     return [layer for layer in layers.values() if isinstance(layer, keras.layers.Dense)]
 
