@@ -213,7 +213,8 @@ class Network:
         self._dense: list[keras.layers.Dense] = []
         if compute != FLOAT32:
             _require_products_in(compute, kind_of_config(model.config), dtype, jit)
-            self._dense = _dense_of_blocks(model)
+            layers = encoder_of(model).layers_of_blocks()
+            self._dense = [layer for layer in layers if isinstance(layer, keras.layers.Dense)]
         self._model, self._jit = model, jit
         self._compiled_lengths = doubling_lengths(model.config.max_position_embeddings)
         self._widened: list[tuple[keras.Variable, WidenedWeight]] = []
@@ -307,12 +308,6 @@ def _require_products_in(compute: str, kind: ModelKind, dtype: str, jit: bool) -
         raise UserError("--compute bfloat16: needs a graph that XLA does not compile. Received: --jit. Leave one out.")
     if dtype == FLOAT16:
         raise UserError("--compute bfloat16: needs --dtype bfloat16 or float32. Received: --dtype float16.")
-
-
-def _dense_of_blocks(model: keras.Model) -> list[keras.layers.Dense]:
-    """The dense layers of an encoder's blocks, each once."""
-    layers = {id(layer): layer for block in encoder_of(model).blocks for layer in block._flatten_layers()}
-    return [layer for layer in layers.values() if isinstance(layer, keras.layers.Dense)]
 
 
 @contextlib.contextmanager

@@ -6,6 +6,7 @@ import logging
 import tensorflow as tf
 
 from keras_bert.config.training import RunConfig
+from keras_bert.training.strategy import on_cpus
 
 _log = logging.getLogger(__name__)
 
@@ -22,7 +23,7 @@ def multiplies_bfloat16(path: str = "/proc/cpuinfo") -> bool:
 
 def advise(strategy: tf.distribute.Strategy, training: RunConfig) -> None:
     """Logs one line if a run on a CPU would be faster in another precision."""
-    if any("CPU" not in device for device in strategy.extended.worker_devices):
+    if not on_cpus(strategy):
         return
     in_half, compiles = training.precision == "bfloat16", training.jit_compile is True
     graphs = " --set training.jit_compile=false" if compiles else ""

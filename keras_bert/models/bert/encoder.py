@@ -146,6 +146,10 @@ class BertEncoder(ConfiguredEncoder):
         for layer in filter(None, (self.final_layer_norm, self.pooler)):
             layer.build(shape)
 
+    def layers_of_blocks(self) -> list[keras.layers.Layer]:
+        """All layers in the blocks, each once: blocks may share them (ALBERT)."""
+        return list({id(layer): layer for block in self.blocks for layer in block._flatten_layers()}.values())
+
     def enable_lora(self, rank: int, alpha: float | None = None) -> None:
         """Trains low-rank additions to the blocks' dense kernels in place of the weights (Hu et al. 2021).
 
@@ -166,9 +170,7 @@ class BertEncoder(ConfiguredEncoder):
             raise ValueError(f"enable_lora: needs blocks of self-attention. Received: a {type(self).__name__}.")
         for layer in filter(None, (self.embeddings, self.final_layer_norm)):
             layer.trainable = False
-        # Blocks may share layers (ALBERT), which get one addition.
-        layers = {id(layer): layer for block in self.blocks for layer in block._flatten_layers()}
-        for layer in layers.values():
+        for layer in self.layers_of_blocks():
             if isinstance(layer, keras.layers.Dense):
                 layer.enable_lora(rank, alpha)
                 layer.bias.trainable = False
