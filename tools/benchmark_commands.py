@@ -38,7 +38,7 @@ from typing import Any, NamedTuple
 import click
 from benchmark_squad import windows
 from contestant import spread
-from epochs import SEED, start_torch, their_training
+from epochs import SEED, autocast, start_torch, their_training
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 OURS, THEIRS = "ours", ("loop", "trainer", "compiled")
@@ -273,7 +273,7 @@ def train_theirs(kind, settings, output):
         stepped = torch.compile(model, dynamic=True) if kind == "compiled" else model
         _loop(stepped, collator, rows, settings)
     dev_rows = task.encode(tokenizer, dev, settings.max_length, labels, False)
-    with _autocast(settings):
+    with autocast(torch, "cpu", settings.precision):
         logits = _logits(model, collator, dev_rows, settings.batch_size)
     score = task.score(logits, dev_rows, dev)
     model.save_pretrained(output)
@@ -292,19 +292,13 @@ def _loop(model, collator, rows, settings):
     while done < steps:
         for numbers in _grouped(rows, settings.batch_size)[: steps - done]:
             optimizer.zero_grad()
-            with _autocast(settings):
+            with autocast(torch, "cpu", settings.precision):
                 loss = model(**collator([rows[number] for number in numbers])).loss
             loss.backward()
             torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
             optimizer.step()
             decay.step()
             done += 1
-
-
-def _autocast(settings):
-    import torch
-
-    return torch.autocast("cpu", dtype=torch.bfloat16, enabled=settings.precision == "bfloat16")
 
 
 def _grouped(rows, batch_size):

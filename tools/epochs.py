@@ -76,6 +76,11 @@ def start_torch(threads):
     transformers.logging.set_verbosity_error()
 
 
+def autocast(torch, device, precision):
+    """Where products are computed in a precision, under which weights stay float32."""
+    return torch.autocast(device, torch.bfloat16, enabled=precision == "bfloat16")
+
+
 def serve_epochs(builders):
     """The `serve` of `contestant.run`: each turn tells the seconds, the rows and the loss of an epoch.
 

@@ -15,6 +15,7 @@ import itertools
 import os
 
 import numpy as np
+from epochs import autocast
 from random_batches import for_transformers, objective_of
 
 from keras_bert.models.kind import kind_of_config
@@ -126,7 +127,7 @@ def build_transformers(config, batch, threads, precision, compiled=False):
     tensors = _tensors(torch, for_transformers(config, batch), device)
 
     def loss():
-        with _autocast(torch, device, precision):
+        with autocast(torch, device, precision):
             return model(**tensors).loss
 
     return _torch_step(torch, model, torch.compile(loss) if compiled else loss), _torch_matmul(torch, device, precision)
@@ -140,7 +141,7 @@ def build_transformers_gathered(config, batch, threads, precision, compiled=Fals
     cross_entropy = torch.nn.functional.cross_entropy
 
     def loss():
-        with _autocast(torch, device, precision):
+        with autocast(torch, device, precision):
             encoded = model.bert(
                 input_ids=tensors["input_word_ids"],
                 attention_mask=tensors["input_mask"],
@@ -239,11 +240,6 @@ def _transformers(config, threads):
     made = getattr(transformers, kind.class_name(kind.class_in_transformers(kind.parts(config), config)))
     device = "cuda" if torch.cuda.is_available() else "cpu"
     return torch, made(made.config_class(**config.to_fields())).train().to(device), device
-
-
-def _autocast(torch, device, precision):
-    """Where products are computed in a precision, under which weights stay float32."""
-    return torch.autocast(device, torch.bfloat16, enabled=precision == "bfloat16")
 
 
 def _tensors(torch, arguments, device):

@@ -6,6 +6,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from graph_ops import all_operations
 from hostile_texts import HOSTILE, random_hostile
 from scipy.special import expit, softmax
 from served import (
@@ -286,21 +287,17 @@ def test_products_in_bfloat16_read_kernels_in_bfloat16(served, kind):
     assert sorted(str(one.shape) for one in stored) == sorted(str(kernel.shape) for kernel in kernels.values())
     read = {id(variable.handle) for variable in signature.variables}
     assert not read & {id(kernel.value.handle) for kernel in kernels.values()}
-    products = [op for op in ops_of(signature.graph) if op.type in ("MatMul", "BatchMatMulV2")]
+    operations = list(all_operations(signature.graph))
+    products = [op for op in operations if op.type in ("MatMul", "BatchMatMulV2")]
     halves = [op for op in products if op.inputs[0].dtype == tf.bfloat16]
     assert len(halves) == sum(len(dense_of(block)) + 2 for block in blocks)  # Two of attention.
-    rounded = [op.inputs[0] for op in ops_of(signature.graph) if op.type == "Cast"]
+    rounded = [op.inputs[0] for op in operations if op.type == "Cast"]
     assert {len(tensor.shape) for tensor in rounded if tensor.op.type == "ReadVariableOp"} == {1}  # Biases.
     assert {layer.dtype_policy.name for block in blocks for layer in dense_of(block)} == {"float32"}
 
 
 def dense_of(block):
     return [layer for layer in block._flatten_layers() if isinstance(layer, keras.layers.Dense)]
-
-
-def ops_of(graph):
-    """The operations of a traced function and of those that it calls."""
-    return [op for one in (graph, *graph._functions.values()) for op in getattr(one, "graph", one).get_operations()]
 
 
 @pytest.mark.parametrize("options", [{"jit": True}, {"dtype": "float16"}, {"compute": "float16"}])

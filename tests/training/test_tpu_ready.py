@@ -7,6 +7,7 @@ import tensorflow as tf
 import tensorflow_datasets as tfds
 from click.testing import CliRunner
 from corpus import documents
+from graph_ops import all_operations
 from tiny import pretraining_batch, tiny_config
 
 from keras_bert.cli import main
@@ -47,12 +48,6 @@ def whole_step(config, accumulation=1, **batch):
     step = Step(strategy, model, PretrainingObjective(4), optimizer, jit_compile=True, accumulation=accumulation)
     batch = {name: tf.constant(value) for name, value in pretraining_batch(config, **batch).items()}
     return tf.function(step._train_replica, jit_compile=True, autograph=False), (batch, tf.constant(0, tf.int64))
-
-
-def all_operations(graph):
-    yield from graph.get_operations()
-    for function in graph._functions.values():
-        yield from function.graph.get_operations() if hasattr(function, "graph") else ()
 
 
 @pytest.fixture(scope="module")
