@@ -53,7 +53,8 @@ class SegmentMemory(tf.Module):
             # Within bounds also for the batches of an estimate, which may have more rows.
             return tf.gather(variable, tf.minimum(replica * size + tf.range(size), self._rows - 1))
 
-        follows = (batch["goes_on"] > 0) & (batch["batch_numbers"] == self.batch_number + 1)
+        numbers = tf.cast(batch["batch_numbers"], tf.int64)
+        follows = (batch["goes_on"] > 0) & (numbers == self.batch_number + 1)
         seen = tf.where(follows[:, None], own(self.is_token), 0.0)
         return {**batch, "mems": [own(states) for states in self.states], "mems_mask": seen}
 
@@ -87,4 +88,4 @@ class SegmentMemory(tf.Module):
         for index, states in enumerate(self.states):
             states.assign(rows[str(index)])
         self.is_token.assign(rows["is_token"])
-        self.batch_number.assign(batch["batch_numbers"][0])
+        self.batch_number.assign(tf.cast(batch["batch_numbers"][0], tf.int64))

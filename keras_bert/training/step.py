@@ -11,6 +11,7 @@ from keras import ops
 from keras_bert.layers.attention_kernel import attention_kernel
 from keras_bert.layers.dropout import counter_bits, dropout_key, is_static
 from keras_bert.training.cudnn_attention import cudnn_attention
+from keras_bert.training.device_integers import narrowed
 from keras_bert.training.loss_scale import LossScale
 from keras_bert.training.metrics import MetricSums
 from keras_bert.training.optimizers.base import BertOptimizer
@@ -169,6 +170,7 @@ class Step:
     def _train_replica(self, batch: Batch, step: tf.Tensor) -> dict[str, Any]:
         assert self.optimizer is not None, "This Step was made for evaluation only."
         context = tf.distribute.get_replica_context()
+        batch = narrowed(batch)
         replica = tf.convert_to_tensor(context.replica_id_in_sync_group) if context.num_replicas_in_sync > 1 else 0
         if self.memory is not None:
             batch = self.memory.with_memory(batch, replica)
@@ -262,6 +264,7 @@ class Step:
 
     def _predict_replica(self, batch: Batch) -> tuple[dict[str, tf.Tensor], dict[str, Any]]:
         context = tf.distribute.get_replica_context()
+        batch = narrowed(batch)
         outputs = self.model(batch, training=False)
         return outputs, {
             "sums": _all_reduce(context, self.objective.sums(outputs, batch)),

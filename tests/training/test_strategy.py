@@ -4,7 +4,12 @@ from types import SimpleNamespace
 
 import pytest
 import tensorflow as tf
+from pretraining import recipe
+from tiny import VOCABULARY
 
+import keras_bert.training.engine as engines
+from keras_bert.tasks.pretraining.engine import pretraining_engine
+from keras_bert.training.run_folder import RunFolder
 from keras_bert.training.strategy import graphs_as_traced
 
 
@@ -18,3 +23,14 @@ def test_cpus_run_graphs_as_traced_for_the_length_of_a_run(devices, as_traced):
         assert options()["disable_meta_optimizer"] is as_traced
         raise KeyboardInterrupt
     assert options()["disable_meta_optimizer"] is False
+
+
+@pytest.mark.parametrize("computes_on_gpus", [False, True])
+def test_a_gpu_does_without_deterministic_operations(tmp_path, monkeypatch, computes_on_gpus):
+    """With them XLA adds the gradients of embeddings one by one: forty times the time of a step."""
+    asked = []
+    monkeypatch.setattr(engines, "on_gpus", lambda strategy: computes_on_gpus)
+    monkeypatch.setattr(tf.config.experimental, "enable_op_determinism", lambda: asked.append("determinism"))
+    run, strategy = RunFolder(str(tmp_path)), tf.distribute.OneDeviceStrategy("CPU:0")
+    pretraining_engine(recipe("text.txt"), run, strategy, VOCABULARY)
+    assert asked == ([] if computes_on_gpus else ["determinism"])

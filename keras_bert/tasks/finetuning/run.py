@@ -41,6 +41,7 @@ from keras_bert.tasks.run_data import require_same_data, require_same_teacher
 from keras_bert.text.tokenizers import Tokenizer
 from keras_bert.text.vocabulary import Vocabulary
 from keras_bert.training.accumulation import BatchShape, choose_accumulation
+from keras_bert.training.device_integers import distribute_to_steps
 from keras_bert.training.engine import Engine, make_engine
 from keras_bert.training.loop import Loop
 from keras_bert.training.optimizer import make_optimizer
@@ -58,7 +59,7 @@ from keras_bert.training.run_context import run_context
 from keras_bert.training.run_folder import RunFolder
 from keras_bert.training.run_loggers import add_to_tensorboard
 from keras_bert.training.step import Objective
-from keras_bert.training.strategy import check_divisible, describe, distribute, graphs_as_traced, is_one_cpu
+from keras_bert.training.strategy import check_divisible, describe, graphs_as_traced, is_one_cpu
 
 _log = logging.getLogger(__name__)
 
@@ -267,7 +268,7 @@ class Finetuning:
         )
         evaluator = Evaluator(problem, self.engine.model, pad_id, self.strategy, self._examples_at_once)
         self.validation = Validation(problem, evaluator, baseline)
-        spread = functools.partial(distribute, self.strategy)
+        spread = functools.partial(distribute_to_steps, self.strategy)
         self.batches = PhasedBatches(
             [self.source], self.engine.budget, spread, training.steps_per_loop, is_one_cpu(self.strategy)
         )

@@ -33,6 +33,7 @@ from keras_bert.text.tokenizer_files import TokenizerSettings
 from keras_bert.text.tokenizers import Tokenizer
 from keras_bert.training.accumulation import BatchShape, choose_accumulation
 from keras_bert.training.cluster import explained_lost_worker
+from keras_bert.training.device_integers import distribute_to_steps
 from keras_bert.training.engine import Engine
 from keras_bert.training.loop import Loop
 from keras_bert.training.metrics import Column, MetricSums, perplexity
@@ -53,7 +54,7 @@ from keras_bert.training.run_folder import RunFolder
 from keras_bert.training.run_loggers import require_loggers
 from keras_bert.training.step import Batch, Step
 from keras_bert.training.step_loop import LoopBatches
-from keras_bert.training.strategy import check_divisible, describe, distribute, graphs_as_traced, make_strategy
+from keras_bert.training.strategy import check_divisible, describe, graphs_as_traced, make_strategy
 
 _log = logging.getLogger(__name__)
 
@@ -226,7 +227,7 @@ class Pretraining:
 
     def distribute(self, dataset: tf.data.Dataset) -> tf.distribute.DistributedDataset:
         """The data set, spread over the replicas."""
-        return distribute(self.strategy, dataset)
+        return distribute_to_steps(self.strategy, dataset)
 
     def restore(self) -> int:
         """Restores the newest checkpoint or, without one, calls `begin`; returns the steps done."""
