@@ -51,6 +51,8 @@ class ObjectiveConfig(Checked):
             are predicted well count less (AMLM, Edman and Fraser 2025; there 200). 0: all count alike.
         related_share: share of the rows with pair `related` that hold a pair; the others hold running text of one
             document, from which the masked LM goes on learning.
+        random_positions: in training, rows shorter than the longest phase's begin at a random one of the positions from
+            which they fit into such a row (SHAPE, Kiyono et al. 2021), so that longer rows meet no untrained position.
     """
 
     tokens: Tokens = "masked"
@@ -66,6 +68,7 @@ class ObjectiveConfig(Checked):
     match: bool = False
     adapt_every: NotNegative[int] = 0
     related_share: PositiveShare = 1.0
+    random_positions: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -183,6 +183,13 @@ class PretrainConfig(Checked):
             "0 if data.source is text, whose rows do not go on from each other as those of data.source files do",
             self.objective.memory_length,
         )
+        kind = kind_of_config(self.model)
+        require(
+            not self.objective.random_positions or kind.has_positions,
+            "objective.random_positions",
+            f"false for {with_article(kind.title)}, whose rows have no first position to choose",
+            self.objective.random_positions,
+        )
 
         self._require_steps_in_every_phase()
 

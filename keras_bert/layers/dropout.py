@@ -70,6 +70,15 @@ def recomputed(function: Callable) -> Callable:
     return keras.remat(with_the_same_masks)
 
 
+def drawn_bits(shape: Sequence[int | Tensor]) -> Tensor | None:
+    """The next random bits of a `dropout_key`, of a shape whose first dimension is the batch; None outside of one."""
+    scope = getattr(_active, "scope", None)
+    if scope is None:
+        return None
+    call, scope.calls = scope.calls, scope.calls + 1
+    return scope.bits(scope.key, call, shape, scope.part)
+
+
 def counter_bits(key: Tensor, call: int, shape: Sequence[int | Tensor], part: int | Tensor = 0) -> Tensor:
     """Random bits as a hash of each element's index: a few integer operations that XLA fuses.
 
@@ -117,11 +126,9 @@ class Dropout(PlainLayer):
     def call(self, inputs: Tensor, training: bool = False) -> Tensor:
         if not training or self.rate == 0:
             return inputs
-        scope = getattr(_active, "scope", None)
-        if scope is None:
+        bits = drawn_bits(ops.shape(inputs))
+        if bits is None:
             return keras.random.dropout(inputs, self.rate, seed=self.seed_generator)
-        call, scope.calls = scope.calls, scope.calls + 1
-        bits = scope.bits(scope.key, call, ops.shape(inputs), scope.part)
         keep = bits >= _least_kept(self.rate, keras.backend.standardize_dtype(bits.dtype))
         return ops.where(keep, inputs * (1.0 / (1.0 - self.rate)), ops.zeros((), inputs.dtype))
 

@@ -7,7 +7,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_bert.layers.dropout import Dropout
+from keras_bert.layers.dropout import Dropout, drawn_bits
 from keras_bert.layers.tensors import PlainLayer, Tensor, truncated_normal
 
 # Function (a table; ids) -> the rows.
@@ -34,6 +34,10 @@ class BertEmbeddings(PlainLayer):
 
     With `type_vocab_size` 1 every token is of segment 0, so that a pair is two texts of the same segment.
     `first_position` rows of the position embeddings come before those of `max_position_embeddings` tokens.
+
+    Attributes:
+        random_within: in a training step, rows shorter than this begin at a random position, from which they end within
+            it (SHAPE, Kiyono et al. 2021); 0, the default, for all to begin at the first.
 
     Call arguments: `input_word_ids` and `input_type_ids`, both [batch, seq] int32.
     Returns: [batch, seq, hidden].
@@ -64,6 +68,7 @@ class BertEmbeddings(PlainLayer):
         super().__init__(**kwargs)
         self.sinusoidal = sinusoidal
         self.first_position = first_position
+        self.random_within = 0
         self.vocab_size = vocab_size
         self.hidden_size = hidden_size
         self.max_position_embeddings = max_position_embeddings
@@ -114,7 +119,7 @@ class BertEmbeddings(PlainLayer):
             in_range(input_type_ids, self.type_vocab_size, "input_type_ids", "type_vocab_size"),
         )
         words = ops.take(self.word_embeddings, input_word_ids, axis=0)
-        positions = self.position_embeddings[self.first_position :][:seq]
+        positions = self._rows_of_positions(input_word_ids, training)
         # As in the original: with so few rows, a product with one-hot vectors is faster than a gather. It also spreads
         # the NaN of an id out of range over the whole vector at no cost.
         one_hot = ops.one_hot(input_type_ids, self.type_vocab_size, dtype="float32")
@@ -122,6 +127,18 @@ class BertEmbeddings(PlainLayer):
         embedded = words + positions + ops.matmul(one_hot, self.token_type_embeddings)
         embedded = self.layer_norm(ops.cast(embedded, self.compute_dtype))
         return self.mapped(self.dropout(embedded, training=training))
+
+    def _rows_of_positions(self, input_word_ids: Tensor, training: bool) -> Tensor:
+        """Of the table of positions, [seq, hidden], or [batch, seq, hidden] if each row begins at one of its own."""
+        table = self.position_embeddings[self.first_position :]
+        rows, seq = ops.shape(input_word_ids)
+        is_fixed = not training or not self.random_within or isinstance(seq, int) and seq >= self.random_within
+        bits = None if is_fixed else drawn_bits((rows, 1))
+        if bits is None:
+            return table[:seq]
+        others = ops.maximum(self.random_within - seq, 0)
+        firsts = ops.mod(ops.cast(bits, "int32"), others + 1)
+        return ops.take(table, firsts + ops.arange(seq, dtype="int32"), axis=0)
 
     def of_tokens(self, ids: Tensor, positions: Tensor, types: Tensor, look_up: LookUp) -> Tensor:
         """What `call` returns without dropout for single tokens, [tokens, hidden].

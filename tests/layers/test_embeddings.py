@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from keras_bert.layers.dropout import dropout_key
 from keras_bert.layers.embeddings import BertEmbeddings
 
 
@@ -66,3 +67,51 @@ def test_a_dynamic_sequence_past_the_last_position_is_refused(layer):
     assert function(tf.zeros((1, 8), tf.int32)).shape == (1, 8, 6)
     with pytest.raises(tf.errors.InvalidArgumentError):
         function(tf.zeros((1, 9), tf.int32))
+
+
+class TestRandomPositions:
+    """Rows that begin at a random position (SHAPE), in a training step."""
+
+    @pytest.fixture
+    def shifted(self, layer):
+        layer.random_within = 8
+        yield layer
+        layer.random_within = 0
+
+    def trained(self, layer, ids, part=0, jit_compile=False):
+        @tf.function(jit_compile=jit_compile, autograph=False)
+        def outputs(ids):
+            with dropout_key(tf.constant([3, 5], tf.uint32), part=part):
+                return layer(ids, tf.zeros_like(ids), training=True)
+
+        return outputs(tf.constant(ids, tf.int32)).numpy()
+
+    def firsts(self, layer, ids, received):
+        """Where each row begins: of all positions the one that gives what was received."""
+        longest = layer.layer_norm(
+            tf.gather(layer.word_embeddings, ids[:, None, :])
+            + tf.gather(layer.position_embeddings, np.arange(9 - ids.shape[1])[:, None] + np.arange(ids.shape[1]))
+            + layer.token_type_embeddings[0]
+        )
+        matches = np.isclose(longest, received[:, None], rtol=1e-5, atol=1e-6).all(axis=(2, 3))
+        assert (matches.sum(axis=1) == 1).all(), "A row's positions do not follow each other, or leave the table."
+        return matches.argmax(axis=1)
+
+    @pytest.mark.parametrize("jit_compile", [False, True])
+    def test_each_row_begins_where_it_fits(self, shifted, jit_compile):
+        ids = np.random.default_rng(0).integers(0, 11, (60, 5))
+        firsts = self.firsts(shifted, ids, self.trained(shifted, ids, jit_compile=jit_compile))
+        assert set(firsts) == {0, 1, 2, 3}
+
+    def test_parts_begin_where_the_rows_of_the_global_batch_do(self, shifted):
+        """Two replicas would train other positions than one."""
+        ids = np.random.default_rng(0).integers(0, 11, (6, 5))
+        parts = [self.trained(shifted, ids[3 * part :][:3], tf.constant(part)) for part in (0, 1)]
+        np.testing.assert_allclose(np.concatenate(parts), self.trained(shifted, ids), rtol=1e-6)
+
+    @pytest.mark.parametrize("seq", [5, 8])
+    def test_predictions_and_the_longest_rows_begin_at_the_first(self, shifted, seq):
+        ids = tf.constant(np.random.default_rng(0).integers(0, 11, (60, seq)), tf.int32)
+        received = shifted(ids, tf.zeros_like(ids)).numpy() if seq == 5 else self.trained(shifted, ids)
+        shifted.random_within = 0
+        np.testing.assert_array_equal(received, shifted(ids, tf.zeros_like(ids)))

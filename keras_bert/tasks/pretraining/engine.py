@@ -1,6 +1,7 @@
 """The engine of a pretraining run: its model, optimizer and checkpoints, without its data."""
 
 import dataclasses
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -9,6 +10,7 @@ from keras_bert.config.corruption import SENTINELS
 from keras_bert.config.objectives import ObjectiveConfig
 from keras_bert.config.pretraining import PretrainConfig
 from keras_bert.data.batches.corruption.corruption import most_targets, sentinel_ids
+from keras_bert.layers.embeddings import BertEmbeddings
 from keras_bert.models.bert.config import DECODED, MASKED, PERMUTED, REPLACED, BertConfig
 from keras_bert.models.electra.kind import ElectraConfig
 from keras_bert.models.electra.pretraining import ElectraForPreTraining
@@ -51,6 +53,14 @@ def pretraining_engine(
     architecture = dataclasses.replace(config.model, vocab_size=len(vocabulary))
     memory_length, adapt_every = config.objective.memory_length, config.objective.adapt_every
 
+    def make_model(dtype: str) -> Any:
+        model = new_model(architecture, config.objective, dtype, mapped_size)
+        if config.objective.random_positions:
+            for layer in model._flatten_layers():
+                if isinstance(layer, BertEmbeddings):
+                    layer.random_within = max(phase.sequence_length for phase in config.phases)
+        return model
+
     def make_memory() -> Memory:
         if adapt_every:
             return TokenWeights(len(vocabulary), adapt_every)
@@ -63,7 +73,7 @@ def pretraining_engine(
         training,
         training.steps,
         [phase.share for phase in config.phases],
-        lambda dtype: new_model(architecture, config.objective, dtype, mapped_size),
+        make_model,
         lambda budget, model: make_optimizer(config.optimizer, training.steps, budget.share, model=model),
         objective,
         config.optimizer.clip_norm,
