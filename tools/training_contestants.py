@@ -28,8 +28,11 @@ GPU_STEPS = 10
 
 def build_ours(config, batch, threads, precision):
     tf = _tensorflow(threads)
+    from keras_bert.training.device_integers import widened
+
     trainer = _our_step(config, precision)
     batch = {name: tf.constant(value) for name, value in batch.items()}
+    batch = widened(batch) if _has_gpu(tf) else batch
     number = iter(range(10**9))
 
     def train():
@@ -41,6 +44,7 @@ def build_ours(config, batch, threads, precision):
 def build_ours_fed(config, batch, threads, precision, steps_per_loop=1):
     """The same, its batches from a data set, as the training loop has them: so many steps a call."""
     tf = _tensorflow(threads)
+    from keras_bert.training.device_integers import distribute_to_steps
     from keras_bert.training.metrics import each_step
     from keras_bert.training.step_loop import taking, trainer
 
@@ -48,7 +52,7 @@ def build_ours_fed(config, batch, threads, precision, steps_per_loop=1):
     training = trainer(trained, steps_per_loop)
     dataset = tf.data.Dataset.from_tensors({name: tf.constant(value) for name, value in batch.items()}).repeat()
     strategy = tf.distribute.get_strategy()
-    batches = iter(strategy.experimental_distribute_dataset(dataset.prefetch(4)))
+    batches = iter(distribute_to_steps(strategy, dataset.prefetch(4)))
     take = taking(batches, dataset, batch["input_word_ids"].shape[-1:], steps_per_loop)
     number = iter(range(0, 10**9, steps_per_loop))
 
