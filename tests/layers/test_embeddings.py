@@ -107,7 +107,7 @@ class TestRandomPositions:
         """Two replicas would train other positions than one."""
         ids = np.random.default_rng(0).integers(0, 11, (6, 5))
         parts = [self.trained(shifted, ids[3 * part :][:3], tf.constant(part)) for part in (0, 1)]
-        np.testing.assert_allclose(np.concatenate(parts), self.trained(shifted, ids), rtol=1e-6)
+        np.testing.assert_allclose(np.concatenate(parts), self.trained(shifted, ids), rtol=1e-5, atol=1e-6)
 
     @pytest.mark.parametrize("seq", [5, 8])
     def test_predictions_and_the_longest_rows_begin_at_the_first(self, shifted, seq):
