@@ -7,7 +7,7 @@ replicas and slices changes none. Outside such a scope (a user's own `fit`) each
 """
 
 import contextlib
-import threading
+import contextvars
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -21,8 +21,6 @@ from keras_bert.layers.tensors import PlainLayer, Tensor
 # uint32 tensor of that shape, uniform over all values. Parts in a row give what one call for all of them would.
 Bits = Callable[[Tensor, int, Sequence[int | Tensor], int | Tensor], Tensor]
 
-_active = threading.local()
-
 
 class _KeyScope:
     def __init__(self, key: Tensor, bits: Bits, part: int | Tensor) -> None:
@@ -32,8 +30,11 @@ class _KeyScope:
         self.calls = 0
 
 
+_active: contextvars.ContextVar[_KeyScope | None] = contextvars.ContextVar("dropout_key", default=None)
+
+
 @contextlib.contextmanager
-def dropout_key(key: Tensor, bits: Bits | None = None, part: int | Tensor = 0) -> Iterator[None]:
+def dropout_key(key: Tensor, bits: Bits | None = None, part: int | Tensor = 0) -> Iterator[_KeyScope]:
     """Makes every `Dropout` called in the block draw its mask from `key`.
 
     Args:
@@ -41,12 +42,12 @@ def dropout_key(key: Tensor, bits: Bits | None = None, part: int | Tensor = 0) -
         bits: draws the random bits. Default: `counter_bits`.
         part: which of the equal parts of the global batch the block computes, from 0: an int or an int32 scalar.
     """
-    previous = getattr(_active, "scope", None)
-    _active.scope = _KeyScope(key, bits or counter_bits, part)
+    scope = _KeyScope(key, bits or counter_bits, part)
+    token = _active.set(scope)
     try:
-        yield
+        yield scope
     finally:
-        _active.scope = previous
+        _active.reset(token)
 
 
 def recomputed(function: Callable) -> Callable:
@@ -55,16 +56,16 @@ def recomputed(function: Callable) -> Callable:
     `keras.remat` with the same dropout masks both times. Without a `dropout_key`, whose masks can be drawn again, it is
     `function` itself.
     """
-    scope = getattr(_active, "scope", None)
+    scope = _active.get()
     if scope is None:
         return function
     first_call = scope.calls
 
     def with_the_same_masks(*inputs: Tensor) -> Any:
-        with dropout_key(scope.key, scope.bits, scope.part):
-            _active.scope.calls = first_call
+        with dropout_key(scope.key, scope.bits, scope.part) as repeated:
+            repeated.calls = first_call
             outputs = function(*inputs)
-            scope.calls = _active.scope.calls  # The call after this one continues from here.
+            scope.calls = repeated.calls  # The call after this one continues from here.
         return outputs
 
     return keras.remat(with_the_same_masks)
@@ -72,7 +73,7 @@ def recomputed(function: Callable) -> Callable:
 
 def drawn_bits(shape: Sequence[int | Tensor]) -> Tensor | None:
     """The next random bits of a `dropout_key`, of a shape whose first dimension is the batch; None outside of one."""
-    scope = getattr(_active, "scope", None)
+    scope = _active.get()
     if scope is None:
         return None
     call, scope.calls = scope.calls, scope.calls + 1
