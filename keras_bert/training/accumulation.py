@@ -26,6 +26,7 @@ _log = logging.getLogger(__name__)
 _USABLE_SHARE = 0.8
 _WORTH_SLICING = 1.1
 _BYTES_A_FLOAT = 4
+_BYTES_A_HALF = 2  # Of what XLA keeps of the blocks on a GPU; elsewhere scores, softmax and gelu stay float32.
 _PROCESS = 0.7 * 2**30  # Bytes of TensorFlow itself.
 _COMMAND = 1.25 * 2**30  # Bytes of what a whole command has beside the step: text, the input pipeline, XLA's compiler.
 # How many floats a step holds at its peak, fitted to measured steps: docs/performance.md#memory.
@@ -76,10 +77,11 @@ def choose_accumulation(
     if training.accumulation != "auto" or isinstance(strategy, tf.distribute.TPUStrategy):
         return training.slices
     replicas, memory = strategy.num_replicas_in_sync, _memory_of_a_replica(strategy)
+    in_half = on_gpus(strategy) and training.precision != "float32" and training.jit_compile is True
 
     def needed(slices: int) -> float:
         parts = [dataclasses.replace(batch, batch_size=batch.batch_size // (replicas * slices)) for batch in batches]
-        return _COMMAND + max(step_memory(model, part, training.recompute_every, frozen) for part in parts)
+        return _COMMAND + max(step_memory(model, part, training.recompute_every, frozen, in_half) for part in parts)
 
     part = math.gcd(*(batch.batch_size for batch in batches)) // replicas
     choices = [slices for slices in range(1, part + 1) if part % slices == 0]
@@ -98,13 +100,16 @@ def choose_accumulation(
     return chosen
 
 
-def step_memory(model: BertConfig, batch: BatchShape, recompute_every: int = 0, frozen: int = 0) -> float:
+def step_memory(
+    model: BertConfig, batch: BatchShape, recompute_every: int = 0, frozen: int = 0, in_half: bool = False
+) -> float:
     """The estimated peak of a process that trains on such a slice, in bytes.
 
     It holds weights, moments and gradients, what the backward pass needs of the blocks, and the logits of all
     predictions in several forms. The last block has only its keys and values for tokens that are not read, a recomputed
-    block keeps only its input, and `frozen` weights, which LoRA leaves as they are, have no moments. A decoder's tokens
-    are the predictions, and its blocks are taken to be as wide as the encoder's.
+    block keeps only its input, and `frozen` weights, which LoRA leaves as they are, have no moments. With `in_half`,
+    what is kept of the blocks has half precision. A decoder's tokens are the predictions, and its blocks are taken to
+    be as wide as the encoder's.
     """
     tokens, kind = batch.rows * batch.length, kind_of_config(model)
     # A task on an encoder alone predicts no tokens.
@@ -126,7 +131,8 @@ def step_memory(model: BertConfig, batch: BatchShape, recompute_every: int = 0, 
         blocks += config.decoder_layers * (_PER_UNIT * units * written + attention)
     logits = _PER_LOGIT * batch.rows * batch.predictions * model.vocab_size
     parameters = _PER_PARAMETER * (total(parts) - frozen) + _PER_FROZEN * frozen
-    return _PROCESS + _BYTES_A_FLOAT * (parameters + batch.batch_size * (blocks + logits))
+    kept = batch.batch_size * blocks * (_BYTES_A_HALF if in_half else _BYTES_A_FLOAT)
+    return _PROCESS + kept + _BYTES_A_FLOAT * (parameters + batch.batch_size * logits)
 
 
 def _memory_of_a_replica(strategy: tf.distribute.Strategy) -> float | None:
