@@ -101,7 +101,7 @@ def test_two_workers_equal_one_process_on_the_same_global_batch(optimizer, tmp_p
 def test_two_workers_stream_the_text_that_one_process_does(tmp_path, monkeypatch):
     """Stopped once, with one file for both. A worker with epochs or files of its own trains on other rows, starts again
     at others, or finds no file to validate on."""
-    arguments = [*pretrain(tmp_path), *sets("data.source=text", "objective.pair=none")]
+    arguments = [*pretrain(tmp_path), *sets("data.source=text", "objective.pair=none", "initialization=corpus")]
     monkeypatch.chdir(tmp_path)
     give(*arguments, "--output", "one", "--strategy", "one")
     together = ("launch", "--workers", "2", "--", *arguments, "--output", "two")
