@@ -20,6 +20,7 @@ from keras_bert.config.pretraining import PretrainConfig
 from keras_bert.config.recipes import find_config
 from keras_bert.core.errors import RunStopped, UserError
 from keras_bert.inference.loading import load
+from keras_bert.tasks.pretraining import run as pretraining_run
 from keras_bert.tasks.pretraining.run import Pretraining, pretrain
 from keras_bert.training import accumulation, compilation
 from keras_bert.training.compilation import StepSeconds
@@ -236,12 +237,16 @@ def test_validation_asks_every_seed_the_same(corpus, straight, tmp_path):
 @pytest.mark.slow
 def test_validation_computes_the_same_rows_in_the_slices_of_training(corpus, tmp_path, monkeypatch):
     """A batch that fits in memory only in slices ran out of it at the first validation. 20 examples are three batches
-    of 8, but ten slices of 2, in which fewer rows would be measured. Memory for three examples makes slices of 2."""
+    of 8, but ten slices of 2, in which fewer rows would be measured. Memory for three examples makes slices of 2.
+
+    Rows that were kept are the same, and need no shards any more.
+    """
     monkeypatch.setattr(accumulation, "step_memory", lambda model, batch, *others: batch.batch_size)
     monkeypatch.setattr(accumulation, "_COMMAND", 0)
     monkeypatch.setattr(accumulation, "memory_limit", lambda: 3)
     figures = []
-    for given, slices in ((1, 1), ("auto", 4)):
+    for given, slices, most_kept in ((1, 1, 0), ("auto", 4, 10**6)):
+        monkeypatch.setattr(pretraining_run, "_MOST_KEPT", most_kept)
         changes = {"training.accumulation": given, "training.evaluation_examples": 20}
         built = Pretraining(recipe(corpus, **changes), RunFolder(str(tmp_path / str(given))))
         built.build()
@@ -249,6 +254,8 @@ def test_validation_computes_the_same_rows_in_the_slices_of_training(corpus, tmp
         sizes = [len(batch["input_word_ids"]) for batch in built._validation_batches(0)]
         assert sizes == [8 // slices] * (3 * slices)
         assert built.engine.step.accumulation == built.config.training.accumulation == slices
+        if most_kept:
+            shutil.rmtree(built.run.data)
         figures.append(built.evaluate(0))
     assert figures[0] == pytest.approx(figures[1], rel=1e-5)
 
