@@ -1,6 +1,7 @@
 """Random full rows for benchmarks of pretraining: a batch as a `ShardBatches` gives it, and as transformers takes it.
 
-Which tokens of a row are predicted is what the model's config says: masked ones, permuted ones, or a decoder's.
+Which tokens of a row are predicted is what the model's config says: masked ones, permuted ones, those that a
+generator replaces, or a decoder's.
 """
 
 import os
@@ -11,7 +12,7 @@ import numpy as np
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from keras_bert.config.corruption import CorruptionConfig
 from keras_bert.config.objectives import NO_PAIR, ObjectiveConfig
-from keras_bert.models.bert.config import DECODED, MASKED, PERMUTED
+from keras_bert.models.bert.config import DECODED, MASKED, PERMUTED, REPLACED
 from keras_bert.models.kind import kind_of_config
 from keras_bert.models.term import term_named
 
@@ -106,6 +107,15 @@ def _permuted_for_transformers(batch):
     }
 
 
+def _replaced(config, rng, ids, sequence_length, predictions):
+    masked = _masked(config, rng, ids, sequence_length, predictions)
+    return {**masked, "replacement_draws": rng.random(masked["masked_lm_ids"].shape, "float32")}
+
+
+def _replaced_for_transformers(batch):
+    sys.exit("transformers: needs a model that it pretrains. It has no class of a generator with its discriminator.")
+
+
 def _decoded(config, rng, ids, sequence_length, predictions):
     targets = ids(predictions)
     return {
@@ -123,5 +133,6 @@ def _decoded_for_transformers(batch):
 _PREDICTED = {
     MASKED: (_masked, _masked_for_transformers),
     PERMUTED: (_permuted, _permuted_for_transformers),
+    REPLACED: (_replaced, _replaced_for_transformers),
     DECODED: (_decoded, _decoded_for_transformers),
 }

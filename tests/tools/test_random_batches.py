@@ -42,3 +42,13 @@ def test_decoders_predict_as_many_tokens_as_in_pretraining(kind, targets):
     assert batch["target_ids"].shape == theirs["labels"].shape == (3, targets)
     np.testing.assert_array_equal(batch["decoder_input_ids"][:, 1:], batch["target_ids"][:, :-1])
     assert (batch["decoder_input_ids"][:, 0] == config.decoder_start_token_id).all()
+
+
+def test_a_generator_is_given_the_draws_of_its_replacements():
+    """A benchmark of an ELECTRA ended in a traceback, and transformers has nothing to compare it with."""
+    config = keras_bert.ElectraConfig(**SIZES)
+    batch = make_batch(config, 3, 20, predictions_of(config, 20))
+    draws = batch["replacement_draws"]
+    assert draws.shape == batch["masked_lm_ids"].shape and 0 <= draws.min() < draws.max() < 1
+    with pytest.raises(SystemExit, match="no class of a generator"):
+        for_transformers(config, batch)
