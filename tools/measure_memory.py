@@ -2,13 +2,13 @@
 
     python tools/measure_memory.py [--model base] [--batch 32] [--length 512] [--recompute 0,3,2,1] [--accumulation 1]
                                    [--precision float32] [--jit] [--steps 2] [--lora-rank 0] [--vocab-size 30522]
-                                   [--predictions 20] [--transformers]
+                                   [--predictions 20] [--teacher base [--match states]] [--transformers]
 
 Each value of `training.recompute_every` is measured in a process of its own, on random tokens, dropout on: the peak of
 the steps after the first, which traces and compiles, and the medians of their seconds. CPU seconds are those of all
 cores, and hardly depend on what else the machine does. A model is pretrained as its kind is, which
-benchmark_training.py describes. --transformers measures its class too, as it comes; as PyTorch makes the optimizer's
-state in the first step, it is not counted before the steps.
+benchmark_training.py describes; with a teacher, one of random weights. --transformers measures its class too, as it
+comes; as PyTorch makes the optimizer's state in the first step, it is not counted before the steps.
 """
 
 import argparse
@@ -26,6 +26,7 @@ from random_batches import make_batch, objective_of, predictions_of
 from training_contestants import MASK_ID, build_transformers
 
 from keras_bert.config.recipes import find_config
+from keras_bert.config.teacher import LOGITS, STATES
 from keras_bert.models.bert.config import BertConfig
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -47,12 +48,14 @@ def main():
     parser.add_argument("--transformers", action="store_true", help="measure transformers' class too")
     parser.add_argument("--vocab-size", type=int, help="by default the model's")
     parser.add_argument("--predictions", type=int, help="tokens predicted of a row; by default as for the benchmarks")
+    parser.add_argument("--teacher", help="learn from this model too, a name in configs/models")
+    parser.add_argument("--match", choices=(STATES, LOGITS), default=STATES, help="as teacher.match")
     parser.add_argument("--measure", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.measure is not None:
         print(json.dumps(measured(arguments)))
         return
-    predictions = arguments.predictions or predictions_of(config_of(arguments), arguments.length)
+    predictions = arguments.predictions or predictions_of(config_of(arguments, arguments.model), arguments.length)
     print(f"{arguments.model}, {arguments.batch} x {arguments.length}, {arguments.precision}")
     print("| recompute_every | peak | before the steps | seconds per step | CPU seconds per step |")
     print("| --- | --- | --- | --- | --- |")
@@ -77,7 +80,7 @@ def in_a_process(*options):
 
 def measured(arguments):
     """`{"peak": bytes, "before": bytes with model and optimizer alone, "seconds" and "cpu_seconds": of a step}`."""
-    config = config_of(arguments)
+    config = config_of(arguments, arguments.model)
     batch = make_batch(config, arguments.batch, arguments.length, arguments.predictions)
     if arguments.measure == TRANSFORMERS:
         step, _ = build_transformers(config, batch, os.cpu_count(), arguments.precision)
@@ -106,9 +109,9 @@ def process_peak():
     return 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
-def config_of(arguments):
-    """The config of the command line's model."""
-    config = BertConfig.from_file(find_config("models", arguments.model))
+def config_of(arguments, name):
+    """The config of a model, with the command line's vocabulary."""
+    config = BertConfig.from_file(find_config("models", name))
     return dataclasses.replace(config, vocab_size=arguments.vocab_size or config.vocab_size)
 
 
@@ -119,15 +122,27 @@ def our_step(arguments, config, batch):
     import keras_bert
 
     keras_bert.keep_freed_memory()
+    from keras_bert.config.teacher import PretrainingTeacherConfig
     from keras_bert.config.training import OptimizerConfig
+    from keras_bert.models.bert.encoder import BertEncoder
     from keras_bert.models.pretraining import PretrainingObjective
     from keras_bert.tasks.pretraining.engine import new_model
+    from keras_bert.tasks.pretraining.teacher import TaughtObjective
     from keras_bert.training.loss_scale import LossScale
     from keras_bert.training.optimizer import make_optimizer
     from keras_bert.training.step import Step
 
-    objective = objective_of(config)
-    model = new_model(config, objective, POLICIES[arguments.precision])
+    objective, dtype = objective_of(config), POLICIES[arguments.precision]
+    loss, mapped_size = PretrainingObjective(MASK_ID, terms=objective.terms), None
+    if arguments.teacher:
+        of_teacher = config_of(arguments, arguments.teacher)
+        if arguments.match == STATES:
+            teacher, mapped_size = BertEncoder(of_teacher, with_pooler=False, dtype=dtype), of_teacher.hidden_size
+        else:
+            teacher = new_model(of_teacher, objective, dtype)
+        teacher.trainable = False
+        loss = TaughtObjective(loss, teacher, PretrainingTeacherConfig(arguments.teacher, match=arguments.match))
+    model = new_model(config, objective, dtype, mapped_size)
     model.encoder.recompute_every = int(arguments.measure)
     if arguments.lora_rank:
         model.encoder.enable_lora(arguments.lora_rank)
@@ -136,7 +151,7 @@ def our_step(arguments, config, batch):
     trained = Step(
         tf.distribute.get_strategy(),
         model,
-        PretrainingObjective(MASK_ID, terms=objective.terms),
+        loss,
         optimizer,
         jit_compile=arguments.jit,
         accumulation=arguments.accumulation,

@@ -53,6 +53,32 @@ class BatchShape:
     read: int = 0
 
 
+@dataclasses.dataclass(frozen=True)
+class Companion:
+    """A model that a step computes beside the one that the run is for.
+
+    Attributes:
+        model: the architecture.
+        is_trained: whether it is a generator, trained too; if not, a teacher that stays as it is.
+        predicts: whether a teacher's logits are compared, or only its states. A generator's count as the trained
+            model's.
+    """
+
+    model: BertConfig
+    is_trained: bool
+    predicts: bool = False
+
+    def memory(self, batch: BatchShape, in_half: bool) -> float:
+        """What it adds to `step_memory`, in bytes: of a teacher the weights, one block at a time and the logits."""
+        if self.is_trained:
+            own = dataclasses.replace(batch, predictions=0, read=batch.predictions + 1)
+            return step_memory(self.model, own, in_half=in_half) - _PROCESS
+        block, _ = _block_floats(self.model, batch.length)
+        logits = _PER_LOGIT * batch.predictions * self.model.vocab_size * self.predicts
+        of_batch = batch.batch_size * batch.rows * (batch.length * block + logits)
+        return _BYTES_A_FLOAT * (total(encoder_parts(self.model)) + of_batch)
+
+
 def choose_accumulation(
     training: RunConfig,
     run: RunFolder,
@@ -60,6 +86,7 @@ def choose_accumulation(
     model: BertConfig,
     batches: Sequence[BatchShape],
     frozen: int = 0,
+    companions: Sequence[Companion] = (),
 ) -> int:
     """The recipe's `training.accumulation` or, if it is `auto`, the fewest slices that should fit in memory.
 
@@ -73,15 +100,20 @@ def choose_accumulation(
         model: the architecture.
         batches: the batches of each phase.
         frozen: how many of the weights LoRA trains no more.
+        companions: the other models of the step.
     """
     if training.accumulation != "auto" or isinstance(strategy, tf.distribute.TPUStrategy):
         return training.slices
     replicas, memory = strategy.num_replicas_in_sync, _memory_of_a_replica(strategy)
     in_half = on_gpus(strategy) and training.precision != "float32" and training.jit_compile is True
 
+    def needed_of(part: BatchShape) -> float:
+        own = step_memory(model, part, training.recompute_every, frozen, in_half)
+        return own + sum(companion.memory(part, in_half) for companion in companions)
+
     def needed(slices: int) -> float:
         parts = [dataclasses.replace(batch, batch_size=batch.batch_size // (replicas * slices)) for batch in batches]
-        return _COMMAND + max(step_memory(model, part, training.recompute_every, frozen, in_half) for part in parts)
+        return _COMMAND + max(map(needed_of, parts))
 
     part = math.gcd(*(batch.batch_size for batch in batches)) // replicas
     choices = [slices for slices in range(1, part + 1) if part % slices == 0]
@@ -115,8 +147,7 @@ def step_memory(
     # A task on an encoder alone predicts no tokens.
     parts = [*encoder_parts(model), *(head_parts(model) if batch.predictions else ())]
     heads = model.num_attention_heads * kind.scores_kept
-    units = model.hidden_size + kind.inner_kept(model) * model.intermediate_size / 2
-    block = _PER_UNIT * units + _PER_SCORE * heads * batch.length
+    block, units = _block_floats(model, batch.length)
     recomputed = model.num_blocks // recompute_every if recompute_every else 0
     whole = model.num_blocks - recomputed + bool(recomputed)
     blocks = tokens * (whole * block + recomputed * model.hidden_size)
@@ -133,6 +164,13 @@ def step_memory(
     parameters = _PER_PARAMETER * (total(parts) - frozen) + _PER_FROZEN * frozen
     kept = batch.batch_size * blocks * (_BYTES_A_HALF if in_half else _BYTES_A_FLOAT)
     return _PROCESS + kept + _BYTES_A_FLOAT * (parameters + batch.batch_size * logits)
+
+
+def _block_floats(model: BertConfig, length: int) -> tuple[float, float]:
+    """(floats that the backward pass needs of a block for each of `length` tokens, the units among them)."""
+    kind = kind_of_config(model)
+    units = model.hidden_size + kind.inner_kept(model) * model.intermediate_size / 2
+    return _PER_UNIT * units + _PER_SCORE * model.num_attention_heads * kind.scores_kept * length, units
 
 
 def _memory_of_a_replica(strategy: tf.distribute.Strategy) -> float | None:

@@ -119,6 +119,14 @@ def make_objective(
     return PretrainingObjective(vocabulary.mask_id, unigram_nats, objective.terms, *ids, markers, weights)
 
 
+def generator_of(config: PretrainConfig, model: BertConfig) -> ElectraConfig | None:
+    """The architecture of the generator that is trained with the model; None without one."""
+    replacement = config.objective.replacement
+    if not isinstance(model, ElectraConfig) or not replacement.has_generator:
+        return None
+    return model.generator(replacement.generator_size)
+
+
 def phase_flops(config: PretrainConfig, phase: int, model: BertConfig | None = None) -> int:
     """The FLOPs of the forward and backward pass of one example of a phase.
 
@@ -131,9 +139,9 @@ def phase_flops(config: PretrainConfig, phase: int, model: BertConfig | None = N
     objective, length = config.phase_objective(phase_config), phase_config.sequence_length
     predictions = _predictions(config, phase)
     of_terms = sum(term.flops(model, predictions) for term in objective.trained)
-    generator = 0
-    if isinstance(model, ElectraConfig) and objective.replacement.has_generator:
-        smaller, read = model.generator(objective.replacement.generator_size), min(predictions + 1, length)
+    generator, smaller = 0, generator_of(config, model)
+    if smaller:
+        read = min(predictions + 1, length)
         generator = training_flops(smaller, length, predictions) - unread_flops(smaller, length, read)
     unread = unread_flops(model, length, tokens_read(config, phase, model))
     # The backward pass takes twice the forward pass, one product for each operand.

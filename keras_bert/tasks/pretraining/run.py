@@ -23,7 +23,13 @@ from keras_bert.models.term import term_named
 from keras_bert.tasks.model_cards import pretraining_card
 from keras_bert.tasks.phased_batches import PhasedBatches
 from keras_bert.tasks.pretraining.batch_sources import BatchSources, open_batch_sources
-from keras_bert.tasks.pretraining.engine import make_objective, phase_predictions, pretraining_engine, tokens_read
+from keras_bert.tasks.pretraining.engine import (
+    generator_of,
+    make_objective,
+    phase_predictions,
+    pretraining_engine,
+    tokens_read,
+)
 from keras_bert.tasks.pretraining.initialization import TextStatistics, initialize, start_from, text_statistics
 from keras_bert.tasks.pretraining.run_text import require_reachable, require_run_text
 from keras_bert.tasks.pretraining.teacher import PretrainingTeacher
@@ -31,7 +37,7 @@ from keras_bert.tasks.pretraining.views import PretrainingViews, require_example
 from keras_bert.tasks.run_data import require_same_teacher
 from keras_bert.text.tokenizer_files import TokenizerSettings
 from keras_bert.text.tokenizers import Tokenizer
-from keras_bert.training.accumulation import BatchShape, choose_accumulation
+from keras_bert.training.accumulation import BatchShape, Companion, choose_accumulation
 from keras_bert.training.cluster import explained_lost_worker
 from keras_bert.training.device_integers import distribute_to_steps
 from keras_bert.training.engine import Engine
@@ -224,7 +230,12 @@ class Pretraining:
             )
             for index, phase in enumerate(config.phases)
         ]
-        slices = choose_accumulation(config.training, self.run, self.strategy, model, shapes)
+        generator = generator_of(config, model)
+        companions = [Companion(generator, is_trained=True)] if generator else []
+        if self.teacher:
+            compares_logits = self.teacher.mapped_size is None
+            companions.append(Companion(self.teacher.folder.config, is_trained=False, predicts=compares_logits))
+        slices = choose_accumulation(config.training, self.run, self.strategy, model, shapes, companions=companions)
         return dataclasses.replace(config, training=dataclasses.replace(config.training, accumulation=slices))
 
     def distribute(self, dataset: tf.data.Dataset) -> tf.distribute.DistributedDataset:

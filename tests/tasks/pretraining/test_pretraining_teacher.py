@@ -22,9 +22,11 @@ from keras_bert.models.bert.encoder import BertEncoder
 from keras_bert.models.pretraining import BertForPreTraining, PretrainingObjective
 from keras_bert.models.roberta.kind import RobertaConfig
 from keras_bert.models.tensor_names import model_variables
-from keras_bert.tasks.pretraining.run import pretrain
+from keras_bert.tasks.pretraining import run as pretraining_run
+from keras_bert.tasks.pretraining.run import Pretraining, pretrain
 from keras_bert.tasks.pretraining.teacher import TaughtObjective
 from keras_bert.text.vocabulary import Vocabulary
+from keras_bert.training.accumulation import Companion
 from keras_bert.training.run_folder import RunFolder
 
 SIZE = 40  # That no other layer has.
@@ -127,6 +129,25 @@ def test_a_teacher_changes_the_loss_alone(corpus, teacher, tmp_path):
     checkpoint = os.path.join(run.checkpoints, "step-000000012", "checkpoint")
     shapes = [tuple(shape) for _, shape in tf.train.list_variables(checkpoint)]
     assert (MODEL["hidden_size"], SIZE) in shapes and (SIZE, SIZE) not in shapes
+
+
+def companions_of(config, run, monkeypatch):
+    """The models that are counted beside the trained one when a run chooses its slices."""
+    counted = []
+    monkeypatch.setattr(pretraining_run, "choose_accumulation", lambda *of, companions: counted.extend(companions) or 1)
+    Pretraining(config, run)._with_slices(config.model)
+    return counted
+
+
+def test_the_memory_of_a_teacher_or_a_generator_is_counted(corpus, teacher, tmp_path, monkeypatch):
+    of_teacher = open_model_folder(teacher).config
+    for match in ("states", "logits"):
+        config, run = taught(corpus, teacher, **{"teacher.match": match}), RunFolder(str(tmp_path / match))
+        assert companions_of(config, run, monkeypatch) == [Companion(of_teacher, False, match == "logits")]
+    changes = {"model": {**MODEL, "model_type": "electra"}, "objective": {"tokens": "replaced", "pair": "none"}}
+    config, run = recipe(corpus, **changes), RunFolder(str(tmp_path / "replaced"))
+    assert companions_of(config, run, monkeypatch) == [Companion(config.model.generator(0.25), is_trained=True)]
+    assert not companions_of(recipe(corpus), RunFolder(str(tmp_path / "alone")), monkeypatch)
 
 
 @pytest.mark.slow
