@@ -33,6 +33,23 @@ _T = TypeVar("_T")
 _Settings = TypeVar("_Settings", InputConfig, Seq2SeqConfig, TaskDataConfig)
 
 
+@dataclasses.dataclass(frozen=True)
+class _Batches:
+    """Each row once, in batches.
+
+    Attributes:
+        rows: the rows.
+        count: how many batches.
+        distributed: the batches, spread over the replicas.
+        spec: of all of them, for which the model is traced once; None to trace it for each shape.
+    """
+
+    rows: TokenRows
+    count: int
+    distributed: Iterable[Batch]
+    spec: dict[str, tf.TensorSpec] | None
+
+
 class Evaluator:
     """Computes a model's outputs, answers and scores on a task's splits.
 
@@ -59,6 +76,7 @@ class Evaluator:
         self._strategy = strategy
         self._batch_size = batch_size
         self._unlabelled = unlabelled
+        self._of_splits: dict[str, _Batches] = {}
 
     @functools.cached_property
     def _step(self) -> Step:
@@ -71,8 +89,11 @@ class Evaluator:
         return {**figures, **self._problem.evaluate(split, answers)}
 
     def answers(self, split: str) -> tuple[Answers, dict[str, float]]:
-        """(the answers, the objective's figures) on a split."""
-        outputs, figures = self.outputs(self._problem.rows(split))
+        """(the answers, the objective's figures) on a split, whose batches are laid out once for all validations."""
+        rows, batches = self._problem.rows(split), self._of_splits.get(split)
+        if batches is None or batches.rows is not rows:  # With noise, a split has others.
+            self._of_splits[split] = batches = self._batches(rows)
+        outputs, figures = self._outputs(batches, None)
         return self._problem.answers(split, outputs), figures
 
     def settle(self) -> None:
@@ -87,19 +108,26 @@ class Evaluator:
         Args:
             progress: called after each batch with the share of the batches that is done; None shows a bar of them.
         """
+        return self._outputs(self._batches(rows), progress)
+
+    def _batches(self, rows: TokenRows) -> _Batches:
         traces_once = self._unlabelled or is_one_cpu(self._strategy)
         batch_size = min(self._batch_size, len(rows)) if self._unlabelled else self._batch_size
         batches = every_row_once(rows, batch_size, self._pad_id, most=MANY_SHAPES if traces_once else FEW_SHAPES)
-        count, distributed = int(batches.cardinality()), distribute(self._strategy, batches)
-        followed: Iterable[Batch]
-        if progress:
-            followed = _followed(distributed, count, progress)
-        else:
-            followed = terminal_bar("Evaluating", "batches", count, distributed, leave=False)
-        spec = None
+        count, spec = int(batches.cardinality()), None
         if traces_once and count > 1:  # For a single batch, its own shape is traced faster.
             spec = {name: tf.TensorSpec([None, *of.shape[1:]], of.dtype) for name, of in batches.element_spec.items()}
-        outputs, figures = all_outputs(self._step, followed, self._problem.by_token, spec)
+        return _Batches(rows, count, distribute(self._strategy, batches), spec)
+
+    def _outputs(
+        self, batches: _Batches, progress: Callable[[float], object] | None
+    ) -> tuple[dict[str, Any], dict[str, float]]:
+        followed: Iterable[Batch]
+        if progress:
+            followed = _followed(batches.distributed, batches.count, progress)
+        else:
+            followed = terminal_bar("Evaluating", "batches", batches.count, batches.distributed, leave=False)
+        outputs, figures = all_outputs(self._step, followed, self._problem.by_token, batches.spec)
         return {**outputs, **self._problem.shared_outputs(self._model)}, figures
 
 

@@ -1,6 +1,7 @@
 """The batches of a run whose phases differ in length and batch size."""
 
 import concurrent.futures
+import functools
 from collections.abc import Callable, Generator, Sequence
 from typing import NamedTuple
 
@@ -94,6 +95,7 @@ class PhasedBatches:
         batch = next(iter(self._distribute(source.epoch(0, number))))
         return batch, sum(len(source.widths) for source in self._sources)
 
+    @functools.cached_property
     def element_spec(self) -> dict[str, tf.TensorSpec]:
         """The specs of a global batch of the first phase, its width unknown."""
         return self._sources[0].epoch(0).element_spec

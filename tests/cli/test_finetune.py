@@ -95,7 +95,7 @@ def test_evaluate_scores_the_run_also_with_errors_in_the_texts(trained, place, t
 
 def test_what_cannot_be_scored_is_refused_before_anything_is(trained, monkeypatch):
     """Neither a split without labels nor a task that takes no noise was refused until all models had answered."""
-    monkeypatch.setattr(Evaluator, "outputs", lambda self, rows: pytest.fail("something was scored"))
+    monkeypatch.setattr(Evaluator, "_outputs", lambda self, *of: pytest.fail("something was scored"))
     result = give("evaluate", "--model", trained, "--split", "test", status=2)
     assert "test.tsv: needs labels to evaluate on" in result.output, result.output
     monkeypatch.setattr(SequenceProblem, "takes_noise", False)

@@ -347,7 +347,7 @@ class Finetuning:
 
     def _trace_on_one_cpu(self) -> None:
         if is_one_cpu(self.strategy):
-            self.engine.step.trace(self.batches.element_spec())
+            self.engine.step.trace(self.batches.element_spec)
 
     def _is_enough(self) -> bool:
         """Whether `patience` validations in a row were no better; decided by the chief, which writes the log."""
