@@ -193,8 +193,9 @@ def no_documents(count: int, report: CorpusReport, config: CorpusConfig) -> User
             f"({', '.join(report.filtered)}). Change the filters."
         )
     reasons = [f"{path}: {reason}" for path, reason in islice(report.skipped.items(), 3)]
+    files = "1 file" if count == 1 else f"{count:,} files"
     return UserError(
-        f"The corpus: needs text. Received: {count} files without a usable document "
+        f"The corpus: needs text. Received: {files} without a usable document "
         f"({'; '.join(reasons)}). Give plain text with blank lines between documents, a table with the column "
         f"{config.text!r}, or another format of docs/input.md."
     )
