@@ -188,6 +188,13 @@ class QuestionAnsweringProblem(Problem):
         """
         return self._scores(self._references(split), answers)
 
+    def by_example(self, split: str, answers: Answers) -> dict[str, np.ndarray]:
+        """The figures of each question alone, but for those at the threshold that is best for all of them."""
+        references = self._references(split)
+        alone = [self._scores({name: texts}, {name: answers[name]}) for name, texts in references.items()]
+        names = [name for name in self.metric_names if not name.startswith("best_")]
+        return {name: np.array([(scores[name] / 100.0, 1.0) for scores in alone]) for name in names}
+
     def tune(self, split: str, answers: Answers) -> None:
         """Sets `null_threshold` to that of the best F1 on a split, if questions may be unanswerable."""
         if not self.task.unanswerable:

@@ -124,6 +124,20 @@ def test_the_threshold_is_tuned_and_used(files, tmp_path):
     assert answers["who"] == "José Núñez-Ortega" and answers["none"] == ""
 
 
+@pytest.mark.parametrize(("name", "scoring"), [("plain", "words"), ("plain", "characters"), ("mixed", "words")])
+def test_the_scores_are_the_means_of_those_of_the_questions(files, name, scoring):
+    """Or a bootstrap over them says something of other scores."""
+    task = problem(files[name], scoring)
+    answers = task.answers("dev", gold_outputs(task, noise=12.0))
+    if task.task.unanswerable:
+        task.tune("dev", answers)
+    scores, by_example = task.evaluate("dev", answers), task.by_example("dev", answers)
+    assert {*by_example} == {metric for metric in task.metric_names if not metric.startswith("best")}
+    for metric, (above, below) in ((metric, pairs.T) for metric, pairs in by_example.items()):
+        assert 0 < above.sum() < below.sum() == len(answers)
+        assert 100 * above.sum() / below.sum() == pytest.approx(scores[metric])
+
+
 def test_the_tuned_threshold_is_that_of_the_best_f1_in_whatever_order_the_scores_are_summed(tmp_path):
     """A sum of fractions differs in its last bit by its order, which was taken for a threshold that did not hold."""
     asked = [(str(number), "who?", "b c d") for number in range(40)]
