@@ -1,5 +1,6 @@
 """Two worker processes on this machine train as one process does."""
 
+import functools
 import json
 import os
 import subprocess
@@ -9,11 +10,13 @@ import time
 import numpy as np
 import pytest
 import yaml
-from command_line import ROOT, give, run, sets
+from command_line import ROOT, give, output_of, run, sets
 from corpus import write_corpus
+from faults import faults, no_number
 from finetuning import write_sst2, write_tiny_bert
 
 from keras_bert.cli.launch import free_ports, worker_environment
+from keras_bert.training import engine
 from tools import compare_runs
 
 RECIPE = """
@@ -35,20 +38,15 @@ def pretrain(folder, **training):
     return ["pretrain", "--config", "recipe.yaml", "--data", corpus]
 
 
-def run_as_one_and_as_two(folder, program, arguments):
-    """The output of each, by a program that does something to the command first."""
+def run_as_two(folder, program, arguments):
+    """What two workers print, by a program that does something to the command first."""
     (folder / "program.py").write_text(program)
     paths = os.pathsep.join([ROOT, os.path.join(ROOT, "tests", "support")])
-    outputs = []
-    for words in (
-        [*arguments, "--output", "one", "--strategy", "one"],
-        ["launch", "--workers", "2", "--", *arguments, "--output", "two"],
-    ):
-        command, environment = [sys.executable, "program.py", *words], {**os.environ, "PYTHONPATH": paths}
-        ended = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=600)
-        assert ended.returncode == 0, ended.stderr
-        outputs.append(ended.stdout)
-    return outputs
+    command = [sys.executable, "program.py", "launch", "--workers", "2", "--", *arguments, "--output", "two"]
+    environment = {**os.environ, "PYTHONPATH": paths}
+    ended = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=600)
+    assert ended.returncode == 0, ended.stderr
+    return ended.stdout
 
 
 def losses(folder):
@@ -114,7 +112,7 @@ def test_two_workers_stream_the_text_that_one_process_does(tmp_path, monkeypatch
 
 
 @pytest.mark.slow
-def test_two_workers_go_back_together(tmp_path):
+def test_two_workers_go_back_together(tmp_path, monkeypatch):
     """After a gradient that is not finite, once in each; with other batches in one of them the losses would differ."""
     program = (
         "import pytest\n"
@@ -123,7 +121,11 @@ def test_two_workers_go_back_together(tmp_path):
         "with pytest.MonkeyPatch.context() as patch, faults(patch, {5: [no_number]}):\n"
         "    main()\n"
     )
-    for output in run_as_one_and_as_two(tmp_path, program, pretrain(tmp_path, checkpoint_every=3)):
+    arguments = pretrain(tmp_path, checkpoint_every=3)
+    monkeypatch.chdir(tmp_path)
+    with faults(monkeypatch, {5: [no_number]}):
+        alone = output_of(*arguments, "--output", "one", "--strategy", "one")
+    for output in (alone, run_as_two(tmp_path, program, arguments)):
         assert output.count("(rollback 1 of 3)") == 1
     one, two = losses(tmp_path / "one"), losses(tmp_path / "two")
     assert [step for step, _ in one] == [step for step, _ in two] == [1, 2, 3, 3, *range(4, 6), 5, *range(6, 11), 10]
@@ -159,7 +161,7 @@ def test_two_tasks_of_a_slurm_step_train_together(tmp_path):
 
 
 @pytest.mark.slow
-def test_two_workers_skip_the_same_steps_in_float16(tmp_path):
+def test_two_workers_skip_the_same_steps_in_float16(tmp_path, monkeypatch):
     """From a loss scale that overflows. Workers that skipped alone would have other weights than the next ones."""
     program = (
         "import functools\n"
@@ -170,7 +172,11 @@ def test_two_workers_skip_the_same_steps_in_float16(tmp_path):
     )
     # From random weights one step lies at the edge: it overflows for the whole batch, and not for its halves.
     arguments = [*pretrain(tmp_path, precision="float16"), *sets("initialization=corpus")]
-    run_as_one_and_as_two(tmp_path, program, arguments)
+    monkeypatch.chdir(tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr(engine, "LossScale", functools.partial(engine.LossScale, 2.0**20, 2))
+        give(*arguments, "--output", "one", "--strategy", "one")
+    run_as_two(tmp_path, program, arguments)
 
     def figures(folder):
         text = (tmp_path / folder / "metrics.jsonl").read_text(encoding="utf-8")
