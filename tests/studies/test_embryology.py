@@ -89,6 +89,7 @@ def run(tmp_path_factory):
     return folder / "run"
 
 
+@pytest.mark.slow
 def test_snapshots_are_the_models_of_their_steps(run, tmp_path):
     """The last is the model that the run exported; the others differ from it and from each other."""
     snapshots = Snapshots(str(run))

@@ -129,6 +129,7 @@ def test_one_model_is_learned_from_the_same_text(vocabulary):
     assert "," in vocabulary.ids
 
 
+@pytest.mark.slow
 def test_normalization_is_pythons_for_every_code_point():
     """Where Unicode is the table's version; between letters, since white space is handled by its place."""
     from keras_bert.text.sentencepiece import AlbertNormalizer

@@ -8,6 +8,7 @@ import logging
 import numpy as np
 import pytest
 import tensorflow as tf
+from shortened import shortened
 from tiny import pretraining_batch, tiny_config, without_dropout
 
 from keras_bert.models.pretraining import BertForPreTraining, PretrainingObjective
@@ -44,7 +45,7 @@ def gradients(model, kernel, monkeypatch, recompute_every=0, jit_compile=True):
     return [sums["mlm"]["loss"], *results]
 
 
-@pytest.mark.parametrize("recompute_every", [0, 1])
+@pytest.mark.parametrize("recompute_every", shortened([0, 1]))
 def test_a_step_hands_over_all_blocks_but_the_narrowed_one(monkeypatch, recompute_every):
     """Scores scaled twice, heads in another order or padding lost would change the loss and its gradients."""
     model, kernel = BertForPreTraining(CONFIG), StandIn()

@@ -1,6 +1,7 @@
 """Integers that GPUs hold as int64: they change where a batch lies, not what a step computes."""
 
 import numpy as np
+import pytest
 import tensorflow as tf
 from tiny import model_and_optimizer, pretraining_batch, tiny_config
 
@@ -24,6 +25,7 @@ def test_a_gpu_gets_no_int32_and_a_cpu_the_batches_as_they_are(monkeypatch):
         np.testing.assert_array_equal(value, plain[name])
 
 
+@pytest.mark.slow
 def test_a_step_computes_the_same_of_wide_integers():
     strategy, config = tf.distribute.OneDeviceStrategy("CPU:0"), tiny_config(num_hidden_layers=1)
     batch = pretraining_batch(config, batch=4, seq=12, seed=0)

@@ -198,7 +198,7 @@ def joined(ids):
 
 
 @pytest.mark.parametrize("share", shortened([0.5, 1.0]))
-@pytest.mark.parametrize("kind", ["shards", "raw text"])
+@pytest.mark.parametrize("kind", shortened(["shards", "raw text"]))
 def test_batches_hold_the_pairs_and_start_anywhere(kind, share, tmp_path):
     objective = ObjectiveConfig(pair="related", match=True, related_share=share)
     vocabulary, masking = text_tokenizer().vocabulary, MaskingConfig(unit="word")

@@ -16,6 +16,7 @@ def test_there_is_enough_text_for_the_demo(documents):
     assert min(map(len, documents)) >= module.SHORTEST_DOCUMENT
 
 
+@pytest.mark.slow
 def test_the_order_is_fixed_and_nothing_stands_twice(documents):
     assert list(python_documentation()) == documents
     paragraphs = [paragraph for document in documents for paragraph in document.split("\n\n")]

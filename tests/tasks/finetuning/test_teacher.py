@@ -139,6 +139,7 @@ def test_the_loss_and_its_gradient_are_those_of_the_papers(problem_type):
     np.testing.assert_allclose(tape.gradient(loss, variable), gradient, atol=2e-5)
 
 
+@pytest.mark.slow
 def test_with_weight_0_it_is_the_run_without_a_teacher(init, tables, teacher, tmp_path):
     """Bit for bit: the teacher changes nothing but the loss."""
     FinetuningRuns(config_of(init, tables)).one(str(tmp_path / "alone"))
@@ -150,6 +151,7 @@ def test_with_weight_0_it_is_the_run_without_a_teacher(init, tables, teacher, tm
         assert one.items() <= other.items()
 
 
+@pytest.mark.slow
 def test_a_run_that_is_stopped_goes_on_to_the_same_end(init, tables, teacher, tmp_path, monkeypatch):
     """From the answers in its folder: the teacher, which might answer otherwise on another machine, is not asked."""
     config, straight, stopped = config_of(init, tables, teacher), str(tmp_path / "straight"), str(tmp_path / "stopped")

@@ -99,6 +99,7 @@ def test_the_loss_is_that_of_the_states_and_logits_in_numpy(match):
     assert all(gradient is None for gradient in tape.gradient(loss, teacher.weights))
 
 
+@pytest.mark.slow
 def test_with_weight_0_it_is_the_run_without_a_teacher(corpus, alone, teacher, tmp_path):
     """Bit for bit."""
     run = RunFolder(str(tmp_path / "run"))
@@ -109,6 +110,7 @@ def test_with_weight_0_it_is_the_run_without_a_teacher(corpus, alone, teacher, t
         np.testing.assert_array_equal(value, expected[name], name)
 
 
+@pytest.mark.slow
 def test_a_teacher_changes_the_loss_alone(corpus, teacher, tmp_path):
     """Not the initial weights or the batches; neither checkpoints nor the model's folder have it.
 

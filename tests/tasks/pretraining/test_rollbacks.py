@@ -47,6 +47,7 @@ def rolled_back(config, tmp_path_factory):
     return run, seen, said
 
 
+@pytest.mark.slow
 def test_it_goes_back_to_the_checkpoint_and_says_so(rolled_back):
     """Each fault is found at the next line or checkpoint: that of step 5 at 6, that of step 9 at 9."""
     run, seen, _ = rolled_back

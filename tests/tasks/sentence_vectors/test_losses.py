@@ -218,6 +218,7 @@ def shortened(tables):
     return str(tables / "cosine"), FinetuningRuns(config).one(str(tables / "cosine"))
 
 
+@pytest.mark.slow
 def test_validation_and_evaluate_score_each_size(shortened, tables):
     """As the correlation of the cosines of `encode`, cut; a run's folder, its model folder and an ensemble agree."""
     folder, results = shortened
