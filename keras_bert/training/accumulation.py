@@ -71,7 +71,7 @@ class Companion:
     def memory(self, batch: BatchShape, in_half: bool) -> float:
         """What it adds to `step_memory`, in bytes: of a teacher the weights, one block at a time and the logits."""
         if self.is_trained:
-            own = dataclasses.replace(batch, predictions=0, read=batch.predictions + 1)
+            own = dataclasses.replace(batch, predictions=0, read=min(batch.predictions + 1, batch.length))
             return step_memory(self.model, own, in_half=in_half) - _PROCESS
         block, _ = _block_floats(self.model, batch.length)
         logits = _PER_LOGIT * batch.predictions * self.model.vocab_size * self.predicts

@@ -281,8 +281,11 @@ class Pretraining:
             batch_size = self.config.phases[phase].batch_size
             wanted = -(-self.config.training.evaluation_examples // batch_size)
             batches = self.sources.validation[phase].all_batches().take(wanted)
-            size = sum(spec.dtype.size * spec.shape.num_elements() for spec in batches.element_spec.values())
-            self._held_out[phase] = batches.cache() if wanted * size <= _MOST_KEPT else batches
+            specs = batches.element_spec.values()
+            is_known = all(spec.shape.is_fully_defined() for spec in specs)
+            if is_known and wanted * sum(spec.dtype.size * spec.shape.num_elements() for spec in specs) <= _MOST_KEPT:
+                batches = batches.cache()
+            self._held_out[phase] = batches
         return self._held_out[phase]
 
     def _validation_batches(self, phase: int) -> tf.distribute.DistributedDataset:
