@@ -47,8 +47,6 @@ class ObjectiveConfig(Checked):
             of the batch before (Yang et al. 2019, section 2.4). 0 for rows on their own, in a random order.
         replacement: what the tokens are replaced by that a discriminator finds.
         match: with pair `related`, predict of every word whether the other text has it too.
-        overlap: with pair `related`, predict which share of their words the two texts have in common, each word counted
-            by how rare it is in the training text.
         adapt_every: steps between two updates of the tokens' weights in the loss of the masked LM, by which tokens that
             are predicted well count less (AMLM, Edman and Fraser 2025; there 200). 0: all count alike.
         related_share: share of the rows with pair `related` that hold a pair; the others hold running text of one
@@ -71,7 +69,6 @@ class ObjectiveConfig(Checked):
     adapt_every: NotNegative[int] = 0
     related_share: PositiveShare = 1.0
     random_positions: bool = False
-    overlap: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -217,7 +217,7 @@ def binary_cross_entropy(logits: Tensor, labels: Tensor) -> dict[str, Tensor]:
 
     Args:
         logits: [...] float32.
-        labels: [...], 0 or 1, or float32 between them.
+        labels: [...] int32, 0 or 1.
     """
     is_one = ops.cast(labels, "float32")
     return {

@@ -171,13 +171,6 @@ class SentenceOrder(_OfPairs):
         return dense(f"{self.head}.dense", "keras_bert.sop_classifier", "keras_bert/sop_classifier")
 
 
-def _weights_of_pairs(batch: Batch) -> Tensor:
-    """1 for rows of two related or unrelated texts, 0 for running text: float32 [batch]."""
-    from keras import ops
-
-    return batch["example_weights"] * ops.cast(batch[Related.label] != RUNNING_TEXT, "float32")
-
-
 class Related(_OfPairs):
     """Whether two texts of many equal words are related (0) or an unrelated pair that looks alike (1).
 
@@ -193,15 +186,12 @@ class Related(_OfPairs):
         return ops.minimum(batch[self.label], 1)
 
     def weights(self, batch: Batch) -> Tensor:
-        return _weights_of_pairs(batch)
+        from keras import ops
+
+        return batch["example_weights"] * ops.cast(batch[self.label] != RUNNING_TEXT, "float32")
 
     def make_head(self, model: EncoderWithHeads) -> keras.layers.Layer:
         return model.make_classifier(2, self.head)
-
-
-def _require_related(term: Term, objective: ObjectiveConfig) -> None:
-    needed, pair = f"objective.pair {Related.name}", objective.pair
-    require(pair == Related.name, term.setting, needed, f"true with objective.pair {pair}")
 
 
 class Match(ClassTerm):
@@ -217,7 +207,10 @@ class Match(ClassTerm):
         return objective.match
 
     def check(self, objective: ObjectiveConfig, masking: MaskingConfig) -> None:
-        _require_related(self, objective)
+        pair = objective.pair
+        require(
+            pair == Related.name, self.setting, f"objective.pair {Related.name}", f"true with objective.pair {pair}"
+        )
 
     def features(self, rows: Rows) -> Mapping[str, Tensor]:
         from keras import ops
@@ -240,49 +233,6 @@ class Match(ClassTerm):
 
     def weights(self, batch: Batch) -> Tensor:
         return batch["match_weights"]
-
-
-class Overlap(Term):
-    """Which share of their words two texts have in common, by the pooled vector; see `RelatedTexts.overlaps`.
-
-    Its accuracy is 1 less the error. Its head is left out of the model's folder.
-    """
-
-    name, title, heading, sentence = "overlap", "shared words", "overlap", "telling how many words two texts share"
-    weight = 16.0  # Most of its loss is that of the right share; what is left to learn is little beside other terms.
-    setting, off, pools = "objective.overlap", "false", True
-    reads_states = False
-
-    def is_on(self, objective: ObjectiveConfig) -> bool:
-        return objective.overlap
-
-    def check(self, objective: ObjectiveConfig, masking: MaskingConfig) -> None:
-        _require_related(self, objective)
-
-    def features(self, rows: Rows) -> Mapping[str, Tensor]:
-        return {"overlap_labels": rows.overlaps}
-
-    def make_head(self, model: EncoderWithHeads) -> keras.layers.Layer:
-        return model.make_classifier(1, self.head)
-
-    def logits(
-        self, head: keras.layers.Layer, encoded: Mapping[str, Tensor], inputs: Batch, training: bool
-    ) -> Tensor | None:
-        return head(encoded["pooled_output"], training=training)[..., 0]
-
-    def labels(self, batch: Batch) -> Tensor:
-        return batch["overlap_labels"]
-
-    def weights(self, batch: Batch) -> Tensor:
-        return _weights_of_pairs(batch)
-
-    def metrics(self, logits: Tensor, labels: Tensor) -> dict[str, Tensor]:
-        from keras import ops
-
-        from keras_bert.layers.heads import binary_cross_entropy
-
-        error = ops.abs(ops.sigmoid(logits) - labels)
-        return {"loss": binary_cross_entropy(logits, labels)["loss"], "accuracy": 1.0 - error}
 
 
 class SpanBoundary(ClassTerm):
@@ -399,7 +349,6 @@ TERMS = (
     SentenceOrder(),
     Related(),
     Match(),
-    Overlap(),
     SpanBoundary(),
     ReplacedTokens(),
 )

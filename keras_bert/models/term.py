@@ -37,7 +37,7 @@ class Rows(NamedTuple):
         lengths: int32 [batch], tokens that are not padding.
         segment_ids: int32 [batch, seq].
         pair_labels: int32 [batch], 0, 1 or `RUNNING_TEXT`; see `Term.pairs`. 0 where no row holds a pair.
-        shared, overlaps: int32 [batch, seq] and float32 [batch], of `RELATED` segments: see `RelatedTexts`.
+        shared: int32 [batch, seq], of `RELATED` segments: see `RelatedTexts`.
     """
 
     word_ids: Tensor
@@ -45,7 +45,6 @@ class Rows(NamedTuple):
     segment_ids: Tensor
     pair_labels: Tensor
     shared: Tensor | None = None
-    overlaps: Tensor | None = None
 
 
 class Term(abc.ABC):

@@ -8,8 +8,6 @@ So neither length nor topic gives the label away. Random bits are those of `mask
 
 from typing import NamedTuple
 
-import numpy as np
-import numpy.typing as npt
 import tensorflow as tf
 
 from keras_bert.data.batches.corruption.restored import places_of
@@ -38,7 +36,6 @@ _TURNED_SHARE, _DISORDERED_SHARE, _EXTENDED_SHARE = 0.35, 0.4, 0.5
 _FEWEST_TURNED = 7
 _REACH = 3  # In a disordered text, only words that are less far apart change places.
 _MOST_NEW = 5
-_OF_NAT = 1024
 
 
 class RelatedTexts(NamedTuple):
@@ -48,13 +45,10 @@ class RelatedTexts(NamedTuple):
         rows: [CLS] A [SEP] B [SEP] and padding.
         shared: int32 [batch, seq], at each piece of a word 1 if the other text has the word too, 0 if not; -1 at words
             without letters or digits, special tokens and padding.
-        overlaps: float32 [batch], the share of the pieces that `shared` marks with 1 among those with 1 or 0, each
-            counted by how rare it is in texts of half a row; 0 where there are none.
     """
 
     rows: PaddedRows
     shared: tf.Tensor
-    overlaps: tf.Tensor
 
 
 class Words(NamedTuple):
@@ -81,13 +75,11 @@ class PairMaker:
     Args:
         vocabulary: the rows' vocabulary.
         seed: at least 0.
-        token_counts: int [vocab], how often each piece occurs in the text; None if overlaps are not needed.
     """
 
-    def __init__(self, vocabulary: Vocabulary, seed: int, token_counts: npt.NDArray[np.integer] | None = None):
+    def __init__(self, vocabulary: Vocabulary, seed: int):
         self._vocabulary = vocabulary
         self._seed = seed
-        self._counts = np.zeros(len(vocabulary), np.int64) if token_counts is None else token_counts
         self._has_letters = [any(map(str.isalnum, vocabulary.appended("", piece))) for piece in vocabulary.tokens]
 
     def __call__(
@@ -114,24 +106,17 @@ class PairMaker:
         given = rows._replace(lengths=tf.where(runs_on, 1, rows.lengths))
         words = self._words(given, continuation)
         first, second = made_pairs(words, labels, example_keys(self._seed, epoch, example_ids))
-        pairs, shared = _assembled(given, words, _cut(first, words), _cut(second, words), self._vocabulary.pad_id)
+        made = _assembled(given, words, _cut(first, words), _cut(second, words), self._vocabulary.pad_id)
         stays = runs_on[:, None]
-        shared = tf.where(stays, -1, shared)
         return RelatedTexts(
             PaddedRows(
-                tf.where(stays, rows.word_ids, pairs.word_ids),
-                tf.where(runs_on, rows.lengths, pairs.lengths),
-                tf.where(stays, rows.span_numbers, pairs.span_numbers),
-                tf.where(stays, rows.sources, pairs.sources),
+                tf.where(stays, rows.word_ids, made.rows.word_ids),
+                tf.where(runs_on, rows.lengths, made.rows.lengths),
+                tf.where(stays, rows.span_numbers, made.rows.span_numbers),
+                tf.where(stays, rows.sources, made.rows.sources),
             ),
-            shared,
-            self._overlaps(pairs.word_ids, shared),
+            tf.where(stays, -1, made.shared),
         )
-
-    def _overlaps(self, word_ids: tf.Tensor, shared: tf.Tensor) -> tf.Tensor:
-        rarity = tf.gather(tf.constant(_rarity(self._counts, _most_tokens(word_ids.shape[1]))), word_ids)
-        counted = (tf.reduce_sum(tf.where(shared >= least, rarity, 0), axis=1) for least in (1, 0))
-        return tf.math.divide_no_nan(*(tf.cast(rarities, tf.float32) for rarities in counted))
 
     def _words(self, rows: PaddedRows, continuation: tf.Tensor) -> Words:
         seq = rows.word_ids.shape[1]
@@ -161,15 +146,6 @@ class PairMaker:
 def _most_tokens(sequence_length: int) -> int:
     """The most tokens of each text in a row."""
     return (sequence_length - 3) // 2
-
-
-def _rarity(counts: npt.NDArray[np.integer], tokens: int) -> np.ndarray:
-    """-log of the chance that a piece stands among so many tokens of the text, int32 [vocab].
-
-    In 1,024ths of a nat, because whole numbers have the same sum in any order.
-    """
-    shares = (counts + 1.0) / (counts + 1.0).sum()
-    return np.round(_OF_NAT * -np.log(-np.expm1(tokens * np.log1p(-shares)))).astype(np.int32)
 
 
 class _Draws:
@@ -305,10 +281,8 @@ def _cut(texts: Texts, words: Words) -> Texts:
     return Texts(texts.word_ids, tf.reduce_sum(tf.cast(fits, tf.int32), axis=1))
 
 
-def _assembled(
-    rows: PaddedRows, words: Words, first: Texts, second: Texts, pad_id: int
-) -> tuple[PaddedRows, tf.Tensor]:
-    """[CLS] first [SEP] second [SEP] of rows that are longer than [CLS], and `RelatedTexts.shared` of these."""
+def _assembled(rows: PaddedRows, words: Words, first: Texts, second: Texts, pad_id: int) -> RelatedTexts:
+    """[CLS] first [SEP] second [SEP] of rows that are longer than [CLS]."""
     seq, separator = rows.word_ids.shape[1], words.sentences[0].lengths[:, None] + 1
     is_row = rows.lengths[:, None] > 1
     word = tf.concat([tf.zeros_like(separator), first.word_ids, separator, second.word_ids, separator], axis=1)
@@ -322,7 +296,7 @@ def _assembled(
     is_filled = places < ends[:, -1:]
     into_word = places - tf.gather(ends, slot, batch_dims=1) + tf.gather(words.sizes, word, batch_dims=1)
     sources = tf.where(is_filled, tf.gather(words.starts, word, batch_dims=1) + into_word, 0)
-    return (
+    return RelatedTexts(
         PaddedRows(
             tf.where(is_filled, tf.gather(rows.word_ids, sources, batch_dims=1), pad_id),
             ends[:, -1],

@@ -64,7 +64,7 @@ class ShardBatches:
         seed: at least 0.
         plans_folder: folder for the plan files (see `Plans`); missing ones of epoch 0 are created at once.
         shards_per_group: the most shards in a group, unless a group would then have fewer examples than a batch.
-        token_counts: as for `DynamicMasking` and `PairMaker`.
+        token_counts: as for `DynamicMasking`.
         side: `held_out.TRAIN` or `VALIDATION`, for the messages.
         decoder_start, collocations: as for `make_predictions`.
 
@@ -110,7 +110,7 @@ class ShardBatches:
             decoder_start,
             collocations,
         )
-        self._make_pairs = PairMaker(vocabulary, seed, token_counts) if objective.pairing == RELATED else None
+        self._make_pairs = PairMaker(vocabulary, seed) if objective.pairing == RELATED else None
         uses_words = self._make_pairs is not None or masking.unit != "token" and objective.masks_tokens
         self._uses_word_marks = uses_words and shards.has_word_marks
         self._uses_phrase_marks = masking.unit == "phrase" and objective.masks_tokens
@@ -277,11 +277,11 @@ class ShardBatches:
         plan = tf.where(is_example[:, None], tf.gather(group.plan, places), 0)
         rows = assemble_rows(group.tokens, plan[:, :-1], sequence_length, self._vocabulary)
         example_ids, labels = tf.gather(group.example_ids, places), tf.cast(plan[:, -1], tf.int32)
-        continuation = phrases = shared = overlaps = None
+        continuation = phrases = shared = None
         if self._make_pairs is not None:
             if self._uses_word_marks:
                 continuation = tf.gather(group.word_marks, rows.sources) > 0
-            rows, shared, overlaps = self._make_pairs(rows, labels, example_ids, epoch, continuation)
+            rows, shared = self._make_pairs(rows, labels, example_ids, epoch, continuation)
         if self._uses_word_marks:
             continuation = tf.gather(group.word_marks, rows.sources) > 0
         if self._uses_phrase_marks:
@@ -293,7 +293,7 @@ class ShardBatches:
             "example_weights": tf.cast(is_example, tf.float32),
             **self._predict(rows.word_ids, rows.lengths, example_ids, epoch, continuation, phrases),
         }
-        unmasked = Rows(rows.word_ids, rows.lengths, segment_ids, labels, shared, overlaps)
+        unmasked = Rows(rows.word_ids, rows.lengths, segment_ids, labels, shared)
         for term in self._objective.trained:
             batches.update(term.features(unmasked))
         if self._objective.memory_length:

@@ -3,7 +3,6 @@
 import sys
 
 import numpy as np
-import numpy.typing as npt
 import tensorflow as tf
 
 from keras_bert.config.objectives import MaskingConfig, ObjectiveConfig, PhaseConfig
@@ -57,7 +56,6 @@ class TextBatches:
         seed: at least 0.
         validation: whether to read the held-out documents or the others.
         decoder_start: as for `make_predictions`.
-        token_counts: as for `PairMaker`.
 
     Raises:
         UserError: there is no text to read, or for random next sentences no two documents are read together.
@@ -79,7 +77,6 @@ class TextBatches:
         seed: int,
         validation: bool = False,
         decoder_start: int | None = None,
-        token_counts: npt.NDArray[np.integer] | None = None,
     ):
         self._lines = lines
         self._tokenizer = tokenizer
@@ -97,7 +94,7 @@ class TextBatches:
             seed,
             decoder_start=decoder_start,
         )
-        self._make_pairs = PairMaker(tokenizer.vocabulary, seed, token_counts) if self._pairing == RELATED else None
+        self._make_pairs = PairMaker(tokenizer.vocabulary, seed) if self._pairing == RELATED else None
         self._seed = seed
         self.widths = (phase.sequence_length,)
         self._validation = validation
@@ -255,8 +252,7 @@ class TextBatches:
     ) -> dict[str, tf.Tensor]:
         sequence_length = self._phase.sequence_length
         word_ids = tf.ensure_shape(word_ids, [None, sequence_length])
-        segment_ids, labels = tf.zeros_like(word_ids), tf.zeros_like(lengths)
-        shared = overlaps = None
+        segment_ids, labels, shared = tf.zeros_like(word_ids), tf.zeros_like(lengths), None
         if pairs is not None:
             second, labels = pairs[:, :1], pairs[:, 1]
             places = tf.range(sequence_length)[None, :]
@@ -266,14 +262,14 @@ class TextBatches:
         epochs = epochs if self._refreshes else 0
         if self._make_pairs is not None:
             rows = PaddedRows(word_ids, lengths, segment_ids, tf.zeros_like(word_ids))
-            (word_ids, lengths, segment_ids, _), shared, overlaps = self._make_pairs(rows, labels, ids, epochs)
+            (word_ids, lengths, segment_ids, _), shared = self._make_pairs(rows, labels, ids, epochs)
         batches = {
             "input_mask": tf.sequence_mask(lengths, sequence_length, tf.int32),
             "input_type_ids": with_segment_of_cls(segment_ids, lengths, self._tokenizer.vocabulary),
             "example_weights": tf.cast(lengths > 1, tf.float32),
             **self._predict(word_ids, lengths, ids, epochs),
         }
-        unmasked = Rows(word_ids, lengths, segment_ids, labels, shared, overlaps)
+        unmasked = Rows(word_ids, lengths, segment_ids, labels, shared)
         for term in self._objective.trained:
             batches.update(term.features(unmasked))
         return batches

@@ -16,7 +16,6 @@ from keras_bert.data.batches.raw_lines import RawLines, split_lines
 from keras_bert.data.batches.shard_batches import ShardBatches
 from keras_bert.data.batches.text_batches import TextBatches
 from keras_bert.data.corpus.held_out import SIDES, TRAIN, VALIDATION
-from keras_bert.data.corpus_vectors import count_tokens
 from keras_bert.data.shards.shard_files import ShardSet
 from keras_bert.tasks.pretraining.data import (
     prepare_run_data,
@@ -54,7 +53,6 @@ def sample_of_lines(lines: RawLines, tokenizer: Tokenizer, most: int) -> Iterato
             return
 
 
-_COUNTED_OF_TEXT = 2**20  # Tokens of raw text that tell how rare its pieces are.
 # Seed of the validation masks and pairs, fixed so that runs with different seeds are measured on the same predictions.
 VALIDATION_SEED = 20181011
 
@@ -161,12 +159,11 @@ def _text_sources(config: PretrainConfig, folder: str, is_settled: bool) -> Batc
     tokenizer = make_tokenizer(vocabulary, TokenizerSettings(chosen.lower_case, prefix_space=chosen.prefix_space))
     sample = functools.partial(sample_of_lines, lines, tokenizer)
     require_no_chinese_words(lines.names, sample, config.masking, vocabulary)
-    counts = count_tokens(sample(_COUNTED_OF_TEXT), len(vocabulary)) if config.objective.overlap else None
 
     def source(
         phase: PhaseConfig, objective: ObjectiveConfig, seed: int, masking: MaskingConfig, validation: bool
     ) -> TextBatches:
-        return TextBatches(lines, tokenizer, phase, objective, masking, seed, validation, decoder_start(config), counts)
+        return TextBatches(lines, tokenizer, phase, objective, masking, seed, validation, decoder_start(config))
 
     return BatchSources(
         tokenizer,

@@ -1,7 +1,6 @@
 """Related and unrelated pairs against plain Python on the same random numbers; and as batches of both sources."""
 
 import itertools
-import math
 
 import numpy as np
 import pytest
@@ -29,7 +28,6 @@ SEQ, ROWS, SEED, EPOCH = 40, 600, 5, 2
 MOST = (SEQ - 3) // 2
 VOCABULARY = Vocabulary([*SPECIAL_TOKENS, ".", ",", *(f"w{number}" for number in range(20)), "##a", "##b", "##c"])
 OBJECTIVE = ObjectiveConfig(pair="related", match=True)
-COUNTS = np.random.default_rng(9).integers(0, 500, len(VOCABULARY))
 
 
 def has_letters(word):
@@ -89,17 +87,17 @@ def expected_rows(pairs, labels):
 
 @pytest.fixture(scope="module")
 def made(given):
-    maker = related_texts.PairMaker(VOCABULARY, SEED, COUNTS)
+    maker = related_texts.PairMaker(VOCABULARY, SEED)
     _, labels, rows = given
     call = tf.function(lambda *values: maker(*values), autograph=False)
-    (ids, lengths, segments, sources), shared, overlaps = call(
+    (ids, lengths, segments, sources), shared = call(
         rows, tf.constant(labels), tf.range(ROWS + 1, dtype=tf.int64), tf.constant(EPOCH)
     )
-    return [values.numpy() for values in (ids, segments, shared, lengths, sources, overlaps)]
+    return [values.numpy() for values in (ids, segments, shared, lengths, sources)]
 
 
 def test_pairs_are_plain_pythons(given, made):
-    *values, lengths, sources, _ = made
+    *values, lengths, sources = made
     filled = [[row[:length].tolist() for row, length in zip(rows, lengths)] for rows in values]
     for row, (one, other) in enumerate(zip(zip(*filled), expected_rows(*given[:2]))):
         assert one == other, (row, given[1][row])
@@ -112,7 +110,7 @@ def test_pairs_are_plain_pythons(given, made):
 
 
 def test_lengths_hardly_tell_the_label_and_unrelated_texts_share_words(given, made):
-    _, segments, shared, lengths, *_ = (values[:ROWS] for values in made)
+    _, segments, shared, lengths, _ = (values[:ROWS] for values in made)
     labels = given[1][:ROWS]
     long = np.array([sum(map(len, first)) > 10 for first, _ in given[0]])
     for values in (lengths, segments.sum(axis=1)):
@@ -123,17 +121,6 @@ def test_lengths_hardly_tell_the_label_and_unrelated_texts_share_words(given, ma
         (shared[labels == label] == 1).sum() / (shared[labels == label] >= 0).sum() for label in (0, 1)
     )
     assert 0.3 < unrelated < 0.6 and 0.75 < related < 0.95
-
-
-def test_overlaps_count_words_by_how_rare_they_are(made):
-    """Equal weights would say that texts share most of their words if they share "the" and "of"."""
-    ids, _, shared, *_, overlaps = made
-    total = sum(int(count) + 1 for count in COUNTS)
-    rarity = [-math.log(1 - (1 - (int(count) + 1) / total) ** MOST) for count in COUNTS]
-    for row, marks, overlap in zip(ids.tolist(), shared.tolist(), overlaps.tolist()):
-        both, either = (sum(rarity[token] for token, mark in zip(row, marks) if mark >= least) for least in (1, 0))
-        assert overlap == pytest.approx(both / either if either else 0, abs=2e-3)
-    assert overlaps[:ROWS].std() > 0.1 and overlaps[ROWS] == 0
 
 
 def documents(rng, count=60):
@@ -213,7 +200,7 @@ def joined(ids):
 @pytest.mark.parametrize("share", shortened([0.5, 1.0]))
 @pytest.mark.parametrize("kind", shortened(["shards", "raw text"]))
 def test_batches_hold_the_pairs_and_start_anywhere(kind, share, tmp_path):
-    objective = ObjectiveConfig(pair="related", match=True, overlap=True, related_share=share)
+    objective = ObjectiveConfig(pair="related", match=True, related_share=share)
     vocabulary, masking = text_tokenizer().vocabulary, MaskingConfig(unit="word")
     phase = PhaseConfig(sequence_length=LENGTH, batch_size=8, max_predictions_per_seq=5)
     sentences = [[line + "." for line in text.split(".")] for text in itertools.chain(*TEXTS)]
@@ -241,10 +228,7 @@ def test_batches_hold_the_pairs_and_start_anywhere(kind, share, tmp_path):
             for place in np.flatnonzero(weights):
                 if not tokens[place].startswith("##") and not tokens[place + 1].startswith("##"):
                     assert label[place] == (tokens[place] in words[1 - segments[place]])
-        shared = (batch["match_labels"] * batch["match_weights"]).sum(axis=1) / batch["match_weights"].sum(axis=1)
-        pairs = batch["related_labels"] != RUNNING_TEXT
-        np.testing.assert_allclose(batch["overlap_labels"][pairs], shared[pairs], rtol=1e-6)  # Nothing is counted.
-        runs_on = ~pairs
+        runs_on = batch["related_labels"] == RUNNING_TEXT
         assert not batch["input_type_ids"][runs_on].any() and not batch["match_weights"][runs_on].any()
         assert (batch["masked_lm_weights"].sum(axis=1) > 0).all()
         for ids in restored(batch)[runs_on]:

@@ -14,7 +14,7 @@ from keras_bert.models.term import RUNNING_TEXT, all_terms
 from keras_bert.tasks.pretraining.run import Pretraining, pretrain
 from keras_bert.training.run_folder import RunFolder
 
-RELATED = {"objective.pair": "related", "objective.match": True, "objective.overlap": True}
+RELATED = {"objective.pair": "related", "objective.match": True}
 ANEW = {
     "initialization.replaces": True,
     "initialization.attention": "mimetic",
@@ -58,10 +58,8 @@ def test_all_figures_are_logged_and_an_ordinary_bert_is_written(corpus, first, t
     results = pretrain(recipe(corpus, init=first.path, **RELATED, **ANEW, **{"data.source": source}), run)
     lines = [line for line in metrics(run) if "loss" in line]
     for line in lines:
-        terms = ("mlm", "related", "match", "overlap")
-        assert line["loss"] == pytest.approx(sum(line[f"{term}_loss"] for term in terms))
-    of_pairs = {f"eval_{term}_accuracy" for term in ("match", "related", "overlap")}
-    assert lines and {*of_pairs, "eval_perplexity"} <= {*results}
+        assert line["loss"] == pytest.approx(line["mlm_loss"] + line["related_loss"] + line["match_loss"])
+    assert lines and {"eval_match_accuracy", "eval_related_accuracy", "eval_perplexity"} <= {*results}
     before, after = tensors(first), tensors(run)
     assert {name: value.shape for name, value in after.items()} == {name: value.shape for name, value in before.items()}
     # The head that was not trained is the one that the model had.
@@ -79,25 +77,10 @@ def test_only_pairs_are_told_apart():
     assert np.isfinite(term.metrics(logits, term.labels(batch))["loss"]).all()
 
 
-def test_overlaps_are_learned_from_pairs_alone_and_lose_nothing_where_they_are_right():
-    term = next(term for term in all_terms() if term.name == "overlap")
-    batch = {
-        "related_labels": tf.constant([0, 1, RUNNING_TEXT]),
-        "example_weights": tf.constant([1.0, 0.0, 1.0]),
-    }
-    np.testing.assert_array_equal(term.weights(batch), [1, 0, 0])
-    shares = tf.constant([0.2, 0.5, 0.9])
-    right, wrong = (term.metrics(tf.math.log(guess / (1 - guess)), shares) for guess in (shares, shares - 0.1))
-    np.testing.assert_allclose(right["accuracy"], 1, atol=1e-6)
-    np.testing.assert_allclose(wrong["accuracy"], 0.9, atol=1e-6)
-    assert np.all(wrong["loss"] > right["loss"])
-
-
-@pytest.mark.parametrize("setting", ["match", "overlap"])
-def test_words_are_compared_in_related_pairs_alone(setting):
-    message = f"objective.{setting}: needs objective.pair related. Received: 'true with objective.pair nsp'"
+def test_words_are_matched_in_related_pairs_alone():
+    message = "objective.match: needs objective.pair related. Received: 'true with objective.pair nsp'"
     with pytest.raises(UserError, match=message):
-        recipe("text.txt", **{f"objective.{setting}": True})
+        recipe("text.txt", **{"objective.match": True})
 
 
 def test_the_recipe_needs_a_model():
