@@ -65,7 +65,7 @@ def build_ours_fed(config, batch, threads, precision, steps_per_loop=1):
 
 
 def _our_step(config, precision):
-    """Our step, to be made after `_tensorflow`. XLA does not use a CPU's unit for products of bfloat16."""
+    """Our step, to be made after `_tensorflow`. XLA does not multiply in bfloat16 on a CPU that can."""
     import tensorflow as tf
 
     from keras_bert.config.training import OptimizerConfig

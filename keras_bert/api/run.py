@@ -90,7 +90,7 @@ class Run:
         Args:
             folder: gets a sub-folder for each version: 1, 2, ….
             dtype: how weights are stored: float32, bfloat16 or float16.
-            compute: the type of the encoder's products: float32, or bfloat16 for processors that multiply it (AMX).
+            compute: the type of the encoder's products: float32, or bfloat16 for processors that multiply it.
 
         Returns: the folder of the version written.
         """

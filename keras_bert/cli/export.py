@@ -54,7 +54,7 @@ _ONLY_OF = {"quantize": LITERT, **dict.fromkeys(("dtype", "compute", "jit", "n_b
     default="float32",
     show_default=True,
     help="For a SavedModel: type of the encoder's matrix products. bfloat16 is faster on a server whose processor "
-    "multiplies it (amx_bf16 in /proc/cpuinfo) and slower on others.",
+    "multiplies it (amx_bf16 or avx512_bf16 in /proc/cpuinfo) and slower on others.",
 )
 @click.option(
     "--jit",

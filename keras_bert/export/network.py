@@ -200,7 +200,7 @@ class Network:
         jit: whether XLA compiles the encoder for single rows, once for each of a few lengths. Several rows are not
             compiled: XLA cannot skip their padding, which costs more than it gains.
         compute: `bfloat16` computes the products of the encoder's blocks in it, with kernels that are stored so, and
-            all else in float32. Several times as fast on a processor that multiplies it (AMX), slower on others.
+            all else in float32. Faster on a processor that multiplies it (AMX, AVX-512), slower on others.
 
     Raises:
         UserError: a weight is NaN or infinite, after training in this process; a file's are refused when it is loaded.

@@ -16,12 +16,13 @@ OFF = "--set training.jit_compile=false"
     ("text", "expected"),
     [
         ("processor\t: 0\nflags\t\t: fpu avx512_bf16 amx_bf16 amx_tile\nbugs\t\t:\n", True),
-        ("processor\t: 0\nflags\t\t: fpu avx512_bf16\nbugs\t\t: amx_bf16\n", False),
+        ("processor\t: 0\nflags\t\t: fpu avx512f avx512_bf16\nbugs\t\t:\n", True),  # AMD's since Zen 4.
+        ("processor\t: 0\nflags\t\t: fpu avx512f\nbugs\t\t: amx_bf16\n", False),
         ("Features\t: fp asimd bf16\n", False),  # ARM, where nothing was measured.
         (None, False),  # Not Linux.
     ],
 )
-def test_the_unit_is_found_by_its_flag(tmp_path, text, expected):
+def test_a_processor_that_multiplies_bfloat16_is_found_by_its_flags(tmp_path, text, expected):
     path = tmp_path / "cpuinfo"
     if text is not None:
         path.write_text(text)
@@ -37,12 +38,12 @@ def test_the_unit_is_found_by_its_flag(tmp_path, text, expected):
             True,
             "bfloat16",
             True,
-            f"XLA does not use this processor's unit for products of bfloat16 (AMX). Faster: {OFF}",
+            f"XLA does not multiply in bfloat16, as this processor can. Faster: {OFF}",
         ),
         (True, "bfloat16", "auto", ""),
         (True, "bfloat16", False, ""),
         (False, "float32", True, ""),
-        (False, "bfloat16", False, "has no unit for products of bfloat16 (AMX): float32 is faster."),
+        (False, "bfloat16", False, "does not multiply bfloat16 (AMX, AVX-512): float32 is faster."),
     ],
 )
 def test_a_run_is_told_of_a_faster_precision(monkeypatch, caplog, has_unit, precision, jit_compile, expected):
