@@ -74,8 +74,6 @@ def make(folder: str) -> None:
         stored = {f"inputs/{key}": value for key, value in inputs.items()}
         stored.update({f"outputs/{key}": value for key, value in outputs_of(model, inputs).items()})
         arrays.save(os.path.join(case, "golden.npz"), PACKAGES, {**stored, **tokenizer_arrays(case)})
-    with open(os.path.join(folder, "encoder_decoders", "bart_config_defaults.json"), "w", encoding="utf-8") as stream:
-        json.dump(transformers.BartConfig().to_dict(), stream, indent=2, sort_keys=True)
 
 
 def t5_tokenizer() -> transformers.T5Tokenizer:
