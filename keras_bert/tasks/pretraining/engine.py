@@ -127,13 +127,16 @@ def generator_of(config: PretrainConfig, model: BertConfig) -> ElectraConfig | N
     return model.generator(replacement.generator_size)
 
 
-def phase_flops(config: PretrainConfig, phase: int, model: BertConfig | None = None) -> int:
-    """The FLOPs of the forward and backward pass of one example of a phase.
+def phase_flops(
+    config: PretrainConfig, phase: int, model: BertConfig | None = None, teacher: BertConfig | None = None
+) -> int:
+    """The FLOPs of the forward and backward pass of one example of a phase, and of a teacher's forward pass.
 
     Args:
         config: the recipe.
         phase: the phase's number.
         model: the model's config, if its vocabulary differs from the recipe's.
+        teacher: the teacher's config; None without one.
     """
     phase_config, model = config.phases[phase], model or config.model
     objective, length = config.phase_objective(phase_config), phase_config.sequence_length
@@ -145,7 +148,16 @@ def phase_flops(config: PretrainConfig, phase: int, model: BertConfig | None = N
         generator = training_flops(smaller, length, predictions) - unread_flops(smaller, length, read)
     unread = unread_flops(model, length, tokens_read(config, phase, model))
     # The backward pass takes twice the forward pass, one product for each operand.
-    return kind_of_config(model).training_flops(model, length, predictions) - unread + generator + 3 * of_terms
+    own = kind_of_config(model).training_flops(model, length, predictions) - unread + generator + 3 * of_terms
+    return own + (_forward_flops(config, phase, teacher) if teacher else 0)
+
+
+def _forward_flops(config: PretrainConfig, phase: int, teacher: BertConfig) -> int:
+    """Those of a teacher: of a whole encoder or, for logits, of what the predictions need."""
+    length, maps_states = config.phases[phase].sequence_length, config.teacher.maps_states
+    predictions = 0 if maps_states else _predictions(config, phase)
+    unread = 0 if maps_states else unread_flops(teacher, length, tokens_read(config, phase, teacher))
+    return (kind_of_config(teacher).training_flops(teacher, length, predictions) - unread) // 3
 
 
 def tokens_read(config: PretrainConfig, phase: int, model: BertConfig) -> int:

@@ -26,6 +26,7 @@ from keras_bert.tasks.pretraining.batch_sources import BatchSources, open_batch_
 from keras_bert.tasks.pretraining.engine import (
     generator_of,
     make_objective,
+    phase_flops,
     phase_predictions,
     pretraining_engine,
     tokens_read,
@@ -334,6 +335,7 @@ class Pretraining:
                 config=self.config,
                 run=self.run,
                 log=context.log,
+                flops=self._flops,
                 peak=self.matmul_peak(),
             )
 
@@ -357,6 +359,10 @@ class Pretraining:
                 if self.is_chief and "tensorboard" in training.log_to:
                     views.embeddings()
         return loop.done, evaluation
+
+    def _flops(self, phase: int) -> int:
+        teacher = self.teacher.folder.config if self.teacher else None
+        return phase_flops(self.config, phase, self.engine.model.config, teacher)
 
     def matmul_peak(self) -> float:
         """FLOP/s of a matrix product on all devices of the run."""

@@ -25,7 +25,6 @@ from keras_bert.inference.language_models import (
 )
 from keras_bert.models.bert.config import MASKED, NEXT, BertConfig
 from keras_bert.models.pretraining import BertForPreTraining
-from keras_bert.tasks.pretraining.engine import phase_flops
 from keras_bert.text.tokenizers import Tokenizer
 from keras_bert.text.vocabulary import MASK, Vocabulary
 from keras_bert.training.metrics_log import MetricsLog, NoMetricsLog
@@ -123,6 +122,7 @@ class PretrainingViews:
         config: the recipe.
         run: the run's folder.
         log: the run's log.
+        flops: function (phase) -> those of an example.
         peak: FLOP/s of a matrix product on all devices of the run.
     """
 
@@ -134,6 +134,7 @@ class PretrainingViews:
         config: PretrainConfig,
         run: RunFolder,
         log: MetricsLog | NoMetricsLog,
+        flops: Callable[[int], int],
         peak: float,
     ):
         self._model = model
@@ -143,6 +144,7 @@ class PretrainingViews:
         self._config = config
         self._run = run
         self._log = log
+        self._flops = flops
         self._peak = peak
 
     def fillings(self, done: int, phase: int) -> None:
@@ -158,8 +160,7 @@ class PretrainingViews:
 
     def utilization(self, phase: int, figures: Mapping[str, float]) -> dict[str, float]:
         """`flops_utilization`: the FLOP/s of the training steps as a share of the peak."""
-        flops = phase_flops(self._config, phase, self._model.config)
-        return {"flops_utilization": flops * figures["examples_per_second"] / self._peak}
+        return {"flops_utilization": self._flops(phase) * figures["examples_per_second"] / self._peak}
 
     def traced(
         self, batches: Generator[Batch | LoopBatches, None, None], first_step: int

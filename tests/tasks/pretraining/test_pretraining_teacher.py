@@ -21,12 +21,15 @@ from keras_bert.models.bert.config import BertConfig
 from keras_bert.models.bert.encoder import BertEncoder
 from keras_bert.models.pretraining import BertForPreTraining, PretrainingObjective
 from keras_bert.models.roberta.kind import RobertaConfig
+from keras_bert.models.sizes import training_flops, unread_flops
 from keras_bert.models.tensor_names import model_variables
 from keras_bert.tasks.pretraining import run as pretraining_run
+from keras_bert.tasks.pretraining.engine import phase_flops
 from keras_bert.tasks.pretraining.run import Pretraining, pretrain
 from keras_bert.tasks.pretraining.teacher import TaughtObjective
 from keras_bert.text.vocabulary import Vocabulary
 from keras_bert.training.accumulation import Companion
+from keras_bert.training.metrics_log import read_metrics
 from keras_bert.training.run_folder import RunFolder
 
 SIZE = 40  # That no other layer has.
@@ -111,15 +114,25 @@ def test_with_weight_0_it_is_the_run_without_a_teacher(corpus, alone, teacher, t
 
 
 @pytest.mark.slow
-def test_a_teacher_changes_the_loss_alone(corpus, teacher, tmp_path):
+def test_a_teacher_changes_the_loss_alone(corpus, teacher, tmp_path, monkeypatch):
     """Not the initial weights or the batches; neither checkpoints nor the model's folder have it.
+
+    Its FLOPs count: without them a run that mostly asks a teacher would seem to leave the device idle.
 
     Dropout differs: without a teacher, the last block computes only the states that are read.
     """
     undropped = {"model.hidden_dropout_prob": 0.0, "model.attention_probs_dropout_prob": 0.0}
     alone, run = RunFolder(str(tmp_path / "alone")), RunFolder(str(tmp_path / "run"))
-    pretrain(recipe(corpus, **undropped), alone)
-    pretrain(taught(corpus, teacher, **{**undropped, "teacher.weight": 1e-12}), run)
+    monkeypatch.setattr(Pretraining, "matmul_peak", lambda self: 1.0)
+    untaught, config = recipe(corpus, **undropped), taught(corpus, teacher, **{**undropped, "teacher.weight": 1e-12})
+    pretrain(untaught, alone)
+    pretrain(config, run)
+    model, others = open_model_folder(run.path).config, open_model_folder(teacher).config
+    for folder, flops in ((alone, phase_flops(untaught, 0, model)), (run, phase_flops(config, 0, model, others))):
+        lines = [line for line in read_metrics(folder.metrics_file) if "flops_utilization" in line]
+        assert lines and all(
+            line["flops_utilization"] == pytest.approx(flops * line["examples_per_second"]) for line in lines
+        )
     for one, other in zip(metrics(alone), metrics(run), strict=True):
         assert {name: pytest.approx(value, rel=1e-3) for name, value in one.items()}.items() <= other.items()
     for name in ("config.json", "tokenizer_config.json", "vocab.txt"):
@@ -131,6 +144,17 @@ def test_a_teacher_changes_the_loss_alone(corpus, teacher, tmp_path):
     checkpoint = os.path.join(run.checkpoints, "step-000000012", "checkpoint")
     shapes = [tuple(shape) for _, shape in tf.train.list_variables(checkpoint)]
     assert (MODEL["hidden_size"], SIZE) in shapes and (SIZE, SIZE) not in shapes
+
+
+def test_flops_of_a_teacher_are_those_of_its_forward_pass(corpus, teacher):
+    """All states of its encoder; for logits, of the last block only what [CLS] and the predictions need."""
+    others = open_model_folder(teacher).config
+    for match, expected in (
+        ("states", training_flops(others, 32, 0) // 3),
+        ("logits", (training_flops(others, 32, 5) - unread_flops(others, 32, 6)) // 3),
+    ):
+        config = taught(corpus, teacher, **{"teacher.match": match})
+        assert phase_flops(config, 0, teacher=others) - phase_flops(config, 0) == expected
 
 
 def companions_of(config, run, monkeypatch):
