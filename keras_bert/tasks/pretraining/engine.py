@@ -146,18 +146,18 @@ def phase_flops(
     if smaller:
         read = min(predictions + 1, length)
         generator = training_flops(smaller, length, predictions) - unread_flops(smaller, length, read)
+    # The backward pass takes twice the forward pass, one product for each operand; a teacher has none.
+    taught = 0
+    if teacher:
+        taught = _read_flops(config, phase, teacher, 0 if config.teacher.maps_states else predictions) // 3
+    return _read_flops(config, phase, model, predictions) + generator + 3 * of_terms + taught
+
+
+def _read_flops(config: PretrainConfig, phase: int, model: BertConfig, predictions: int) -> int:
+    """The `training_flops` of a phase without those that `tokens_read` spares."""
+    length = config.phases[phase].sequence_length
     unread = unread_flops(model, length, tokens_read(config, phase, model))
-    # The backward pass takes twice the forward pass, one product for each operand.
-    own = kind_of_config(model).training_flops(model, length, predictions) - unread + generator + 3 * of_terms
-    return own + (_forward_flops(config, phase, teacher) if teacher else 0)
-
-
-def _forward_flops(config: PretrainConfig, phase: int, teacher: BertConfig) -> int:
-    """Those of a teacher: of a whole encoder or, for logits, of what the predictions need."""
-    length, maps_states = config.phases[phase].sequence_length, config.teacher.maps_states
-    predictions = 0 if maps_states else _predictions(config, phase)
-    unread = 0 if maps_states else unread_flops(teacher, length, tokens_read(config, phase, teacher))
-    return (kind_of_config(teacher).training_flops(teacher, length, predictions) - unread) // 3
+    return kind_of_config(model).training_flops(model, length, predictions) - unread
 
 
 def tokens_read(config: PretrainConfig, phase: int, model: BertConfig) -> int:

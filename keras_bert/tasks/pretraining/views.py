@@ -122,7 +122,7 @@ class PretrainingViews:
         config: the recipe.
         run: the run's folder.
         log: the run's log.
-        flops: function (phase) -> those of an example.
+        flops: function (phase) -> the FLOPs of an example.
         peak: FLOP/s of a matrix product on all devices of the run.
     """
 
