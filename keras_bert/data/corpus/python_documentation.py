@@ -26,6 +26,7 @@ _LEFT_OUT_FOLDERS = frozenset(
     pydoc_data""".split()
 )
 _TOPICS = os.path.join("pydoc_data", "topics.py")
+_STATEMENTS = (ast.stmt, ast.excepthandler, ast.match_case)
 _DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 _FEWEST_WORDS = 5
@@ -135,7 +136,11 @@ def _topics(path: str) -> list[str]:
 
 
 def _docstrings(tree: ast.Module) -> list[str]:
-    nodes = [node for node in ast.walk(tree) if isinstance(node, _DOCUMENTED)]
+    nodes: list[ast.AST] = [tree]
+    for node in nodes:
+        # Nothing in an expression is documented.
+        nodes += [child for child in ast.iter_child_nodes(node) if isinstance(child, _STATEMENTS)]
+    nodes = [node for node in nodes if isinstance(node, _DOCUMENTED)]
     nodes.sort(key=lambda node: getattr(node, "lineno", 0))
     return [text for node in nodes if (text := ast.get_docstring(node, clean=False))]
 

@@ -1,5 +1,6 @@
 """The text of a run, and whether the data in its folder were made from it: `text.json` beside them."""
 
+import functools
 import logging
 import platform
 from collections.abc import Iterator
@@ -29,9 +30,13 @@ class PythonDocumentation:
 
     report = ""
 
-    @staticmethod
-    def documents(shown: str = "") -> Iterator[str]:
-        return python_documentation()
+    @functools.cached_property
+    def _documents(self) -> list[str]:
+        # Finding them takes seconds, and both the vocabulary and the shards are made from them.
+        return list(python_documentation())
+
+    def documents(self, shown: str = "") -> Iterator[str]:
+        return iter(self._documents)
 
     @staticmethod
     def local_files() -> list[str]:
