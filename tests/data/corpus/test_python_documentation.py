@@ -89,3 +89,24 @@ def test_files_are_read_and_never_run(library):
     (library / "test").mkdir()
     (library / "test" / "c.py").write_text(f"'''{prose.replace('Sentence', 'Test')}'''")
     assert list(python_documentation()) == [prose, other]
+
+
+def test_definitions_are_found_in_every_kind_of_block(library):
+    """Of expressions nothing is read, but a function may stand in any statement."""
+    blocks = [
+        "if x:",
+        "with x:",
+        "for x in y:",
+        "class A:",
+        "async def f():",
+        "match x:\n case 1:",
+        "try: pass\nexcept:",
+    ]
+    texts = [
+        " ".join(f"Block {'very ' * n}{number} is told of here at length." for n in range(20))
+        for number in range(len(blocks))
+    ]
+    source = "\n".join(f"{block}\n  def g():\n    '''{text}'''" for block, text in zip(blocks, texts, strict=True))
+    (library / "blocks.py").write_text(source)
+    found = "\n\n".join(python_documentation())
+    assert found.split("\n\n") == texts

@@ -12,6 +12,7 @@ from said import listen
 from keras_bert.core import files
 from keras_bert.core.errors import UserError
 from keras_bert.data.shards.shard_files import ShardSet
+from keras_bert.tasks.pretraining import run_text
 from keras_bert.tasks.pretraining.batch_sources import open_batch_sources
 from keras_bert.tasks.pretraining.data import prepare_run_data
 from keras_bert.tasks.pretraining.initialization import text_statistics
@@ -180,3 +181,12 @@ def test_a_run_of_an_older_version_is_bound_from_now_on(tmp_path):
     rewrite(text)
     with run, pytest.raises(UserError, match="holds a run on other data"):
         Pretraining(config, run)
+
+
+def test_the_documentation_is_looked_for_once(monkeypatch, tmp_path):
+    """For its vocabulary and its shards the demo would read Python's whole library twice, which takes seconds."""
+    read = []
+    monkeypatch.setattr(run_text, "python_documentation", lambda: read.append(1) or iter(documents(80)))
+    config = recipe(None, **{"data.source": "python_documentation", "data.files": []})
+    prepare_run_data(config, str(tmp_path))
+    assert read == [1] and token_count(str(tmp_path)) > 500
