@@ -140,9 +140,9 @@ def _docstrings(tree: ast.Module) -> list[str]:
     for node in nodes:
         # Nothing in an expression is documented.
         nodes += [child for child in ast.iter_child_nodes(node) if isinstance(child, _STATEMENTS)]
-    nodes = [node for node in nodes if isinstance(node, _DOCUMENTED)]
-    nodes.sort(key=lambda node: getattr(node, "lineno", 0))
-    return [text for node in nodes if (text := ast.get_docstring(node, clean=False))]
+    documented = [node for node in nodes if isinstance(node, _DOCUMENTED)]
+    documented.sort(key=lambda node: getattr(node, "lineno", 0))
+    return [text for node in documented if (text := ast.get_docstring(node, clean=False))]
 
 
 def _parse(path: str) -> ast.Module:
