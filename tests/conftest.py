@@ -5,14 +5,12 @@ PyTorch and other implementations compute lies in tests/goldens; tools/goldens m
 """
 
 import collections
-import contextlib
-import functools
+import gc
 import importlib.abc
 import importlib.util
 import os
 import signal
 import sys
-import typing
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 # XLA's own passes stay on; LLVM's take half of a compilation and what they make faster runs for milliseconds.
@@ -20,6 +18,7 @@ os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
 
 import pytest
 import said
+from quick_tracing import quicken
 
 from keras_bert.core.messages import LOGGER
 from keras_bert.core.runtime import lean_import
@@ -27,41 +26,19 @@ from keras_bert.core.runtime import lean_import
 
 def start_tensorflow():
     with lean_import():
+        import keras  # noqa: F401
         import tensorflow as tf
         import tensorflow_text  # noqa: F401
-        from tensorflow.python.eager import context
-        from tensorflow.python.framework import ops
-        from tensorflow.python.framework.func_graph import FuncGraph
-        from tensorflow.python.util import tf_stack
 
     # Must come before anything touches a device; the two stand in for two GPUs.
     tf.config.set_logical_device_configuration(
         tf.config.list_physical_devices("CPU")[0], [tf.config.LogicalDeviceConfiguration()] * 2
     )
 
-    # TensorFlow keeps where in Python each operation of a graph was made: an eighth of the time that tracing takes. No
-    # test reads it, and an error still has the traceback of the call.
-    nowhere = tf_stack.extract_stack()
-    tf_stack.extract_stack = lambda stacklevel=1: nowhere
-
-    # For each operation it also enters the graph, in which it is already, and locks it against sessions: a tenth. The
-    # graphs are the same.
-    enter = FuncGraph.as_default
-
-    def enter_unless_entered(graph):
-        is_entered = ops.get_default_graph() is graph and not context.executing_eagerly()
-        return contextlib.nullcontext(graph) if is_entered else enter(graph)
-
-    FuncGraph.as_default = enter_unless_entered
-    ops.Graph._mutation_lock = lambda graph: contextlib.nullcontext()
+    quicken()
 
     # Commands that run in a process of their own have it on, as users do, and tests that ask for `rewritten_graphs`.
     rewrite_graphs(False)
-
-
-# Python 3.11 collects the members of a protocol anew for each `isinstance`, of which tracing has many; 3.12 keeps them.
-if sys.version_info < (3, 12):
-    typing._get_protocol_attrs = functools.cache(typing._get_protocol_attrs)
 
 
 def rewrite_graphs(on):
@@ -101,6 +78,13 @@ class NeverBesideTensorFlow(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 sys.meta_path.insert(0, NeverBesideTensorFlow())
 
 
+@pytest.fixture(scope="module", autouse=True)
+def what_is_here_stays():
+    """Python and Keras search for garbage often, else each time among thousands of tests and what they share."""
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.fixture(autouse=True)
 def nobody_listens_longer():
     yield
@@ -130,6 +114,26 @@ def freed_memory_goes_back():
     """Commands that tests call in this process would keep it, which adds up to 10 GB for hundreds of tests."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("keras_bert.core.runtime._SETTINGS", {})
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_graph_tokenizes_for_a_vocabulary():
+    """Most pretraining runs of a file have the same one, and tracing the tokenizer is a tenth of such a run."""
+    from keras_bert.data.shards.document_tokenizer import DocumentTokenizer
+
+    graphs, trace = {}, DocumentTokenizer._graph
+
+    def trace_once(tokenizer):
+        vocabulary, *others = tokenizer.vocabulary, tokenizer.lower_case, tokenizer.prefix_space
+        has_marks = bool(tokenizer.word_marks or tokenizer.phrase_tags)
+        key = (type(vocabulary), vocabulary.fingerprint, len(vocabulary), has_marks, *others)
+        if key not in graphs:
+            graphs[key] = trace(tokenizer)
+        return graphs[key]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(DocumentTokenizer, "_graph", trace_once)
         yield
 
 
