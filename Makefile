@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV ?= .venv
 PARITY_VENV ?= .venv-parity
 SITE_VENV ?= .venv-site
+# An environment for tests, whose packages that of `make parity` then shares instead of installing them too.
+SHARED_VENV ?=
 PYTEST ?=
 # A test keeps one core busy, or waits for its own processes, so one more than there are cores; each takes up to 3 GB of
 # memory. The tests of a file run in one worker: they share models.
@@ -82,7 +84,9 @@ $(VENV)/.installed-for-tests: $(REQUIREMENTS) requirements/beam.txt requirements
 	$(VENV)/bin/python $(PIP_INSTALL) -r requirements/dev.txt
 	touch $@
 
-$(PARITY_VENV)/.installed-for-parity: $(REQUIREMENTS) requirements/beam.txt requirements/dev.txt requirements/parity.txt | $(PARITY_VENV)/bin/python
+$(PARITY_VENV)/.installed-for-parity: $(REQUIREMENTS) requirements/beam.txt requirements/dev.txt requirements/parity.txt | $(PARITY_VENV)/bin/python $(SHARED_VENV:%=%/.installed-for-tests)
+	$(if $(SHARED_VENV),echo $(abspath $(SHARED_VENV))/lib/python*/site-packages > \
+	  $$(echo $(PARITY_VENV)/lib/python*/site-packages)/shared.pth)
 	$(PARITY_VENV)/bin/python $(PIP_INSTALL) -r requirements/parity.txt
 	touch $@
 
