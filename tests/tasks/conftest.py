@@ -1,19 +1,26 @@
-"""What several tests of training begin from."""
+"""What several tests of training begin from.
+
+Given files, pytest reads this in the process that hands them to its workers too, which needs no TensorFlow: so what
+needs it is imported in the fixtures.
+"""
 
 import pytest
 from corpus import write_corpus
-from finetuning import write_sst2, write_tiny_bert
 
 
 @pytest.fixture(scope="module")
 def init(tmp_path_factory):
     """A model folder."""
+    from finetuning import write_tiny_bert
+
     return write_tiny_bert(tmp_path_factory.mktemp("bert") / "model")
 
 
 @pytest.fixture(scope="module")
 def glue(tmp_path_factory):
     """A folder with SST-2 in small."""
+    from finetuning import write_sst2
+
     return write_sst2(tmp_path_factory.mktemp("glue"))
 
 
