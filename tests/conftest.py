@@ -101,7 +101,7 @@ def mirrored_strategy():
 
 @pytest.fixture(scope="session", autouse=True)
 def small_matrix_products():
-    """A run times products of 2,048 rows to say how well the machine is used: a second, and no test asks how well."""
+    """A run times large products to say how well the machine is used: a third of a second, and no test asks."""
     from keras_bert.training import profiling
 
     with pytest.MonkeyPatch.context() as patch:
