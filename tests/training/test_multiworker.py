@@ -37,9 +37,51 @@ def pretrain(folder, **training):
     return ["pretrain", "--config", "recipe.yaml", "--data", corpus]
 
 
-def run_as_two(folder, program, arguments):
-    """What two workers print, by a program that does something to the command first."""
-    (folder / "program.py").write_text(program)
+def launched(arguments, folder):
+    """What two workers of `launch` print."""
+    together = run("launch", "--workers", "2", "--", *arguments, "--output", "two", cwd=folder)
+    assert together.returncode == 0, together.stderr
+    return together.stdout
+
+
+def started_by_slurm(arguments, folder):
+    """What the first of two tasks of a step prints. What `srun` sets is enough: no script, no TF_CONFIG."""
+    step = {
+        "SLURM_JOB_ID": str(os.getpid()),
+        "SLURM_STEP_NUM_TASKS": "2",
+        "SLURM_STEP_NODELIST": "localhost",
+        "SLURM_STEP_TASKS_PER_NODE": "2",
+    }
+    environment = {name: value for name, value in os.environ.items() if name != "TF_CONFIG"}
+    tasks = [
+        subprocess.Popen(
+            [sys.executable, os.path.join(ROOT, "run.py"), *arguments, "--output", "two"],
+            cwd=folder,
+            env={**environment, **step, "SLURM_PROCID": str(index)},
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for index in range(2)
+    ]
+    outputs = [task.communicate(timeout=600)[0] for task in tasks]
+    assert [task.returncode for task in tasks] == [0, 0], outputs
+    return outputs[0]
+
+
+PROGRAM = """
+import sys
+from keras_bert.cli import main
+from keras_bert.core.runtime import lean_import
+if "launch" not in sys.argv:  # In a worker.
+    with lean_import():
+        {change}
+main()
+"""
+
+
+def changed_and_launched(change, arguments, folder):
+    """What two workers print in which a line of code does something to the command first."""
+    (folder / "program.py").write_text(PROGRAM.format(change=change))
     paths = os.pathsep.join([ROOT, os.path.join(ROOT, "tests", "support")])
     command = [sys.executable, "program.py", "launch", "--workers", "2", "--", *arguments, "--output", "two"]
     environment = {**os.environ, "PYTHONPATH": paths}
@@ -54,32 +96,29 @@ def losses(folder):
 
 
 # LAMB, whose state is AdamW's, over replicas is in test_optimizer_steps.py.
-OPTIMIZERS = {
-    "adamw": [
-        "initialization=corpus",
-        "training.accumulation=2",
-        "optimizer.layer_decay=0.8",
-        "optimizer.weight_average=0.8",
-    ],
-    "adafactor": [
-        "optimizer.name=adafactor",
-        "optimizer.relative_step=true",
-        "optimizer.first_moment=true",
-        "optimizer.weight_average=0.8",
-        "training.gradient_norms=true",
-    ],
-}
+ADAMW = [
+    "initialization=corpus",
+    "training.accumulation=2",
+    "optimizer.layer_decay=0.8",
+    "optimizer.weight_average=0.8",
+]
+ADAFACTOR = [
+    "optimizer.name=adafactor",
+    "optimizer.relative_step=true",
+    "optimizer.first_moment=true",
+    "optimizer.weight_average=0.8",
+    "training.gradient_norms=true",
+]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("optimizer", OPTIMIZERS)
-def test_two_workers_equal_one_process_on_the_same_global_batch(optimizer, tmp_path, monkeypatch):
-    arguments = [*pretrain(tmp_path), *sets(*OPTIMIZERS[optimizer])]
+@pytest.mark.parametrize("settings, as_two", [(ADAMW, launched), (ADAFACTOR, started_by_slurm)], ids=["launch", "srun"])
+def test_two_workers_equal_one_process_on_the_same_global_batch(settings, as_two, tmp_path, monkeypatch):
+    arguments = [*pretrain(tmp_path), *sets(*settings)]
     monkeypatch.chdir(tmp_path)
     give(*arguments, "--output", "one", "--strategy", "one")
-    together = run("launch", "--workers", "2", "--", *arguments, "--output", "two", cwd=tmp_path)
-    assert together.returncode == 0, together.stderr
-    assert "process 0 of 2" in together.stdout and "2 replicas" in together.stdout
+    said = as_two(arguments, tmp_path)
+    assert "process 0 of 2" in said and "2 replicas" in said
     one, two = losses(tmp_path / "one"), losses(tmp_path / "two")
     assert [step for step, _ in two] == [step for step, _ in one]
     np.testing.assert_allclose([loss for _, loss in two], [loss for _, loss in one], rtol=1e-5)
@@ -105,18 +144,14 @@ def test_two_workers_stream_the_text_that_one_process_does(tmp_path, monkeypatch
 @pytest.mark.slow
 def test_two_workers_go_back_together(tmp_path, monkeypatch):
     """After a gradient that is not finite, once in each; with other batches in one of them the losses would differ."""
-    program = (
-        "import pytest\n"
-        "from faults import faults, no_number\n"
-        "from keras_bert.cli import main\n"
-        "with pytest.MonkeyPatch.context() as patch, faults(patch, {5: [no_number]}):\n"
-        "    main()\n"
+    change = (
+        "import faults, pytest; held = faults.faults(pytest.MonkeyPatch(), {5: [faults.no_number]}); held.__enter__()"
     )
     arguments = pretrain(tmp_path, checkpoint_every=3)
     monkeypatch.chdir(tmp_path)
     with faults(monkeypatch, {5: [no_number]}):
         alone = output_of(*arguments, "--output", "one", "--strategy", "one")
-    for output in (alone, run_as_two(tmp_path, program, arguments)):
+    for output in (alone, changed_and_launched(change, arguments, tmp_path)):
         assert output.count("(rollback 1 of 3)") == 1
     one, two = losses(tmp_path / "one"), losses(tmp_path / "two")
     assert [step for step, _ in one] == [step for step, _ in two] == [1, 2, 3, 3, *range(4, 6), 5, *range(6, 11), 10]
@@ -125,41 +160,11 @@ def test_two_workers_go_back_together(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_two_tasks_of_a_slurm_step_train_together(tmp_path):
-    """What `srun` sets is enough: no script, no TF_CONFIG."""
-    command = [sys.executable, os.path.join(ROOT, "run.py"), *pretrain(tmp_path)]
-    step = {
-        "SLURM_JOB_ID": str(os.getpid()),
-        "SLURM_STEP_NUM_TASKS": "2",
-        "SLURM_STEP_NODELIST": "localhost",
-        "SLURM_STEP_TASKS_PER_NODE": "2",
-    }
-    environment = {name: value for name, value in os.environ.items() if name != "TF_CONFIG"}
-    tasks = [
-        subprocess.Popen(
-            [*command, "--output", "run"],
-            cwd=tmp_path,
-            env={**environment, **step, "SLURM_PROCID": str(index)},
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        for index in range(2)
-    ]
-    outputs = [task.communicate(timeout=600)[0] for task in tasks]
-    assert [task.returncode for task in tasks] == [0, 0], outputs
-    assert "process 0 of 2" in outputs[0] and "2 replicas" in outputs[0]
-    assert losses(tmp_path / "run")[-1][0] == 10
-
-
-@pytest.mark.slow
 def test_two_workers_skip_the_same_steps_in_float16(tmp_path, monkeypatch):
     """From a loss scale that overflows. Workers that skipped alone would have other weights than the next ones."""
-    program = (
-        "import functools\n"
-        "from keras_bert.cli import main\n"
-        "from keras_bert.training import engine\n"
-        "engine.LossScale = functools.partial(engine.LossScale, 2.0**20, 2)\n"
-        "main()\n"
+    change = (
+        "import functools; from keras_bert.training import engine; "
+        "engine.LossScale = functools.partial(engine.LossScale, 2.0**20, 2)"
     )
     # From random weights one step lies at the edge: it overflows for the whole batch, and not for its halves.
     arguments = [*pretrain(tmp_path, precision="float16"), *sets("initialization=corpus")]
@@ -167,7 +172,7 @@ def test_two_workers_skip_the_same_steps_in_float16(tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(engine, "LossScale", functools.partial(engine.LossScale, 2.0**20, 2))
         give(*arguments, "--output", "one", "--strategy", "one")
-    run_as_two(tmp_path, program, arguments)
+    changed_and_launched(change, arguments, tmp_path)
 
     def figures(folder):
         text = (tmp_path / folder / "metrics.jsonl").read_text(encoding="utf-8")
