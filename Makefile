@@ -33,7 +33,8 @@ tpu: $(VENV)/bin/python
 
 # Workers keep all cores busy: threads of their own would only wait for each other. glibc takes memory by large pages:
 # 3% less time.
-RUN_WITH = GLIBC_TUNABLES=glibc.malloc.hugetlb=1 TF_NUM_INTRAOP_THREADS=1 $(1)/bin/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+RUN_WITH = GLIBC_TUNABLES=glibc.malloc.hugetlb=1 TF_NUM_INTRAOP_THREADS=1 TF_NUM_INTEROP_THREADS=1 \
+  $(1)/bin/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 RUN_TESTS := $(call RUN_WITH,$(VENV))
 
 # Style and types.

@@ -24,11 +24,15 @@ from keras_bert.core.messages import LOGGER
 from keras_bert.core.runtime import lean_import
 
 
-def start_tensorflow():
-    with lean_import():
-        import keras  # noqa: F401
-        import tensorflow as tf
-        import tensorflow_text  # noqa: F401
+def start_tensorflow(onednn=False):
+    # oneDNN builds kernels for each shape, and a test has many that it computes a few times: a twelfth of the time.
+    # Commands that run in a process of their own have it, as users do; `make parity` has it too.
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TF_ENABLE_ONEDNN_OPTS", str(int(onednn)))
+        with lean_import():
+            import keras  # noqa: F401
+            import tensorflow as tf
+            import tensorflow_text  # noqa: F401
 
     # Must come before anything touches a device; the two stand in for two GPUs.
     tf.config.set_logical_device_configuration(
@@ -51,7 +55,7 @@ def rewrite_graphs(on):
 def pytest_configure(config):
     # With workers, the process that hands them the tests needs no TensorFlow, whose import they would all wait for.
     if hasattr(config, "workerinput") or not config.getoption("numprocesses", None):
-        start_tensorflow()
+        start_tensorflow(onednn=bool(config.getoption("--goldens")))
 
 
 # A shell starts what runs in the background without SIGINT, and nohup without SIGHUP. Ignored signals are inherited, by
