@@ -44,25 +44,38 @@ def launched(arguments, folder):
     return together.stdout
 
 
+def started(arguments, folders, environments):
+    """Two workers of one run without a launcher, each in its folder and with its variables."""
+    return [
+        subprocess.Popen(
+            [sys.executable, os.path.join(ROOT, "run.py"), *arguments],
+            env=environment,
+            cwd=folder,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        for folder, environment in zip(folders, environments, strict=True)
+    ]
+
+
+def started_by_tf_config(arguments, folders):
+    addresses = [f"127.0.0.1:{port}" for port in free_ports(2)]
+    return started([*arguments, "--output", "run"], folders, [worker_environment(addresses, index) for index in (0, 1)])
+
+
 def started_by_slurm(arguments, folder):
     """What the first of two tasks of a step prints. What `srun` sets is enough: no script, no TF_CONFIG."""
-    step = {
+    step = {name: value for name, value in os.environ.items() if name != "TF_CONFIG"}
+    step |= {
         "SLURM_JOB_ID": str(os.getpid()),
         "SLURM_STEP_NUM_TASKS": "2",
         "SLURM_STEP_NODELIST": "localhost",
         "SLURM_STEP_TASKS_PER_NODE": "2",
     }
-    environment = {name: value for name, value in os.environ.items() if name != "TF_CONFIG"}
-    tasks = [
-        subprocess.Popen(
-            [sys.executable, os.path.join(ROOT, "run.py"), *arguments, "--output", "two"],
-            cwd=folder,
-            env={**environment, **step, "SLURM_PROCID": str(index)},
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        for index in range(2)
-    ]
+    tasks = started(
+        [*arguments, "--output", "two"], [folder] * 2, [{**step, "SLURM_PROCID": index} for index in ("0", "1")]
+    )
     outputs = [task.communicate(timeout=600)[0] for task in tasks]
     assert [task.returncode for task in tasks] == [0, 0], outputs
     return outputs[0]
@@ -184,22 +197,6 @@ def test_two_workers_skip_the_same_steps_in_float16(tmp_path, monkeypatch):
     np.testing.assert_allclose(two[2], one[2], rtol=5e-3)
 
 
-def started(arguments, folders):
-    """Two workers of one run without a launcher, each in its folder."""
-    addresses = [f"127.0.0.1:{port}" for port in free_ports(2)]
-    return [
-        subprocess.Popen(
-            [sys.executable, os.path.join(ROOT, "run.py"), *arguments, "--output", "run"],
-            env=worker_environment(addresses, index),
-            cwd=folder,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-        for index, folder in enumerate(folders)
-    ]
-
-
 @pytest.mark.slow
 def test_workers_with_a_folder_each_are_refused(tmp_path):
     """On machines without a shared disk one would go on from a checkpoint that the other has not."""
@@ -207,7 +204,7 @@ def test_workers_with_a_folder_each_are_refused(tmp_path):
     arguments[2] = "../recipe.yaml"
     for name in ("0", "1"):
         (tmp_path / name).mkdir()
-    for process in started(arguments, [tmp_path / "0", tmp_path / "1"]):
+    for process in started_by_tf_config(arguments, [tmp_path / "0", tmp_path / "1"]):
         told = process.communicate(timeout=600)[0].strip().splitlines()[-1]
         assert process.returncode == 2 and "Error: run: needs the same folder in every process of the run." in told, (
             told
@@ -218,7 +215,7 @@ def test_workers_with_a_folder_each_are_refused(tmp_path):
 @pytest.mark.parametrize("victim", [0, 1])
 def test_a_worker_that_is_left_alone_says_so_in_one_line_and_ends_within_a_minute(victim, tmp_path):
     """Without a launcher, as on machines of their own; worker 0 is the one that TensorFlow's heartbeats go to."""
-    workers = started(pretrain(tmp_path, steps=100000, evaluate_every=50000), [tmp_path] * 2)
+    workers = started_by_tf_config(pretrain(tmp_path, steps=100000, evaluate_every=50000), [tmp_path] * 2)
     try:
         lines = tmp_path / "run" / "metrics.jsonl"
         while not lines.exists() or lines.stat().st_size < 2000:
