@@ -199,7 +199,8 @@ def embedding_shares(loaded: LoadedModel, rows: Sequence[np.ndarray]) -> dict[st
         inputs = encoder_inputs(rows[begin : begin + _ROWS], loaded.tokenizer.vocabulary)
         ids, is_there = inputs["input_word_ids"], inputs["input_mask"] > 0
         width = ids.shape[1]
-        parts = [tables[0][ids], np.broadcast_to(tables[1][:width], (*ids.shape, tables[1].shape[1]))]
+        positions = tables[1][embeddings.first_position :][:width]
+        parts = [tables[0][ids], np.broadcast_to(positions, (*ids.shape, positions.shape[1]))]
         parts.append(tables[2][inputs["input_type_ids"]])
         whole = sum(parts)
         squared = (whole * whole).sum(axis=-1)

@@ -11,6 +11,7 @@ from keras_bert.inference.loading import load
 from keras_bert.inference.texts import encoder_inputs
 from keras_bert.models.elmo.kind import ElmoConfig
 from keras_bert.models.pretraining import BertForPreTraining
+from keras_bert.models.roberta.kind import RobertaConfig
 from keras_bert.studies.geometry import (
     contextual_vectors,
     embedding_shares,
@@ -68,6 +69,29 @@ def test_the_shares_of_the_parts_add_up_and_follow_their_size(bert):
     np.testing.assert_allclose(embedding_shares(bert, ROWS)["word"], np.ones(3), atol=1e-6)
     for table, values in zip(tables, before):
         table.assign(values)
+
+
+def test_positions_are_those_that_tokens_have(tmp_path):
+    """The first row of this RoBERTa's table is of no token: positions are counted from the padding, 0."""
+    config = RobertaConfig(
+        vocab_size=len(VOCABULARY),
+        hidden_size=16,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=32,
+        max_position_embeddings=32,
+        pad_token_id=VOCABULARY.pad_id,
+    )
+    write_model_folder(str(tmp_path / "roberta"), BertForPreTraining(config), VOCABULARY, lower_case=True)
+    roberta = load(tmp_path / "roberta")
+    before = embedding_shares(roberta, ROWS)
+    table = roberta.encoder.embeddings.position_embeddings
+    table.assign(np.concatenate([np.full((1, 16), 9.0), np.array(table)[1:]]))
+    for part, shares in embedding_shares(roberta, ROWS).items():
+        np.testing.assert_allclose(shares, before[part], atol=1e-6, err_msg=part)
+
+
+def test_shares_are_shown_by_ranges_of_positions():
     lines = list(share_table({"word": np.full(20, 0.5), "position": np.full(20, 0.3), "segment": np.full(20, 0.2)}))
     assert lines[2:] == ["| [CLS] | 50.0 | 30.0 | 20.0 |", "| 1 to 15 | 50.0 | 30.0 | 20.0 |"] + [
         "| 16 to 19 | 50.0 | 30.0 | 20.0 |"
