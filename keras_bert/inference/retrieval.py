@@ -178,4 +178,8 @@ def _by_id(values: Mapping[Any, Any] | Sequence[Any]) -> Mapping[Any, Any]:
 
 
 def _joined(passage: Passage) -> Any:
-    return with_title(passage.get("title", ""), passage["text"]) if isinstance(passage, Mapping) else passage
+    if not isinstance(passage, Mapping):
+        return passage
+    title = passage.get("title")
+    is_missing = title is None or isinstance(title, float) and title != title  # NaN, of a table's empty cell.
+    return with_title(*text_list(["" if is_missing else title, passage.get("text")]))

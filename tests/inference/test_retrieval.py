@@ -67,6 +67,15 @@ def test_lists_and_titles_are_the_same_as_dicts(bert):
     assert [name for name, _ in ranked] == [name for name, _ in found.ranking["q2"]]
 
 
+@pytest.mark.parametrize("title", [None, float("nan")])
+def test_a_missing_title_is_none(bert, title):
+    """As pandas and JSON have it; "None" or "nan" would be read as words."""
+    passages = {name: {"title": title, "text": text} for name, text in PASSAGES.items()}
+    assert bert.evaluate_retrieval(QUERIES, passages, RELEVANT).ranking == (
+        bert.evaluate_retrieval(QUERIES, PASSAGES, RELEVANT).ranking
+    )
+
+
 def test_prefixes_are_read_with_the_texts(bert):
     found = bert.evaluate_retrieval(QUERIES, PASSAGES, RELEVANT, query_prefix="w1 w2 ", passage_prefix="w3 ")
     queries = {name: f"w1 w2 {text}" for name, text in QUERIES.items()}
@@ -113,6 +122,8 @@ def test_a_reranker_sorts_what_was_found(bert):
         ({"relevant": {"q0": {"p0": 0}}}, "relevant: needs a relevant passage for a query. Received: none"),
         ({"passages": {}, "relevant": {}}, "passages: needs one at least. Received: none"),
         ({"passages": "w1"}, "texts: needs a list of texts"),
+        ({"passages": {"p0": {"title": "w1", "text": None}}}, "texts: needs strings. Received: None"),
+        ({"passages": {"p0": {"title": 5, "text": "w1"}}}, "texts: needs strings. Received: 5"),
         ({"size": 17}, "size: needs 1 to 16"),
         ({"top_k": 5}, "top_k: needs 10 or more. Received: 5"),
         ({"pooling": "tokens"}, "pooling: needs one of mean, cls, max, last4"),
