@@ -86,7 +86,7 @@ def ablation(
         for task, planned in plan.tasks.items()
     }
     measured = {"nats below the unigram": {key: nats_below(run) for key, run in runs.items()}}
-    if bits := _bits(study, runs):
+    if bits := _bits(study, runs, text):
         measured["bits per character"] = bits
     measured.update(_restored(study, runs))
     learned = {
@@ -110,7 +110,7 @@ def nats_below(run: str) -> float | None:
     return results["eval_mask_token_unigram_loss"] - results["eval_mask_token_loss"]
 
 
-def _bits(study: StudyFolder, runs: Mapping[tuple[str, int], str]) -> dict[tuple[str, int], float | None]:
+def _bits(study: StudyFolder, runs: Mapping[tuple[str, int], str], text: str) -> dict[tuple[str, int], float | None]:
     """The loss of each run at [MASK]s of held-out text in bits per character; {} if all have one vocabulary.
 
     Without the run's own text, or without [MASK], it is None.
@@ -118,10 +118,9 @@ def _bits(study: StudyFolder, runs: Mapping[tuple[str, int], str]) -> dict[tuple
     metas = {key: held_out_meta(run) for key, run in runs.items()}
     if len({meta["vocabulary"] for meta in metas.values() if meta}) < 2:
         return {}
-    # The text, and which of its documents are held out, are the same for all.
-    key, first = next((key, run) for key, run in runs.items() if metas[key])
-    count = functools.partial(held_out_characters, first)
-    characters = study.kept("held-out characters", {"run": f"{key[0]}, seed {key[1]}"}, count)()
+    # The text, and which of its documents are held out, are the same for all, whichever variants come first.
+    first = next(run for key, run in runs.items() if metas[key])
+    characters = study.kept("held-out characters", {"text": text}, functools.partial(held_out_characters, first))()
     bits: dict[tuple[str, int], float | None] = {}
     for key, meta in metas.items():
         loss = (RunFolder(runs[key]).results() or {}).get("eval_mask_token_loss")
