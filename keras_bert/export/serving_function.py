@@ -88,11 +88,14 @@ class ServingFunction:
     def _outputs(self, signature: str, tensors: Sequence[tf.Tensor]) -> dict[str, tf.Tensor]:
         return self.signatures[signature](*tensors)
 
-    def answers_by_length(self, *columns: Sequence[Any], signature: str = DEFAULT) -> list[dict[str, Any]]:
+    def answers_by_length(
+        self, *columns: Sequence[Any], signature: str = DEFAULT, may_lack: str = ""
+    ) -> list[dict[str, Any]]:
         """The outputs `{name: array}` of each row, computed in batches of rows of similar length.
 
         Args:
             columns: n texts, n lists of texts, or n lists of a fixed number of integers, for each input.
+            may_lack: an output that is "" for a row without an answer, whose numbers are then NaN.
 
         Raises:
             UserError: an output is not finite.
@@ -106,7 +109,8 @@ class ServingFunction:
             batch = order[first : first + _AT_ONCE]
             outputs = self.answer(signature, *([column[index] for index in batch] for column in columns))
             floats = [values.reshape(len(batch), -1) for values in outputs.values() if values.dtype.kind == "f"]
-            numbers.extend(np.concatenate(floats, axis=1))
+            is_answered = outputs[may_lack] != b"" if may_lack else slice(None)
+            numbers.extend(np.concatenate(floats, axis=1)[is_answered])
             for place, index in enumerate(batch):
                 found[index] = {name: values[place] for name, values in outputs.items()}
         require_numbers(numbers)

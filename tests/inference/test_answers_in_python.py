@@ -91,3 +91,9 @@ def test_two_spans_are_classified(tmp_path):
     np.testing.assert_allclose(list(answer.probabilities.values()), exported["probabilities"][0], rtol=1e-4)
     with pytest.raises(ValueError, match="needs a dict of text, starts, ends for each. Received: the cat"):
         bert.predict(["the cat"])
+    # The graph has NaN for it, which would otherwise be taken for those of a model that diverged.
+    empty = {"text": "the cat", "starts": [0, 3], "ends": [3, 4]}
+    with pytest.raises(
+        ValueError, match="needs two spans that are not empty, among the first .* Received: {'text': 'the cat'"
+    ):
+        bert.predict([{"text": "the cat sat", "starts": [0, 4], "ends": [3, 7]}, empty])

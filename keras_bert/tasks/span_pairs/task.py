@@ -138,8 +138,18 @@ class SpanPairs(TaskKind):
             if not isinstance(example, Mapping) or set(example) != set(function.columns):
                 needed = f"a dict of {', '.join(function.columns)}"
                 raise ValueError(f"texts: needs {needed} for each. Received: {str(example)[:80]}.")
+        if not examples:
+            return []
         columns = [[example[name] for example in examples] for name in function.columns]
-        return class_answers(bert.head, function.answers_by_length(*columns)) if examples else []
+        rows = function.answers_by_length(*columns, may_lack="label")
+        for example, row in zip(examples, rows, strict=True):
+            if not row["label"]:
+                raise ValueError(
+                    f"texts: needs two spans that are not empty, among the first "
+                    f"{function.text_inputs.reading.max_length} tokens, special tokens included. "
+                    f"Received: {str(example)[:80]}. Give other offsets, or a shorter text."
+                )
+        return class_answers(bert.head, rows)
 
     def card_example(self, fields: Mapping[str, Any]) -> str:
         if (fields.get(FIELD) or {}).get("pair"):
