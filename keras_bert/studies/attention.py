@@ -77,7 +77,7 @@ def text_attention(loaded: LoadedModel, text: str) -> TextAttention:
     """
     kind = kind_of_config(loaded.config)
     if not kind.attends:
-        raise UserError(f"The model: needs attention. Received: {with_article(kind.title)}, which has none.")
+        raise UserError(f"The model: needs BERT's attention. Received: {with_article(kind.title)}, which has none.")
     vocabulary = loaded.tokenizer.vocabulary
     (pieces,) = loaded.tokenizer.tokenize([text]).to_list()
     most = loaded.config.max_position_embeddings

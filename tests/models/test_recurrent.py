@@ -104,7 +104,7 @@ def test_its_folder_opens_again(model, batch, tmp_path):
         again.generate(["w1"])
     with pytest.raises(UserError, match="Google has no format for a recurrent BERT"):
         convert_folder(again.folder, "google", str(tmp_path / "google"), VOCABULARY)
-    with pytest.raises(UserError, match="needs attention. Received: a recurrent BERT"):
+    with pytest.raises(UserError, match="needs BERT's attention. Received: a recurrent BERT"):
         text_attention(again, "w1 w2")
     for option in ("return_attentions", "causal"):
         with pytest.raises(ValueError, match=f"{option}: needs a model with attention"):
