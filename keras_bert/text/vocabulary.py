@@ -329,9 +329,9 @@ class Vocabulary:
 
     def continued(self, text: str, pieces: Sequence[str]) -> str:
         """A text, unchanged, with pieces after it as a person would have written them."""
-        before, last = re.fullmatch(r"(.*?)(\S*)", text, re.DOTALL).groups()  # type: ignore[union-attr]
+        last = "" if not text or text[-1].isspace() else text.rsplit(maxsplit=1)[-1]
         # Joined to no word, pieces begin with a space, which the text has already or does not need.
-        return before + joined_pieces([last, *pieces]).removeprefix("" if last else " ")
+        return text[: len(text) - len(last)] + joined_pieces([last, *pieces]).removeprefix("" if last else " ")
 
     def spellings(self) -> list[bytes]:
         """What each token adds to a text, in UTF-8 or a part of it: nothing if it is special.
