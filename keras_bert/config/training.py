@@ -142,7 +142,8 @@ class RunConfig(Checked):
         log_to: what receives the figures besides metrics.jsonl.
         checkpoint_every: steps between checkpoints.
         checkpoint_minutes: age of the last checkpoint after which the next log line writes one; 0 for by steps alone.
-        keep_checkpoints: how many of the newest checkpoints are kept, beside the best by validation.
+        keep_checkpoints: how many of the newest checkpoints are kept, beside the best by validation and the newest that
+            is no younger than the last log line, to which a run goes back.
         keep_every: steps between checkpoints that are kept for good; 0 for none.
         max_minutes: save a checkpoint and stop this long after the start of the command; the same command resumes. 0
             for no such limit.

@@ -124,7 +124,7 @@ class Checkpoints:
             ) from error
         self._damaged.discard(step)
         self._known_scores[step] = state["score"]
-        self._drop_old(step)
+        self._drop_old(step, (state["watch"] or {}).get("last_line", step))
 
     def _write_and_discard(self, step: int) -> None:
         """Writes to a temporary folder: TensorFlow requires all workers to write, and one copy is enough."""
@@ -173,11 +173,13 @@ class Checkpoints:
             if name.startswith(_ASIDE) or name.endswith((".partial", ".replaced")):
                 files.remove_folder(files.join(self.folder, name))
 
-    def _drop_old(self, newest: int) -> None:
+    def _drop_old(self, newest: int, last_line: int) -> None:
         steps = self.steps()
         kept = [step for step in steps if step <= newest and step not in self._damaged]
         scores = {step: score for step, score in self._scores().items() if step in kept}
-        stay = {*kept[-self.keep :], min(scores, key=scores.__getitem__, default=None)}
+        # To go back to if the loss of the next line is outside the band; see `DivergenceWatch.check_loss`.
+        good = max((step for step in kept if step <= last_line), default=None)
+        stay = {*kept[-self.keep :], min(scores, key=scores.__getitem__, default=None), good}
         for step in steps:
             # Steps after the newest are damaged: the run resumed from an earlier one.
             is_for_good = self.keep_every and step % self.keep_every == 0 and step in kept

@@ -192,7 +192,7 @@ class Loop:
             step = go_back(self._engine, divergence, watch.times + 1, watch.rollbacks)
         if step is None:
             saved = [step for step in self.checkpoints.steps() if step <= divergence.good]
-            good = f"The last good checkpoint is at step {saved[-1]}." if saved else "There is no checkpoint yet."
+            good = f"The last good checkpoint is at step {saved[-1]}." if saved else "No checkpoint is from before it."
             given_up = f" The run has gone back {watch.times} times (training.rollbacks)." if watch.times else ""
             raise UserError(
                 f"{divergence} {good}{given_up} Lower optimizer.learning_rate, or raise optimizer.warmup_steps, and "

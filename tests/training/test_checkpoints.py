@@ -47,6 +47,17 @@ def test_restores_weights_moments_and_iterations(tmp_path):
     np.testing.assert_array_equal(other[0].get_weights()[0], model.get_weights()[0])
 
 
+def test_the_one_to_go_back_to_is_kept(tmp_path):
+    """Those after the last log line may hold weights whose loss had begun to rise; step 6 has a line of its own."""
+    model, optimizer = make()
+    checkpoints = Checkpoints(tmp_path, 2, model=model, optimizer=optimizer)
+    for step in range(1, 6):
+        checkpoints.save(step, watch={"last_line": 2})
+    assert checkpoints.steps() == [2, 4, 5]
+    checkpoints.save(6, watch={"last_line": 6})
+    assert checkpoints.steps() == [5, 6]
+
+
 @pytest.mark.parametrize("damage", ["altered", "truncated", "missing", "no state"])
 def test_a_damaged_checkpoint_is_named_and_the_one_before_it_taken(tmp_path, damage):
     model, optimizer = make()

@@ -229,7 +229,7 @@ def test_without_rollbacks_no_number_stops_the_run_and_never_reaches_a_checkpoin
 
 def test_weights_that_are_not_finite_are_neither_saved_nor_validated_nor_the_result():
     """The loss of a step is computed before its update: one that spoils the weights shows in no loss up to then."""
-    for done, good in ((4, "There is no checkpoint yet"), (8, "The last good checkpoint is at step 4")):
+    for done, good in ((4, "No checkpoint is from before it"), (8, "The last good checkpoint is at step 4")):
         loop, checkpoints = make_loop([1.0] * 8, StopRequest())
         loop.evaluate = lambda done: pytest.fail("It was validated.")
         checkpoints.are_finite = lambda loop=loop, done=done: loop.done < done

@@ -123,7 +123,7 @@ def test_it_gives_up_with_the_message_of_a_run_that_never_goes_back(config, tmp_
 def test_without_a_checkpoint_there_is_nothing_to_go_back_to(config, tmp_path, monkeypatch):
     with (
         faults(monkeypatch, {2: [no_number]}),
-        pytest.raises(UserError, match="Step 2: .* There is no checkpoint yet"),
+        pytest.raises(UserError, match="Step 2: .* No checkpoint is from before it"),
     ):
         pretrain(config, RunFolder(str(tmp_path / "run")))
 
