@@ -71,13 +71,16 @@ def recomputed(function: Callable) -> Callable:
     return keras.remat(with_the_same_masks)
 
 
-def drawn_bits(shape: Sequence[int | Tensor]) -> Tensor | None:
-    """The next random bits of a `dropout_key`, of a shape whose first dimension is the batch; None outside of one."""
+def drawn_bits(shape: Sequence[int | Tensor], of_batch: bool = True) -> Tensor | None:
+    """The next random bits of a `dropout_key`; None outside of one.
+
+    All parts of a batch have the same ones unless the first dimension is that of the batch.
+    """
     scope = _active.get()
     if scope is None:
         return None
     call, scope.calls = scope.calls, scope.calls + 1
-    return scope.bits(scope.key, call, shape, scope.part)
+    return scope.bits(scope.key, call, shape, scope.part if of_batch else 0)
 
 
 def counter_bits(key: Tensor, call: int, shape: Sequence[int | Tensor], part: int | Tensor = 0) -> Tensor:
@@ -115,7 +118,10 @@ def is_static(shape: Sequence[int | Tensor]) -> bool:
 
 @keras.saving.register_keras_serializable(package="keras_bert")
 class Dropout(PlainLayer):
-    """In training, sets inputs to zero with probability `rate` and scales the others by 1 / (1 - rate)."""
+    """In training, sets inputs to zero with probability `rate` and scales the others by 1 / (1 - rate).
+
+    Inputs that all rows of a batch share are called with `of_batch=False`.
+    """
 
     def __init__(self, rate: float, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -124,10 +130,10 @@ class Dropout(PlainLayer):
         self.supports_masking = True
         self.built = True
 
-    def call(self, inputs: Tensor, training: bool = False) -> Tensor:
+    def call(self, inputs: Tensor, training: bool = False, of_batch: bool = True) -> Tensor:
         if not training or self.rate == 0:
             return inputs
-        bits = drawn_bits(ops.shape(inputs))
+        bits = drawn_bits(ops.shape(inputs), of_batch)
         if bits is None:
             return keras.random.dropout(inputs, self.rate, seed=self.seed_generator)
         keep = bits >= _least_kept(self.rate, keras.backend.standardize_dtype(bits.dtype))

@@ -10,6 +10,7 @@ import pytest
 import tensorflow as tf
 from tiny import model_and_optimizer, pretraining_batch, tiny_config, without_dropout
 
+import keras_bert
 from keras_bert.models.pretraining import BertForPreTraining, PretrainingObjective
 from keras_bert.training.metrics import MetricSums, Throughput
 from keras_bert.training.step import Step
@@ -104,6 +105,30 @@ def test_slices_of_a_batch_draw_different_dropout_masks():
         piece = {name: value[:rows] for name, value in batch.items()}
         losses.append(float(step.gradients(piece, step.objective.counts(batch), key)[1]["mlm"]["loss"]))
     assert abs(losses[0] - 4 * losses[1]) > 1e-3
+
+
+def test_dropout_of_what_all_rows_share_is_the_same_in_all_slices():
+    """An XLNet's distances have no rows of a batch."""
+    rates = dict.fromkeys(("hidden_dropout_prob", "attention_probs_dropout_prob"), 0.1)
+    model = BertForPreTraining(keras_bert.XlnetConfig(60, 16, 1, 2, 32, initializer_range=0.3, **rates), terms=("plm",))
+    rows = 8
+    batch = {
+        "input_word_ids": np.random.default_rng(0).integers(10, 60, (rows, 16)),
+        "input_mask": np.ones((rows, 16)),
+        "input_type_ids": np.zeros((rows, 16)),
+        "masked_lm_positions": np.tile([2, 5, 9], (rows, 1)),
+        "permutation_ranks": np.tile([{2: 0, 5: 1, 9: 2}.get(place, -1) for place in range(16)], (rows, 1)),
+    }
+    batch = {name: tf.constant(values, tf.int32) for name, values in batch.items()}
+    batch["masked_lm_ids"] = tf.gather(batch["input_word_ids"], batch["masked_lm_positions"], batch_dims=1)
+    batch |= {"masked_lm_weights": tf.ones((rows, 3)), "example_weights": tf.ones(rows)}
+    losses = []
+    for accumulation in (1, 4):
+        objective = PretrainingObjective(4, terms=("plm",))
+        step = Step(tf.distribute.get_strategy(), model, objective, accumulation=accumulation)
+        totals, key = objective.counts(batch), tf.constant([1, 2], tf.uint32)
+        losses.append(float(step.gradients(batch, totals, key)[1]["plm"]["loss"]))
+    assert losses[0] == pytest.approx(losses[1], rel=1e-5)
 
 
 def test_slices_of_a_batch_are_computed_one_after_the_other(monkeypatch):

@@ -139,9 +139,8 @@ class XlnetEncoder(ConfiguredEncoder):
         remembered = 0 if mems is None else ops.shape(mems[0])[1]
         places = _predicted_places(inputs)
         query_bias, content_bias = self._biases(inputs, remembered, places)
-        # The same dropout for all rows of a batch.
         distances = relative_sinusoids(seq, remembered + seq, width, self.config.clamp_len)
-        distances = self.dropout(ops.cast(distances, self.compute_dtype), training=training)
+        distances = self.dropout(ops.cast(distances, self.compute_dtype), training=training, of_batch=False)
         segments = inputs["input_type_ids"]
         of_keys = ops.pad(segments, [[0, 0], [remembered, 0]])
         is_other_segment = ops.not_equal(segments[:, :, None], of_keys[:, None])
