@@ -82,6 +82,18 @@ def test_rate_factors_and_the_average_follow_the_definition(variant):
     assert np.array_equal(variables[2].numpy(), start["bias"])
 
 
+def test_a_factor_stays_when_adafactors_own_rate_is_below_the_given_one():
+    """1 / √step is then the rate that the factor is of."""
+    start, gradients = np.ones(6, "float32"), np.ones(6, "float32")
+    optimizer = Adafactor(1.0, decay=0.0, rate_factors=(1.0, 0.5), relative_step=True)
+    whole, half = variables = [keras.Variable(start, name="kernel") for _ in range(2)]
+    optimizer.build(variables)
+    optimizer.iterations.assign(99)
+    optimizer.apply([tf.constant(gradients)] * 2, variables)
+    np.testing.assert_allclose(1 - whole.numpy(), 0.1, rtol=1e-4)
+    np.testing.assert_allclose(1 - half.numpy(), 0.05, rtol=1e-4)
+
+
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_compiled_by_xla_it_does_the_same(variant):
     """Three steps at once, so that an update that reads a variable before its last assignment shows."""

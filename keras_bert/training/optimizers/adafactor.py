@@ -86,7 +86,7 @@ class Adafactor(BertOptimizer):
         rate = learning_rate
         if self.relative_step:
             scale = tf.maximum(self.epsilon_2, root_mean_square(value_of(variable)))
-            rate = tf.minimum(learning_rate, root) * scale
+            rate = tf.minimum(learning_rate, self.rate_factor(index) * root) * scale
         update *= rate
         if self.beta_1:
             first = self.first_moments[index]

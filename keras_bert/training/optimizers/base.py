@@ -71,11 +71,15 @@ class BertOptimizer(keras.optimizers.Optimizer):
     ) -> None:
         rate, shared = learning_rate
         index = self._get_variable_index(variable)
-        factor = self.rate_factors[index] if self.rate_factors else 1.0
+        factor = self.rate_factor(index)
         self.update_variable(index, gradient, variable, rate if factor == 1.0 else rate * factor, *shared)
         if self.weight_average:
             difference = value_of(variable) - value_of(self.averages[index])
             self.assign_add(self.averages[index], difference * (1.0 - self.weight_average))
+
+    def rate_factor(self, index: int) -> float:
+        """The factor on the learning rate of the variable numbered `index` in `build`."""
+        return self.rate_factors[index] if self.rate_factors else 1.0
 
     def shared_by_variables(self, step: tf.Tensor) -> tuple[tf.Tensor, ...]:
         """What is the same for all variables in this step, counted from 1 (float32): computed once and not for each."""
