@@ -50,6 +50,7 @@ def readable_prefix(prefix: str) -> Iterator[str]:
 
 
 _OF_TRAINING = re.compile(r"^(global_step|beta[12]_power)$|/(adam_[mv]|lamb_[mv]|Adam(_1)?)$")
+_ACTIVATIONS = ("gelu", "relu", "tanh", "linear")
 _KEPT_FIELDS = re.compile(rf"^(directionality|pooler_\w+|id2label|label2id|problem_type|{FIELD})$")
 
 
@@ -184,7 +185,8 @@ def write_google_folder(
         lower_case: for the card only: Google's format does not record it.
 
     Raises:
-        UserError: a causal model, an untied decoder, or a kind of model that Google has no format for.
+        UserError: a causal model, an untied decoder, an activation that Google's code lacks, or a kind of model that
+            Google has no format for.
     """
     if config.is_causal:
         raise UserError(
@@ -198,6 +200,12 @@ def write_google_folder(
     kind = kind_of_config(config)
     if kind.google_files is None:
         raise UserError(f"{path}: Google has no format for {with_article(kind.title)}. Use --to huggingface.")
+    architecture = kind.to_google_fields(config)
+    if architecture["hidden_act"] not in _ACTIVATIONS:
+        raise UserError(
+            f"{path}: needs one of Google's hidden_act, {', '.join(_ACTIVATIONS)}. "
+            f"Received: {architecture['hidden_act']}. Use --to huggingface."
+        )
     import_tensorflow()
     import tensorflow as tf
 
@@ -217,7 +225,7 @@ def write_google_folder(
                 shape_and_slices=[""] * len(names),
                 tensors=[tf.constant(stored[name]) for name in names],
             )
-        fields = {**kind.to_google_fields(config), **fields}
+        fields = {**architecture, **fields}
         whole_files.write_json(files.join(aside, kind.google_files.config), fields)
         if card:
             write_card(aside, card, config, fields, sum(value.size for value in tensors.values()), lower_case)

@@ -1,5 +1,6 @@
 """Google's folders: read as the original's code wrote them, written as it would read them."""
 
+import dataclasses
 import json
 import os
 import re
@@ -173,6 +174,14 @@ def test_a_missing_file_of_googles_is_named(folder, missing):
     os.unlink(os.path.join(folder, missing))
     with pytest.raises(UserError, match=f"needs {re.escape(missing)}"):
         open_model_folder(folder)
+
+
+def test_an_activation_that_googles_code_lacks_is_refused(model, tmp_path):
+    """It would read the folder's weights and then stop at the activation's name."""
+    config = dataclasses.replace(model.config, hidden_act="silu")
+    with pytest.raises(UserError, match="needs one of Google's hidden_act, gelu, .* Received: silu. Use --to huggingf"):
+        write_google_folder(str(tmp_path / "google"), config, tensors_of(model), VOCABULARY)
+    assert not (tmp_path / "google").exists()
 
 
 def test_another_models_vocabulary_is_refused(folder):
