@@ -204,9 +204,11 @@ class WikitextReader:
             yield from self._shown(node.title)
         elif isinstance(node, nodes.HTMLEntity):
             try:
-                yield node.normalize()
+                character = node.normalize()
+                character.encode()  # Half a surrogate pair fails only here.
             except (ValueError, OverflowError):
-                pass  # Not a character.
+                return  # Not a character.
+            yield character
 
     def _link(self, link: Wikilink) -> Iterator[str]:
         title = str(link.title)

@@ -106,6 +106,12 @@ def test_redirects_and_talk_pages_are_counted_and_left_out(tmp_path):
     assert report.dropped == {"a redirect": 1, "not an article": 2, "hardly any running text": 1}
 
 
+@pytest.mark.parametrize("entity", ["&#xD83D;", "&#55357;", "&#xD83D;&#xDE00;"])
+def test_half_a_surrogate_pair_is_no_text(tmp_path, entity):
+    """It cannot be encoded, and ended the reading of the dump."""
+    assert read(tmp_path / "a", dump(page(f"One{entity}. {SECTION}")))[0] == [f"One. {SECTION}"]
+
+
 def test_of_several_revisions_the_newest_counts(tmp_path):
     older, newer = page(f"Old. {SECTION}"), page(f"New. {SECTION}")
     both = older.removesuffix("</page>") + newer[newer.index("<revision>") :]
