@@ -21,6 +21,7 @@ from keras_bert.cli.options import (
 from keras_bert.config.pretraining import DataConfig
 from keras_bert.core.errors import UserError
 from keras_bert.core.program import PROGRAM
+from keras_bert.core.settings import from_mapping
 
 _log = logging.getLogger(__name__)
 
@@ -96,9 +97,11 @@ def prepare(
             "--phrase-tags: needs text that is not filtered, because filters drop lines that have tags. Received: "
             "--filters or --bad-words. Filter the text first, or leave out the tags."
         )
+    names = [name.strip() for name in phrase_tags.split(",")] if phrase_tags else []
+    tags = from_mapping(DataConfig, {"phrase_tags": names}).phrase_tags
     corpus = Corpus(inputs, corpus_config(**reading))
     vocabulary, lower_case = given_vocabulary(vocab, lower_case)
-    marks = (whole_words, read_phrases(phrases) if phrases else (), phrase_tags.split(",") if phrase_tags else ())
+    marks = (whole_words, read_phrases(phrases) if phrases else (), tags)
     tokenizer = DocumentTokenizer(vocabulary, lower_case, *marks, given_prefix_space(vocab, vocabulary))
     settings = ShardSettings(tokenizer, validation_share, shard_megabytes, collocations)
     if on_beam:

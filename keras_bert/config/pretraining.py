@@ -4,7 +4,7 @@ import dataclasses
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal, get_args
 
 from keras_bert.config.corpus import CorpusConfig, FilterConfig, extended_filters
 from keras_bert.config.corruption import SENTINELS
@@ -16,7 +16,7 @@ from keras_bert.config.training import OptimizerConfig, TrainingConfig, phase_en
 from keras_bert.core import settings
 from keras_bert.core.errors import UserError
 from keras_bert.core.files import expand, parent
-from keras_bert.core.settings import Checked, NotNegative, OpenShare, Positive, require
+from keras_bert.core.settings import Checked, NotNegative, OneOf, OpenShare, Positive, require
 from keras_bert.models.bert.config import DECODED, MASKED, NEXT, PERMUTED, REPLACED, BertConfig
 from keras_bert.models.kind import kind_of_config, with_article
 
@@ -31,6 +31,9 @@ _UNUSED = {
         "collocations",
     ),
 }
+# The universal parts of speech (universaldependencies.org/u/pos).
+_UPOS = "ADJ ADP ADV AUX CCONJ DET INTJ NOUN NUM PART PRON PROPN PUNCT SCONJ SYM VERB X".split()
+PartOfSpeech = Annotated[str, OneOf(lambda: _UPOS)]
 VocabularyKind = Literal["wordpiece", "sentencepiece", "bytes", "xlm-roberta", "t5", "xlnet"]
 WORDPIECE, SENTENCEPIECE, BYTES, XLM_ROBERTA, T5, XLNET = get_args(VocabularyKind)
 _CASED = (BYTES, XLM_ROBERTA, T5)
@@ -83,7 +86,7 @@ class DataConfig(CorpusConfig):
     source: Literal["files", "python_documentation", "text"] = "files"
     files: list[str] = field(default_factory=list)
     phrases: str | None = None
-    phrase_tags: list[str] = field(default_factory=list)
+    phrase_tags: list[PartOfSpeech] = field(default_factory=list)
     validation_share: OpenShare = 0.02
     shard_megabytes: Positive[float] = 16.0
     shards_per_group: Positive[int] = 4

@@ -186,7 +186,7 @@ def test_prepare_marks_phrases_of_a_list_and_of_tags(text):
     rows = ["# newdoc", "# text = The cat sees."]
     rows += [f"{n}\t{w}\t_\t{t}\t_\t_\t0\t_\t_\t{m}" for n, w, t, m in CONLLU]
     Path("tagged.conllu").write_text("\n".join([*rows, "", ""]))
-    options = ["--phrases", "phrases.txt", "--phrase-tags", "VERB,PROPN"]
+    options = ["--phrases", "phrases.txt", "--phrase-tags", "VERB, PROPN"]
     output = output_of(
         "prepare", "--input", text, "--input", "tagged.conllu", "--vocab", "v.txt", "--output", "out", *options
     )
@@ -204,6 +204,7 @@ def test_what_prepare_refuses(text):
         (["--output", "out", "--vocab", text], "text.txt: needs a"),
         (["--output", "out", "--input", "nothing*"], "No file matches"),
         (["--output", "out", "--validation-share", "1"], "is not in the range"),
+        (["--output", "out", "--phrase-tags", "VERB,noun"], "phrase_tags.1: needs one of ADJ, "),
         (["--output", "out", "--phrase-tags", "VERB", "--filters", "c4"], "--phrase-tags: needs text that is not"),
     ):
         output = output_of("prepare", "--input", text, "--vocab", "v.txt", *arguments, status=2)

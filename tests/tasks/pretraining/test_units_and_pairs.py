@@ -153,6 +153,7 @@ def test_only_masks_need_collocations():
             {"objective.pair": "none", "data.source": "text", "data.shard_megabytes": 4},
             "data.shard_megabytes: needs no value if source is text",
         ),
+        ({"data.phrase_tags": ["NOUN", "noun"]}, "data.phrase_tags.1: needs one of ADJ, .*, X. Received: 'noun'"),
         ({"data.source": "python_documentation"}, "data.files: needs no value if source is python_documentation"),
     ],
 )
