@@ -125,15 +125,21 @@ def decoded_lines(chunks: Iterable[bytes]) -> Iterator[str]:
 
     Raises `Unreadable` as `read_lines`.
     """
-    pending = ""
+    pending: list[str] = []  # Of a line that goes on; joined once, because each block would copy it again.
+    length = 0
     for _, text in _decoded(chunks, "utf-8-sig"):
-        *lines, pending = (pending + text).split("\n")
-        yield from lines
-        if len(pending) > _LONGEST_LINE:
-            yield pending
-            pending = ""
-    if pending:
-        yield pending
+        *lines, rest = text.split("\n")
+        if lines:
+            lines[0] = "".join([*pending, lines[0]])
+            yield from lines
+            pending, length = [], 0
+        pending.append(rest)
+        length += len(rest)
+        if length > _LONGEST_LINE:
+            yield "".join(pending)
+            pending, length = [], 0
+    if length:
+        yield "".join(pending)
 
 
 def _decoded(chunks: Iterable[bytes], encoding: str) -> Iterator[tuple[str, str]]:

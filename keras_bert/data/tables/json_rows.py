@@ -256,17 +256,21 @@ def _numbered(chunks: Iterable[bytes]) -> Iterator[tuple[int, bytes | None]]:
 
 def _lines(chunks: Iterable[bytes]) -> Iterator[bytes | None]:
     """The lines without a byte order mark; None for one that is too long."""
-    pending, is_cut, is_first = b"", False, True
+    pending: list[bytes] = []  # Of a line that goes on; joined once, because each block would copy it again.
+    length, is_cut, is_first = 0, False, True
     for chunk in chunks:
         if is_first:
             chunk, is_first = chunk.removeprefix(_BYTE_ORDER_MARK), False
         *lines, rest = chunk.split(b"\n")
+        if lines:
+            lines[0] = b"".join([*pending, lines[0]])
+            pending, length = [], 0
         for line in lines:
-            pending += line
-            yield None if is_cut or len(pending) > _LONGEST_LINE else pending
-            pending, is_cut = b"", False
-        pending += rest
-        if len(pending) > _LONGEST_LINE:
-            pending, is_cut = b"", True
-    if pending or is_cut:
-        yield None if is_cut else pending
+            yield None if is_cut or len(line) > _LONGEST_LINE else line
+            is_cut = False
+        pending.append(rest)
+        length += len(rest)
+        if length > _LONGEST_LINE:
+            pending, length, is_cut = [], 0, True
+    if length or is_cut:
+        yield None if is_cut else b"".join(pending)

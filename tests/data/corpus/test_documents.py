@@ -2,11 +2,13 @@ import bz2
 import gzip
 import json
 import lzma
+import random
 
 import pytest
 
 from keras_bert.config.corpus import CorpusConfig
 from keras_bert.core.errors import UserError
+from keras_bert.data.corpus import text_lines
 from keras_bert.data.corpus.corpus_report import CorpusReport
 from keras_bert.data.corpus.documents import Corpus, read_documents
 from keras_bert.data.pipeline.pieces import divide
@@ -235,6 +237,32 @@ def test_what_comes_before_damage_is_kept_in_every_format(tmp_path):
         documents, report = read(write(tmp_path / f"cut {name}", content[:-9]))
         assert len(whole) == 900 and documents == whole[: len(documents)] and len(documents) >= 899
         assert "end-of-stream" in report.skipped[str(tmp_path / f"cut {name}")]
+
+
+def plain_lines(blocks, longest):
+    """Each block is split with what is pending before it; a line that goes on and is over the limit ends there."""
+    pending, lines = "", []
+    for block in blocks:
+        *complete, pending = (pending + block).split("\n")
+        lines += complete
+        if len(pending) > longest:
+            lines.append(pending)
+            pending = ""
+    return [*lines, pending] if pending else lines
+
+
+@pytest.mark.parametrize("longest", [1 << 26, 20])
+@pytest.mark.parametrize("seed", range(20))
+def test_lines_are_the_same_wherever_they_are_cut(monkeypatch, longest, seed):
+    """Lines over many blocks, blocks of many lines, and lines over the limit."""
+    monkeypatch.setattr(text_lines, "_LONGEST_LINE", longest)
+    generator = random.Random(seed)
+    text = "".join(generator.choices("ab\n", weights=[9, 9, generator.choice([0, 1, 6])], k=300))
+    places = sorted(generator.choices(range(301), k=generator.choice([1, 9, 99])))
+    blocks = [text[start:end] for start, end in zip([0, *places], [*places, 300])]
+    found = list(text_lines.decoded_lines(block.encode() for block in blocks))
+    assert found == plain_lines(blocks, longest)
+    assert longest == 20 or found == text.removesuffix("\n").split("\n")
 
 
 @pytest.mark.parametrize(
