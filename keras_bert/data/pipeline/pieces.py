@@ -72,16 +72,24 @@ def divide(corpus: Corpus, *settings: Any, compares_all: bool = False) -> list[P
     corpus.check()
     stored = (open_tfds_text(entry).stored_files() if is_tfds(entry) else [entry] for entry in corpus.paths)
     paths = list(chain.from_iterable(stored))
-    sizes = files.ask(lambda path: 0 if is_tfds(path) else files.size(local_file(path)) or 0, paths)
+    found = files.ask(_size_and_mark, paths)
     shared: list[Any] = [*settings, corpus.settings()]
     if compares_all or corpus.config.filters.repeated_spans:
-        shared.append(text_hash(json.dumps([paths, sizes])))
+        shared.append(text_hash(json.dumps([paths, found])))
     pieces = []
-    for source, (path, size) in enumerate(zip(paths, sizes)):
-        key = f"{text_hash(json.dumps([path, size, *shared])):016x}"
+    for source, (path, (size, mark)) in enumerate(zip(paths, found)):
+        key = f"{text_hash(json.dumps([path, size, mark, *shared])):016x}"
         readers = min(max(math.ceil(size / _BYTES_PER_READER), 1), _MOST_READERS)
         pieces += [Piece(source, key, path, size, reader, readers) for reader in range(readers)]
     return pieces
+
+
+def _size_and_mark(path: str) -> tuple[int, str | float | None]:
+    """`(size, mark)` of a file, to notice changed text as `Corpus.fingerprint` does; TFDS's own files do not change."""
+    if is_tfds(path):
+        return 0, None
+    local = local_file(path)
+    return files.size(local) or 0, files.mark(local)
 
 
 def one_per_file(pieces: Iterable[Piece]) -> list[Piece]:

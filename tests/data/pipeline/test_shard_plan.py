@@ -123,6 +123,23 @@ def test_a_file_more_or_less_costs_the_others_nothing(tmp_path, monkeypatch):
     assert shard_files(tmp_path / "out") == shard_files(tmp_path / "plain")
 
 
+def test_a_file_rewritten_to_the_same_size_is_read_again(tmp_path):
+    """Its old parts, and all that depends on all files, would be taken for those of the new text."""
+    (tmp_path / "text").mkdir()
+    corpus = write_files(tmp_path / "text", 60)
+    run_without_a_runner(corpus, tmp_path / "out", 0.3, 0.001)
+    keys, compared = (
+        {piece.path: piece.key for piece in divide(corpus, compares_all=compares_all)} for compares_all in (False, True)
+    )
+    path = tmp_path / "text/1.txt"
+    path.write_text(path.read_text().replace("cat saw", "saw cat"))
+    assert {piece.path for piece in divide(corpus) if piece.key != keys[piece.path]} == {str(path)}
+    assert all(piece.key != compared[piece.path] for piece in divide(corpus, compares_all=True))
+    prepare(corpus, shard_settings(VOCABULARY, True, 0.3, 0.001), tmp_path / "plain", 1)
+    run_without_a_runner(corpus, tmp_path / "out", 0.3, 0.001)
+    assert shard_files(tmp_path / "out") == shard_files(tmp_path / "plain")
+
+
 def test_a_damaged_part_is_named(tmp_path):
     (tmp_path / "a.txt").write_text("The cat.\n\nThe cat saw 1.")
     corpus = Corpus([str(tmp_path / "a.txt")])
