@@ -142,7 +142,8 @@ def is_running_text(paragraph: str) -> bool:
 
 
 _SEPARATE_NAMESPACES = frozenset({"file", "image", "media", "category"})
-_LANGUAGE = re.compile(r"[a-z]{2,3}(?:-[a-z-]+)?\Z")
+# A link to the article in another language, [[de:Berlin]]; in text there are [[CSI: Miami]] and [[Re:Zero]].
+_LANGUAGE_LINK = re.compile(r"[a-z]{2,3}(?:-[a-z-]+)?:\S")
 _NOT_TEXT = frozenset(
     """categorytree ce chem gallery graph hiero imagemap indicator inputbox mapframe maplink math noinclude pre ref
     references score source syntaxhighlight table templatedata templatestyles timeline""".split()
@@ -211,16 +212,14 @@ class WikitextReader:
             yield character
 
     def _link(self, link: Wikilink) -> Iterator[str]:
-        title = str(link.title)
+        title = str(link.title).strip()
         namespace, colon, _ = title.partition(":")
-        if colon:
-            namespace = namespace.strip().lower()
-            if namespace in self._hidden or (link.text is None and _LANGUAGE.match(namespace)):
-                return
+        if colon and namespace.strip().lower() in self._hidden:
+            return
         if link.text:
             yield from self._shown(link.text)
-        else:
-            yield title.strip().removeprefix(":")
+        elif link.text is not None or not _LANGUAGE_LINK.match(title):
+            yield title.removeprefix(":")
 
     def _tag(self, tag: Tag) -> Iterator[str]:
         name = str(tag.tag).strip().lower()

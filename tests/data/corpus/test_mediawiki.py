@@ -106,6 +106,19 @@ def test_redirects_and_talk_pages_are_counted_and_left_out(tmp_path):
     assert report.dropped == {"a redirect": 1, "not an article": 2, "hardly any running text": 1}
 
 
+@pytest.mark.parametrize(
+    ("link", "shown"),
+    [
+        *(("[[CSI: Miami]]", "CSI: Miami"), ("[[Re:Zero]]", "Re:Zero"), ("[[re: a letter]]", "re: a letter")),
+        *(("[[:de:Berlin]]", "de:Berlin"), ("[[de:Berlin|Berlin]]", "Berlin")),
+        *(("[[de:Berlin]]", ""), ("[[zh-yue:柏林]]", ""), ("[[ als:Berlin ]]", "")),
+    ],
+)
+def test_only_links_to_other_languages_are_left_out(tmp_path, link, shown):
+    """Titles that begin with two or three letters and a colon were lost in the middle of a sentence."""
+    assert read(tmp_path / "a", dump(page(f"See “{link}” now. {SECTION}")))[0] == [f"See “{shown}” now. {SECTION}"]
+
+
 @pytest.mark.parametrize("entity", ["&#xD83D;", "&#55357;", "&#xD83D;&#xDE00;"])
 def test_half_a_surrogate_pair_is_no_text(tmp_path, entity):
     """It cannot be encoded, and ended the reading of the dump."""
