@@ -96,14 +96,19 @@ def random_page(random):
 
 
 def without_repeated_spans(documents, length):
-    """`documents`: lists of sentences. The sentences of each without the spans seen before in it or an earlier one."""
-    seen, results = set(), []
-    for sentences in documents:
-        removed = set()
+    """`documents`: lists of sentences. The sentences of each without the spans seen before in it or an earlier one.
+
+    A span that one of these overlaps, and is the first like it, stays.
+    """
+    seen, results = {}, []
+    for document, sentences in enumerate(documents):
+        removed, stay = set(), set()
         for first in range(len(sentences) - length + 1):
             span = tuple(" ".join(sentence.lower().split()) for sentence in sentences[first : first + length])
-            if span in seen:
+            seen_in, seen_at = seen.setdefault(span, (document, first))
+            if (seen_in, seen_at) != (document, first):
                 removed.update(range(first, first + length))
-            seen.add(span)
-        results.append([sentence for number, sentence in enumerate(sentences) if number not in removed])
+                if seen_in == document and first < seen_at + length:
+                    stay.update(range(seen_at, seen_at + length))
+        results.append([sentence for number, sentence in enumerate(sentences) if number not in removed - stay])
     return results

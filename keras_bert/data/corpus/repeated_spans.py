@@ -27,12 +27,30 @@ _LONGEST_GAP = 64  # Characters of white space between sentences that are kept.
 
 def span_hashes(sentences: Sequence[str], length: int) -> list[int]:
     """The hash of every span of `length` sentences, by its first sentence; case and the width of spaces are ignored."""
-    plain = [" ".join(sentence.lower().split()) for sentence in sentences]
+    plain = _plain(sentences)
     return [text_hash("\n".join(plain[first : first + length])) for first in range(len(plain) - length + 1)]
 
 
-def without_spans(text: str, sentences: Sequence[str], starts: Iterable[int], length: int) -> tuple[str, int]:
+def _plain(sentences: Sequence[str]) -> list[str]:
+    return [" ".join(sentence.lower().split()) for sentence in sentences]
+
+
+def _overlapped_firsts(sentences: Sequence[str], starts: Sequence[int], length: int) -> set[int]:
+    """The sentences of spans that occur first here and again so soon, beginning in `starts`, that both overlap."""
+    plain, repeated = _plain(sentences), set(starts)
+    return {
+        number
+        for start in starts
+        for first in range(max(start - length + 1, 0), start)
+        if first not in repeated and plain[first : first + length] == plain[start : start + length]
+        for number in range(first, first + length)
+    }
+
+
+def without_spans(text: str, sentences: Sequence[str], starts: Sequence[int], length: int) -> tuple[str, int]:
     """Removes the spans of `length` sentences that begin with the sentences numbered `starts`; they may overlap.
+
+    Where one overlaps its own first occurrence, as in "Row on. Row on. Row on. Row on.", the latter's sentences stay.
 
     Args:
         sentences: `split_sentences(text)`.
@@ -42,6 +60,7 @@ def without_spans(text: str, sentences: Sequence[str], starts: Iterable[int], le
     Returns: (the rest of the text, how many sentences were removed)
     """
     removed = {number for first in starts for number in range(first, first + length)}
+    removed -= _overlapped_firsts(sentences, starts, length)
     kept: list[tuple[str, str]] = []  # Sentences, each with the white space after it.
     place = 0
     for number, sentence in enumerate(sentences):

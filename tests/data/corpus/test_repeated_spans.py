@@ -13,8 +13,11 @@ from keras_bert.text.sentences import split_sentences
 
 
 def random_documents(generator, count):
+    """One sentence is so frequent that spans overlap the ones that they repeat."""
+    numbers = [*range(12), *[0] * 9]
     return [
-        [f"Sentence {generator.randrange(12)} is here." for _ in range(generator.randrange(1, 9))] for _ in range(count)
+        [f"Sentence {generator.choice(numbers)} is here." for _ in range(generator.randrange(1, 9))]
+        for _ in range(count)
     ]
 
 
@@ -35,7 +38,7 @@ def as_corpus(path, documents, generator, **filters):
 def test_all_but_the_first_are_removed(tmp_path, monkeypatch, length, most_in_memory):
     """Across files and within a document, whether the hashes fit into memory or not."""
     monkeypatch.setattr(repeated_spans, "_MOST_IN_MEMORY", most_in_memory)
-    generator = random.Random(length)
+    generator = random.Random(length + 7)  # Gives few single sentences, which would make a book.
     documents = random_documents(generator, 120)
     corpus = as_corpus(tmp_path, documents, generator, repeated_spans=length)
     expected = without_repeated_spans(documents, length)
@@ -69,6 +72,17 @@ def test_a_paragraph_ends_where_it_ended():
         1,
     )
     assert repeated_spans.without_spans(text, sentences, [0, 1], 2) == ("Four is here.", 3)
+
+
+@pytest.mark.parametrize(
+    ("verse", "rest"),
+    [("A A A A", "A A A"), ("A A A A A A B", "A A A B"), ("A B A B A B", "A B A B"), ("A B C A B C", "A B C")],
+)
+def test_the_first_of_spans_that_overlap_stays(tmp_path, verse, rest):
+    """Each is a repeat of the one before, and all of a refrain was removed but its first sentence."""
+    documents = [[f"{word} is here." for word in verse.split()]]
+    corpus = as_corpus(tmp_path, documents, random.Random(0), repeated_spans=3)
+    assert [split_sentences(text) for text in corpus.documents()] == [[f"{word} is here." for word in rest.split()]]
 
 
 def test_a_corpus_that_changes_in_between_is_refused(tmp_path):
