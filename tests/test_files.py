@@ -295,6 +295,41 @@ def test_patterns(root):
 
 
 @every_place
+def test_a_folder_and_its_glob_leave_out_what_is_no_data(root):
+    """Jupyter's copy of a table doubled its rows, and Git's settings were text to train on."""
+    for name in ("a.csv", "part/b.csv", "_SUCCESS", ".b.csv.crc", ".git/config", "part/.ipynb_checkpoints/b.csv"):
+        write(files.join(root, name))
+
+    def found(pattern):
+        return [path[len(root) + 1 :] for path in expand([files.join(root, pattern)])]
+
+    for pattern in ("", "**", "**/*"):
+        assert found(pattern) == ["a.csv", "part/b.csv"]
+    assert found("*") == ["a.csv"]
+    for pattern in (".git", ".git/*", "**/.git/*", ".*/**"):
+        assert found(pattern) == [".git/config"]
+    assert found("_SUCCESS") == ["_SUCCESS"] and found(".b.csv.crc") == [".b.csv.crc"]
+
+
+def test_a_folder_and_its_glob_follow_links_and_read_each_folder_once(tmp_path, monkeypatch):
+    """A linked corpus was left out without a word, and one with a link to itself was read forty times."""
+    for name in ("elsewhere/c", "data/2024/b", "data/a"):
+        write(tmp_path / name)
+    (tmp_path / "data" / "linked").symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "data" / "latest").symlink_to("2024")
+    for place in ("data", "elsewhere"):
+        (tmp_path / place / "round").symlink_to(tmp_path / "data")
+    monkeypatch.chdir(tmp_path)
+    for pattern in ("data", "data/**", "**/data/**"):
+        assert expand([pattern]) == ["data/2024/b", "data/a", "data/linked/c"]
+    assert expand(["data/*/b"]) == ["data/2024/b"] and expand(["data/latest/*"]) == ["data/latest/b"]
+    monkeypatch.chdir("data")
+    assert expand(["**"]) == ["2024/b", "a", "linked/c"]
+    (tmp_path / "data" / "a").unlink()
+    assert files.files_below(".") == ["./2024/b"]  # What is copied or moved is what lies there itself.
+
+
+@every_place
 def test_a_path_that_exists_as_typed_is_that_path(root):
     """`a[1].txt` is the name of many a download, and as a pattern it is `a1.txt`."""
     for name in ("a[1].txt", "a1.txt", "*.md", "b.md", "year [1] é/c.txt"):

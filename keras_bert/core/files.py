@@ -15,7 +15,7 @@ import tempfile
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from itertools import accumulate
+from itertools import accumulate, islice
 from typing import IO, Any, BinaryIO, Literal, TypeAlias, TypeVar, overload
 
 import numpy as np
@@ -30,6 +30,7 @@ _T = TypeVar("_T")
 _COPIED_AT_ONCE = 1 << 22  # Bytes.
 _BLOCKS, _BLOCK = 16, 4096  # How many blocks, of how many bytes, tell a file from others.
 _ASKED_AT_ONCE = 16  # Requests to a store, each a round trip over the network.
+_MARKER = "_SUCCESS"  # Spark and Hadoop write it beside the files of a table that is complete.
 
 
 def is_remote(path: StrPath) -> bool:
@@ -332,18 +333,19 @@ def expand(patterns: Iterable[StrPath]) -> list[str]:
     """The files that the patterns match, in the order of the patterns and sorted within each, without duplicates.
 
     A path that exists literally is taken literally, even with glob characters in it: a file, a folder, or the leading
-    folders of a pattern. A folder stands for all files below it, `**` for any number of folders. Raises `UserError` for
-    a pattern that matches no file.
+    folders of a pattern. A folder stands for all files below it, as `folder/**` does, `**` for any number of folders.
+    Neither stands for hidden files, files in hidden folders, nor `_SUCCESS`. Links to folders are followed; of a folder
+    that several of them lead to, the files count once. Raises `UserError` for a pattern that matches no file.
     """
     found: list[str] = []
     for pattern in patterns:
         pattern = os.fspath(pattern)
         if is_folder(pattern):
-            matches = files_below(pattern)
+            matches = _matches([pattern.rstrip("/")], ["**"])
         elif is_file(pattern):
             matches = [pattern]
         else:
-            matches = (_remote_matches if is_remote(pattern) else _local_matches)(*_split_pattern(pattern))
+            matches = _matches(*_split_pattern(pattern))
         matches = [path for path, is_match in zip(matches, ask(is_file, matches)) if is_match]
         if not matches:
             raise UserError(f"No file matches {pattern!r}. Give a file, a folder or a quoted glob that exists.")
@@ -360,14 +362,47 @@ def _split_pattern(pattern: str) -> tuple[list[str], list[str]]:
     return parts[:fixed], parts[fixed:]
 
 
-def _local_matches(folder: list[str], parts: list[str]) -> list[str]:
-    return sorted(glob.glob("/".join([*map(glob.escape, folder), *parts]), recursive=True))
-
-
-def _remote_matches(folder_parts: list[str], parts: list[str]) -> list[str]:
+def _matches(folder_parts: list[str], parts: list[str]) -> list[str]:
     folder = "/".join(folder_parts)
     if "**" in parts:
-        return [path for path in files_below(folder) if _fits(path[len(folder) + 1 :].split("/"), parts)]
+        found = _matches_below("/".join([*folder_parts, ""]), parts)
+    elif is_remote(folder):
+        found = _remote_matches(folder, parts)
+    else:
+        found = sorted(glob.glob("/".join([*map(glob.escape, folder_parts), *parts])))
+    return _without_repeated_folders(path for path in found if os.path.basename(path) != _MARKER)
+
+
+def _matches_below(folder: str, parts: list[str]) -> list[str]:
+    """The files below a folder, "" or with a slash at its end, that match the components of a pattern, sorted."""
+    start = folder or "./"
+    below = files_below(start) if is_remote(start) else _linked_files_below(start)
+    names = (path[len(start) :] for path in below)
+    return sorted(folder + name for name in names if _fits(name.split("/"), parts))
+
+
+def _linked_files_below(folder: str, above: frozenset[str] = frozenset()) -> Iterator[str]:
+    """Iterates over the files below a folder of a disk, in linked folders too. `above`: the folders that it is in."""
+    here = real(folder)
+    if here in above:  # A link to a folder that it is in has no end.
+        return
+    for _, folders, names in islice(os.walk(folder), 1):
+        yield from (join(folder, name) for name in names)
+        for name in folders:
+            yield from _linked_files_below(join(folder, name), above | {here})
+
+
+def _without_repeated_folders(paths: Iterable[str]) -> list[str]:
+    """The paths but those to the same file of the same folder: `latest` is often a link to the folder beside it."""
+    paths = list(paths)
+    found: dict[tuple[str, str], str] = {}
+    folders = {folder: real(folder) for folder in set(map(parent, paths))}
+    for path in paths:
+        found.setdefault((folders[parent(path)], os.path.basename(path)), path)
+    return list(found.values())
+
+
+def _remote_matches(folder: str, parts: list[str]) -> list[str]:
     paths = [folder]
     for part in parts:
         folders = [path for path, below in zip(paths, ask(is_folder, paths)) if below]
@@ -382,9 +417,10 @@ def _is_like(name: str, part: str) -> bool:
 
 
 def _fits(names: list[str], parts: list[str]) -> bool:
-    """Whether the components of a path match those of a pattern."""
+    """Whether the components of a path match those of a pattern; `**` stands for any number of folders, not hidden."""
     if not parts or not names:
-        return parts in ([], ["**"]) and not names
+        return not parts and not names
     if parts[0] == "**":
-        return _fits(names, parts[1:]) or _fits(names[1:], parts)
+        # At the end it stands for a file too, and so `a*/**` for none in the folder of `a*`.
+        return _fits(names, parts[1:] or ["*"]) or _is_like(names[0], "*") and _fits(names[1:], parts)
     return _is_like(names[0], parts[0]) and _fits(names[1:], parts[1:])
