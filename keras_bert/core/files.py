@@ -378,7 +378,7 @@ def _matches_below(folder: str, parts: list[str]) -> list[str]:
     start = folder or "./"
     below = files_below(start) if is_remote(start) else _linked_files_below(start)
     names = (path[len(start) :] for path in below)
-    return sorted(folder + name for name in names if _fits(name.split("/"), parts))
+    return sorted(folder + name for name in names if fits(name.split("/"), parts))
 
 
 def _linked_files_below(folder: str, above: frozenset[str] = frozenset()) -> Iterator[str]:
@@ -416,11 +416,11 @@ def _is_like(name: str, part: str) -> bool:
     return fnmatch.fnmatchcase(name, part) and (part.startswith(".") or not name.startswith("."))
 
 
-def _fits(names: list[str], parts: list[str]) -> bool:
+def fits(names: list[str], parts: list[str]) -> bool:
     """Whether the components of a path match those of a pattern; `**` stands for any number of folders, not hidden."""
     if not parts or not names:
         return not parts and not names
     if parts[0] == "**":
         # At the end it stands for a file too, and so `a*/**` for none in the folder of `a*`.
-        return _fits(names, parts[1:] or ["*"]) or _is_like(names[0], "*") and _fits(names[1:], parts)
-    return _is_like(names[0], parts[0]) and _fits(names[1:], parts[1:])
+        return fits(names, parts[1:] or ["*"]) or _is_like(names[0], "*") and fits(names[1:], parts)
+    return _is_like(names[0], parts[0]) and fits(names[1:], parts[1:])

@@ -4,7 +4,6 @@ Which files these are is in the repository's README.md (`configs`) or, where tha
 the library `datasets`. Its scripts are not run.
 """
 
-import fnmatch
 import logging
 import os
 import re
@@ -190,9 +189,9 @@ class HubData(HubRepository):
             paths = item.get("path") or []
             for pattern in [paths] if isinstance(paths, str) else paths:
                 pattern = f"{folder}/{pattern}" if folder else str(pattern).removeprefix("./")
-                pattern = pattern.replace("**/", "*")
+                parts = pattern.split("/")
                 chosen = splits.setdefault(str(item.get("split", _TRAIN)), [])
-                chosen += [name for name in names if fnmatch.fnmatchcase(name, pattern) and name not in chosen]
+                chosen += [name for name in names if files.fits(name.split("/"), parts) and name not in chosen]
         return splits
 
     def _by_name(self) -> dict[str, dict[str, list[str]]]:

@@ -91,6 +91,26 @@ def test_the_readme_says_which_files_make_a_split(hub):
     assert "needs a split 'dev' of files that are read here. It has train, unsupervised" in refusal(":dev")
 
 
+@pytest.mark.parametrize(
+    ("path", "found"),
+    [
+        ("*.jsonl", ["top", "pre"]),
+        ("train.jsonl", ["top"]),
+        ("en/*.jsonl", ["en"]),
+        ("en/**", ["en", "raw"]),
+        ("**/train.jsonl", ["top", "en", "raw"]),
+        ("*/*/train.jsonl", ["raw"]),
+        ("**/*.jsonl", ["top", "pre", "en", "raw"]),
+    ],
+)
+def test_a_star_in_the_readme_stays_within_a_folder(hub, path, found):
+    """`en/*.jsonl` took the files of `en/raw` too, and `**/train.jsonl` took `pretrain.jsonl`."""
+    names = {"top": "train", "pre": "pretrain", "en": "en/train", "raw": "en/raw/train", "hidden": ".old/train"}
+    readme = f"---\nconfigs:\n- {{config_name: default, data_files: '{path}'}}\n---\n".encode()
+    put(hub, {"README.md": readme, **{f"{name}.jsonl": lines(text) for text, name in names.items()}})
+    assert sorted(texts()) == sorted(found)
+
+
 @pytest.mark.parametrize("files", [{"README.md": b"# Only text"}, {"README.md": b"---\nconfigs: [\n---\n"}, {}])
 def test_without_it_the_names_say(hub, files):
     put(hub, {**NAMED, **files})
