@@ -32,7 +32,7 @@ _SPLIT_WORDS = {
     "test": ("test", "testing", "eval", "evaluation"),
 }
 _SHARD = re.compile(r"\d+-of-(\d+)")
-_DESCRIPTIONS = ("dataset_infos.json", "dataset_info.json", "dataset_dict.json", "state.json")
+DESCRIPTIONS = (_README, "dataset_infos.json", "dataset_info.json", "dataset_dict.json")
 _SHOWN = 12
 
 _log = logging.getLogger(__name__)
@@ -208,7 +208,7 @@ class HubData(HubRepository):
         names = [
             name
             for name in names
-            if plain_ending(name) in self._endings and os.path.basename(name) not in (_README, *_DESCRIPTIONS)
+            if plain_ending(name) in self._endings and os.path.basename(name) not in (*DESCRIPTIONS, "state.json")
         ]
         splits: dict[str, list[str]] = {}
         for name in names:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import glob
+import os
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +32,7 @@ from keras_bert.data.tables.delimited import (
     delimited_rows,
     require_one_separator,
 )
-from keras_bert.data.tables.hub_data import hub_files, local_file
+from keras_bert.data.tables.hub_data import DESCRIPTIONS, hub_files, local_file
 from keras_bert.data.tables.json_rows import JSON, LINES, is_json, json_format, json_line_rows, json_rows
 from keras_bert.data.tables.rows import Reading, Row
 
@@ -90,15 +92,27 @@ def table_files(source: str) -> tuple[str, list[str]]:
     """(a name for messages, which tells the content of a data set of the hub; the files of a table).
 
     Args:
-        source: a file; a folder or a glob of files; a folder that `datasets` wrote (`save_to_disk`), of which the split
-            `train` is read if it has several; or `hf:datasets/…`.
+        source: a file; a folder or a glob of files, without what describes a data set (`DESCRIPTIONS`) if all others
+            have the ending of a table; a folder that `datasets` wrote (`save_to_disk`), of which the split `train` is
+            read if it has several; or `hf:datasets/…`.
 
     Raises:
         UserError: there are no such files.
     """
     if source.startswith(HUB_PREFIX):
         return hub_files(source, (*TABLE_ENDINGS, ".txt"))
-    return source, saved_files(source) or expand([source])
+    return source, saved_files(source) or _without_descriptions(expand([source]))
+
+
+def _without_descriptions(paths: list[str]) -> list[str]:
+    """The tables of a clone of a hub's repository; all files if others than its descriptions are no tables by name."""
+    others = [path for path in paths if os.path.basename(path) not in DESCRIPTIONS]
+    return others if others and all(plain_ending(path) in _OF_ENDING for path in others) else paths
+
+
+def named_files(source: str) -> list[str]:
+    """The files of a folder or a glob, see `table_files`; else the source alone, which need not exist."""
+    return table_files(source)[1] if files.is_folder(source) or glob.has_magic(source) else [source]
 
 
 def source_files(source: str) -> list[str]:
@@ -139,26 +153,41 @@ def read_table(source: str, wanted: Sequence[str], optional: Sequence[str] = (),
 
 
 def is_table(source: str, format: str | None = None, of_lists: bool = False) -> bool:
-    """Whether a file of texts is a table, and not plain text with a text on each line, as are stdin and .txt.
+    """Whether texts are in a table, and not in plain text with a text on each line, as are stdin and .txt.
 
     Args:
         source: as for `read_table`.
         format: of `TABLE_FORMATS`, which make it a table.
         of_lists: whether only a table whose cells may be lists is meant, and so no CSV nor TSV.
+
+    Raises:
+        UserError: there are no such files in a folder or a glob, or only some of them are tables.
     """
     if is_data_set(source):
         return True
-    ending = plain_ending(source)
-    if not format and (source == "-" or ending == ".txt"):
-        return False
-    if files.is_folder(source):
-        return is_table(table_files(source)[1][0], format, of_lists)
-    format = format or _OF_ENDING.get(ending, (None,))[0]
+    paths = [source] if format else named_files(source)
+    formats = [format] if format else files.ask(_format_of, paths)
+    are_tables = [found is not None and not (of_lists and found in DELIMITED) for found in formats]
+    if len(set(are_tables)) > 1:
+        table, plain = paths[are_tables.index(True)], paths[are_tables.index(False)]
+        raise UserError(
+            f"{source}: needs tables or plain text, not both. Received: {table} and {plain}. Give a quoted glob of "
+            "one kind."
+        )
+    return are_tables[0]
+
+
+def _format_of(path: str) -> str | None:
+    """The format of a table; None for plain text, stdin and what cannot be read."""
+    ending = plain_ending(path)
+    if path == "-" or ending == ".txt":
+        return None
+    if ending in _OF_ENDING:
+        return _OF_ENDING[ending][0]
     try:
-        format = format or table_format(source, beginning(read_chunks(source))[0])
+        return table_format(path, beginning(read_chunks(path))[0])
     except Unreadable:  # Whoever reads it says so.
-        return False
-    return format is not None and not (of_lists and format in DELIMITED)
+        return None
 
 
 def read_texts(source: str, columns: Sequence[str], format: str | None = None, **options: Any) -> Iterator[Row]:

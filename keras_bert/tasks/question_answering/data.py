@@ -12,7 +12,7 @@ from keras_bert.core.errors import MissingData, UserError
 from keras_bert.data.corpus.held_out import HashSet, is_validation, text_hash
 from keras_bert.data.corpus.text_lines import plain_ending
 from keras_bert.data.tables.rows import Reading, Row
-from keras_bert.data.tables.tables import is_data_set, is_table, open_table
+from keras_bert.data.tables.tables import is_data_set, is_table, named_files, open_table
 from keras_bert.data.windows import windows
 from keras_bert.tasks.labels import BadCell, check_text
 from keras_bert.tasks.noise import Noise
@@ -200,7 +200,10 @@ def _read_tfds(task: SpanTask, split: Split, source: TfdsSource) -> QuestionSet:
 
 def _is_table(path: str) -> bool:
     """Whether questions are in rows, one each, and not in SQuAD's JSON."""
-    return plain_ending(path) not in ("", ".json") and is_table(path, of_lists=True) or is_data_set(path)
+    if is_data_set(path):
+        return True
+    may_be_squad = any(plain_ending(file) in ("", ".json") for file in named_files(path))
+    return not may_be_squad and is_table(path, of_lists=True)
 
 
 def _read_table(source: str) -> QuestionSet:

@@ -9,7 +9,8 @@ import shutil
 import pytest
 
 from keras_bert.core.errors import UserError
-from keras_bert.data.tables.tables import known_format, read_table, read_texts
+from keras_bert.data.corpus.documents import Corpus
+from keras_bert.data.tables.tables import is_table, known_format, read_table, read_texts
 
 
 def write(path, content):
@@ -255,6 +256,34 @@ def test_texts_are_in_lines_or_in_a_table(tmp_path):
         assert [row.cells[0] for row in read_texts(source, ["text"], **options)] == found
     with pytest.raises(UserError, match="a.txt line 1: needs two texts separated by a tab. Received: 1"):
         next(read_texts(lines, ["a", "b"]))
+
+
+def test_a_glob_is_judged_by_its_files(tmp_path):
+    """It was taken for the name of a file, and rows of JSON or CSV for texts."""
+    write(tmp_path / "b.csv", "text,label\nb,1\n")
+    write(tmp_path / "c", '{"text": "c"}\n')
+    for pattern, found in (("*", ["b", "c"]), ("[ab].*", ["b"]), ("[c]", ["c"]), ("", ["b", "c"])):
+        assert [row.cells[0] for row in read_texts(str(tmp_path / pattern), ["text"])] == found
+    assert not is_table(str(tmp_path / "[b].*"), of_lists=True)
+    write(tmp_path / "a.txt", "plain\n")
+    for source in (tmp_path, tmp_path / "*"):
+        with pytest.raises(UserError, match=f"needs tables or plain text, not both. .*{tmp_path}/b.csv and .*a.txt. "):
+            next(read_texts(str(source), ["text"]))
+    with pytest.raises(UserError, match="No file matches"):
+        is_table(str(tmp_path / "*.json"))
+
+
+def test_what_describes_tables_is_none_of_their_rows(tmp_path):
+    """A clone of a hub's repository was read as plain text, because its first file is README.md."""
+    readme = write(tmp_path / "README.md", "# Reviews\n")
+    write(tmp_path / "dataset_infos.json", "{}")
+    write(tmp_path / "reviews.jsonl", '{"text": "a", "label": 1}\n')
+    for source in (str(tmp_path), str(tmp_path / "*")):
+        assert [row[1] for row in rows(source)] == [row.cells[0] for row in read_texts(source, ["text"])] == ["a"]
+        assert list(Corpus([source]).documents()) == ["a"]
+    assert [row.cells[0] for row in read_texts(readme, ["text"])] == ["# Reviews"]
+    write(tmp_path / "more.txt", "Text.\n")
+    assert "# Reviews" in list(Corpus([str(tmp_path / "*.[mt]*")]).documents())
 
 
 def test_the_format_of_the_training_file_is_that_of_others_like_it():

@@ -179,7 +179,10 @@ def test_tfds_gives_the_same_questions(tmp_path):
     assert sorted(texts(theirs)) == sorted(texts(ours)) and len(theirs.passages) == 2
     lines = tmp_path / "dev.jsonl"
     lines.write_text("".join(json.dumps(example) + "\n" for example in examples), encoding="utf-8")
-    for source in (f"tfds:{builder.data_path}:validation", str(lines)):
+    parts = tmp_path / "parts"
+    parts.mkdir()
+    (parts / "0.jsonl").write_bytes(lines.read_bytes())
+    for source in (f"tfds:{builder.data_path}:validation", str(parts), str(parts / "*"), str(lines)):
         own = load_questions(qa_task(train=source, dev=source, unanswerable=False), "dev")
         assert sorted(texts(own)) == sorted(texts(ours)) and len(own.passages) == 2
     lines.write_text(json.dumps({**examples[0], "answers": ["José"]}))

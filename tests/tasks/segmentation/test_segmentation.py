@@ -64,7 +64,8 @@ def test_texts_and_tables_are_split_at_blanks(tmp_path):
     table = write(tmp_path / "dev.jsonl", "".join(json.dumps({"s": text}) + "\n" for text in ("so it goes", "on")))
     expected = [["so", "it", "goes"], ["on"]]
     assert texts_of(segmented_reader(str(plain)).whole()) == expected
-    assert texts_of(segmented_reader(str(table), "s").whole()) == expected
+    for source in (table, tmp_path / "*[!t]"):
+        assert texts_of(segmented_reader(str(source), "s").whole()) == expected
     with pytest.raises(UserError, match="needs texts. Received: none."):
         list(segmented_reader(str(write(tmp_path / "empty.txt", " \n"))).windows())
     with pytest.raises(UserError, match="line 1: needs 10 cells"):

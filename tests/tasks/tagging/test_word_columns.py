@@ -147,6 +147,7 @@ def test_a_table_with_lists_of_words(tmp_path):
     tagged = words_reader(path, **options).whole()
     assert (tagged.words, tagged.labels) == (["EU", "rejects", "Peter"], ["B-ORG", "O", "B-PER"])
     assert tagged.starts.tolist() == [0, 2, 3] and tagged.place(2).endswith("a.jsonl line 3")
+    assert words_reader(str(tmp_path / "*"), **options).whole().words == tagged.words
     [window] = words_reader(path, labels_needed=False, **options).windows()
     assert "".join(window.reader.labelled(window, tagged.labels)) == content
     unlabelled = written(tmp_path / "b.jsonl", '{"tokens": ["EU"]}\n')
