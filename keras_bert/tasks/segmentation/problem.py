@@ -58,7 +58,7 @@ class SegmentationProblem(TaggingProblem):
         return None
 
     def _reader_options(self, data: TaskDataConfig) -> dict[str, Any]:
-        return {**super()._reader_options(data), "text": data.texts[0], "format": data.format}
+        return {"text": data.texts[0], "format": data.format}
 
     def _new_head(self) -> SegmentationConfig:
         return SegmentationConfig(LABELS, BIOES, bilstm_size=self._config.head.bilstm_size)

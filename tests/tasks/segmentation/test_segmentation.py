@@ -72,6 +72,12 @@ def test_texts_and_tables_are_split_at_blanks(tmp_path):
         segmented_reader(str(write(tmp_path / "bad.conllu", "1\ta\n"))).whole()
 
 
+def test_the_column_of_texts_may_have_any_name(tmp_path):
+    problem = problem_of(write(tmp_path / "dev.jsonl", json.dumps({"sentence": "so it"}) + "\n"), texts=["sentence"])
+    assert texts_of(problem._words("dev")) == [["so", "it"]]
+    assert problem.task_record() == {"task": "segment", "max_length": 16, "texts": ["sentence"]}
+
+
 def test_a_word_is_right_if_both_its_ends_are(tmp_path):
     problem = problem_of(write(tmp_path / "dev.txt", "ab c def\nab\n"))
     gold = problem._words("dev").labels
