@@ -13,8 +13,8 @@ from keras_bert.api.keywords import keyword_settings, length_settings
 from keras_bert.api.preparation import prepared
 from keras_bert.api.run import FinetuningRun
 from keras_bert.checkpoints.model_folder import ModelFolder, newest_pretrained, open_model_folder
-from keras_bert.config.features import feature_layers
-from keras_bert.config.finetuning import PROBLEM_TYPES, FinetuneConfig
+from keras_bert.config.features import TAGGING_TASKS, feature_layers
+from keras_bert.config.finetuning import PROBLEM_TYPES, FinetuneConfig, TaskDataConfig
 from keras_bert.config.recipes import config_names, find_config, given, recipe_init, recipe_name
 from keras_bert.config.training import require_warmup
 from keras_bert.core import settings
@@ -185,6 +185,9 @@ def finetuning_recipe(name: str, chosen: Mapping[str, Any], folder: ModelFolder)
         UserError: a setting cannot be used, or not with this model.
     """
     recipe = FinetuneConfig.from_file(find_config("finetune", name), dict(chosen))
+    # A tagger reads the first column unless one is named: what was chosen must differ from the default.
+    if "data.texts" in chosen and recipe.data.texts == TaskDataConfig().texts and recipe.task in TAGGING_TASKS:
+        recipe.data.word = recipe.data.word or recipe.data.texts[0]
     folder.require_positions(recipe.input.max_length)
     if recipe.training.steps:
         require_warmup(recipe.optimizer, recipe.training, recipe.training.steps)

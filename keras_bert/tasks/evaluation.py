@@ -9,6 +9,7 @@ import keras
 import tensorflow as tf
 
 from keras_bert.checkpoints.model_folder import ModelFolder, open_model_folder
+from keras_bert.config.features import TAGGING_TASKS
 from keras_bert.config.finetuning import FinetuneConfig, InputConfig, Seq2SeqConfig, TaskDataConfig
 from keras_bert.config.reading import FIELD
 from keras_bert.core import files, settings
@@ -248,6 +249,8 @@ def finetune_config(
     if config is None:
         config = FinetuneConfig(task_record["task"], data=_settings(TaskDataConfig, task_record))
     require_read(task or task_record["task"], data)
+    if data.get("texts") and (task or task_record["task"]) in TAGGING_TASKS:  # In place of the word of training.
+        data = {"word": data["texts"][0], **data}
     given = [file for name, file in data.items() if name in ("train", "dev", "test") and file]
     formats = {known_format(file, config.data.format) for file in given}
     if asked:

@@ -1,5 +1,6 @@
 """Training from Python: the command's numbers, resuming, callbacks, and what a run gives."""
 
+import dataclasses
 import json
 
 import keras
@@ -8,14 +9,19 @@ import pandas
 import pytest
 from click.testing import CliRunner
 from corpus import write_corpus
+from finetuning import write_tiny_bert
 from pretraining import metrics
 
 import keras_bert
+from keras_bert.api.finetuning import finetuning_recipe
 from keras_bert.api.keywords import keyword_settings, length_settings
+from keras_bert.checkpoints.model_folder import open_model_folder
 from keras_bert.cli import main
 from keras_bert.config.finetuning import FinetuneConfig
 from keras_bert.config.pretraining import PretrainConfig
+from keras_bert.config.reading import FIELD
 from keras_bert.core.errors import UserError
+from keras_bert.tasks.evaluation import finetune_config
 from keras_bert.training.run_folder import RunFolder
 
 MODEL = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
@@ -196,3 +202,15 @@ def test_settings_are_checked_before_data_are_read(folder, pretrained):
     with pytest.raises(UserError, match="Received: python_documentation|python_documentation, which does not use it"):
         keras_bert.pretrain(pandas.DataFrame(REVIEWS), "demo", text="review", output=folder / "bad")
     assert not (folder / "bad").exists()
+
+
+def test_a_tagger_reads_the_column_that_is_named_as_by_default(tmp_path):
+    folder = open_model_folder(write_tiny_bert(tmp_path / "bert"))
+    short, given = {"input.max_length": 16}, {"data.texts": ["text"], "input.max_length": 16}
+    assert finetuning_recipe("tokens", short, folder).data.word is None
+    assert finetuning_recipe("tokens", given, folder).data.word == "text"
+    assert finetuning_recipe("tokens", {**given, "data.word": "form"}, folder).data.word == "form"
+    assert finetuning_recipe("segment", given, folder).data.word is None
+    trained = dataclasses.replace(folder, other_fields={FIELD: {"task": "tokens", "max_length": 16, "word": "form"}})
+    assert finetune_config("", trained, {}).data.word == "form"
+    assert finetune_config("", trained, {"texts": ["text"]}).data.word == "text"
