@@ -5,6 +5,7 @@ So a run from Python reads what the command reads, resumes by it, and can be rep
 
 from __future__ import annotations
 
+import collections
 import datetime
 import glob
 import hashlib
@@ -200,6 +201,11 @@ def _items(name: str, data: Any) -> Iterable[Any]:
         return data.iter_rows(named=True)
     if hasattr(data, "itertuples"):  # pandas
         columns = [str(column) for column in data.columns]
+        if twice := [column for column, count in collections.Counter(columns).items() if count > 1]:
+            raise UserError(
+                f"{name}: needs columns of different names. Received: {', '.join(map(repr, twice))} more than once. "
+                "Rename or drop the others."
+            )
         return (dict(zip(columns, row)) for row in data.itertuples(index=False, name=None))
     if hasattr(data, "as_numpy_iterator"):  # tf.data
         return data.as_numpy_iterator()
@@ -225,7 +231,10 @@ def _row(item: Any) -> dict[str, Any]:
     if isinstance(item, (str, bytes)):
         return {TEXT: _cell(item)}
     if isinstance(item, Mapping):
-        return {str(key): _cell(value) for key, value in item.items()}
+        row = {str(key): _cell(value) for key, value in item.items()}
+        if len(row) < len(item):  # As 1 and "1" are one name in JSON.
+            raise ValueError(f"needs columns of different names. Received: {list(item)!r:.80}.")
+        return row
     raise TypeError(f"needs a text, or a dict of columns. Received: {item!r:.80}.")
 
 

@@ -73,6 +73,11 @@ def test_texts_and_cells_of_other_types(tmp_path):
         ([{"text": object()}], "train row 1: needs text, numbers or lists. Received: a object."),
         ([{"text": float("inf")}], "train row 1: Out of range float values"),
         ({"text": ["a", "b"], "stars": [1]}, "train: needs columns of one length. Received: text 2, stars 1."),
+        (
+            pandas.DataFrame([["a", 1, 2, 3, 4]], columns=["text", 1, "1", "stars", "stars"]),
+            "train: needs columns of different names. Received: '1', 'stars' more than once.",
+        ),
+        ([{1: "a", "1": "b"}], r"train row 1: needs columns of different names. Received: \[1, '1'\]."),
     ],
 )
 def test_what_is_no_data_is_named(tmp_path, data, message):
