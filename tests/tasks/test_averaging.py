@@ -47,6 +47,19 @@ def test_classes_and_scores(kind, tmp_path):
     np.testing.assert_allclose(turned[kind](logits), expected, rtol=1e-6)
 
 
+def test_scores_of_passages(tmp_path):
+    """The score of a reranker is the sigmoid, by whose mean the passages are ranked."""
+    rows = [{"query": "who", "passage": passage, "label": label} for passage, label in (("was", 0), ("by", 1))]
+    content = "".join(json.dumps(row) + "\n" for row in rows)
+    config, tokenizer = problem_of("rerank", tmp_path / "x.jsonl", content)
+    config.data.texts = ["query", "passage"]
+    problem = open_problem(config, tokenizer)
+    outputs = [{"logits": np.array([[8.0], [2.0]])}, {"logits": np.array([[-3.0], [2.0]])}]
+    logits = problem.answers("dev", problem.averaged("dev", outputs))
+    np.testing.assert_allclose(expit(logits), np.mean([expit(one["logits"]) for one in outputs], axis=0), rtol=1e-6)
+    assert problem.evaluate("dev", logits)["mrr_at_10"] == 1.0
+
+
 def test_choices(tmp_path):
     lines = [
         {"context": "who", "choices": ["was", "by"], "label": 1},

@@ -162,11 +162,12 @@ class TextRowsProblem(Problem):
         return logits
 
     def averaged(self, split: str, outputs: Sequence[dict[str, Any]]) -> dict[str, Any]:
-        """As `Problem.averaged`; for several labels the mean of the sigmoids, for a regression that of the scores."""
+        """As `Problem.averaged`; for several labels and logistic heads the mean of sigmoids, else of the scores."""
         if self.head.problem_type == SINGLE_LABEL:
             return super().averaged(split, outputs)
         logits = [one["logits"] for one in outputs]
-        return {"logits": np.mean(logits, axis=0) if self.head.problem_type == REGRESSION else mean_of_sigmoids(logits)}
+        is_number = self.head.problem_type == REGRESSION and not self.head.logistic
+        return {"logits": np.mean(logits, axis=0) if is_number else mean_of_sigmoids(logits)}
 
     def output_kind(self, split: str) -> str:
         return FOLDER if self.task.splits[split].submission else super().output_kind(split)
