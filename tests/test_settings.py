@@ -9,6 +9,7 @@ import os
 import pkgutil
 import re
 
+import numpy as np
 import pytest
 import yaml
 from pages import ROOT
@@ -165,6 +166,8 @@ def test_a_value_that_says_the_same_gets_the_type_of_its_setting():
     """A resolved recipe would else be written as `1` here and as `1.0` there, and differ from itself."""
     made = FinetuneTrainingConfig(epochs=2, log_to=("wandb",), class_weights={"a": 1})
     assert repr((made.epochs, made.log_to, made.class_weights)) == "(2.0, ['wandb'], {'a': 1.0})"
+    made = FinetuneTrainingConfig(class_weights={np.int64(0): 1.0, np.str_("a"): np.float32(2.0)})
+    assert yaml.safe_load(settings.to_yaml(made))["class_weights"] == {0: 1.0, "a": 2.0}
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import operator
 import os
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -98,6 +99,10 @@ def finetune(
         require_known(task)
     if kind and kind not in KINDS_OF_LABELS:
         raise UserError(f"kind: needs one of {', '.join(KINDS_OF_LABELS)}. Received: {kind!r}.")
+    try:
+        seeds = [operator.index(seed) for seed in seeds]  # Those of NumPy are none that JSON can write.
+    except TypeError:
+        raise UserError(f"seeds: needs whole numbers, as in [1, 2]. Received: {seeds!r}.") from None
     by_key = keyword_settings(FinetuneConfig, keywords)
     by_key |= length_settings(by_key)
     of_features = features_recipe(task, features) if features and not recipe else {}

@@ -500,7 +500,9 @@ def _convert(kind: Any, value: Any, where: str) -> Any:
                 raise _refused(where, "names that are text", key)
         if dataclasses.is_dataclass(inner[1]):  # A name with nothing after it has the defaults.
             value = {key: {} if item is None else item for key, item in value.items()}
-        return {key: _convert(inner[1], item, f"{where}.{key}") for key, item in value.items()}
+        # A key of NumPy, such as a label that `unique` found, is none that YAML can write.
+        plain = {key.item() if hasattr(key, "item") else key: item for key, item in value.items()}
+        return {key: _convert(inner[1], item, f"{where}.{key}") for key, item in plain.items()}
     if isinstance(kind, type) and dataclasses.is_dataclass(kind):
         return value if isinstance(value, kind) else from_mapping(kind, value, where)
     if kind is float and not isinstance(value, bool):

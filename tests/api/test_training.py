@@ -129,7 +129,7 @@ def test_seeds_leave_the_best_model(folder, pretrained):
         text="review",
         label="stars",
         output=folder / "seeds",
-        seeds=[1, 2],
+        seeds=np.arange(1, 3),
         epochs=1,
         batch_size=8,
         max_length=16,
@@ -198,6 +198,8 @@ def test_settings_are_checked_before_data_are_read(folder, pretrained):
     rows = iter(REVIEWS)
     with pytest.raises(UserError, match="training.batch_size: needs a value above 0"):
         keras_bert.finetune(pretrained, train=rows, text="review", label="stars", output=folder / "bad", batch_size=0)
+    with pytest.raises(UserError, match=r"seeds: needs whole numbers, as in \[1, 2\]. Received: \['1'\]."):
+        keras_bert.finetune(pretrained, train=rows, output=folder / "bad", seeds=["1"])
     assert next(rows) == REVIEWS[0] and not (folder / "bad").exists()
     with pytest.raises(UserError, match="Received: python_documentation|python_documentation, which does not use it"):
         keras_bert.pretrain(pandas.DataFrame(REVIEWS), "demo", text="review", output=folder / "bad")
