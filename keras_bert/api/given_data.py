@@ -88,7 +88,7 @@ class GivenData:
                 count = _write_arrow(written, arrow) if arrow else _write_lines(written, _lines(name, data))
                 if not count:
                     raise UserError(f"{name}: needs rows. Received: a {type(data).__name__} without any.")
-                is_bound = not replaces and self._run.has_begun() and files.exists(path)
+                is_bound = not replaces and self._run.any_has_begun() and files.exists(path)
                 if is_bound and files.sha256(path) != written.sha256():
                     raise UserError(
                         f"{path}: holds the data that the run has begun with. Received: other data for {name}. Give "

@@ -187,6 +187,11 @@ class RunFolder:
         saved = any(not is_unfinished(files.join(self.checkpoints, name)) for name in names)
         return saved or files.exists(self.results_file)
 
+    def any_has_begun(self) -> bool:
+        """Whether this run or, of a folder with a run for each seed, one of these `has_begun`."""
+        seeds = (name for name in files.list_folder(self.path) if name.startswith("seed-"))
+        return self.has_begun() or any(RunFolder(files.join(self.path, name)).has_begun() for name in seeds)
+
     def begun_settings(self) -> dict[str, Any] | None:
         """The settings in config.yaml that bind the run; None unless it `has_begun`."""
         return self._binding_settings() if self.has_begun() and files.exists(self.config_file) else None

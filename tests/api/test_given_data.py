@@ -86,10 +86,12 @@ def test_what_is_no_data_is_named(tmp_path, data, message):
     assert not list(tmp_path.glob("given/train*"))
 
 
-def test_a_run_that_has_begun_keeps_its_data(tmp_path):
+@pytest.mark.parametrize("begun", [".", "seed-2"])
+def test_a_run_that_has_begun_keeps_its_data(begun, tmp_path):
     """Otherwise resuming with other rows would replace what the run has learned from before it is refused."""
     path = keep(tmp_path, ROWS)
-    (tmp_path / "results.json").write_text("{}")
+    (tmp_path / begun).mkdir(exist_ok=True)
+    (tmp_path / begun / "results.json").write_text("{}")
     assert keep(tmp_path, iter(ROWS)) == path
     with pytest.raises(UserError, match="train.jsonl: holds the data that the run has begun with. Received: other"):
         keep(tmp_path, ROWS[:1])
