@@ -58,19 +58,29 @@ class GivenData:
             return GivenCorpus(None, text)
         if paths := paths_in(data):
             return GivenCorpus(paths, text)
-        return GivenCorpus([self.source("text", data)], text or TEXT)
+        return GivenCorpus([self._kept("text", data)], text or TEXT)
 
     def source(self, name: str, data: Any, replaces: bool = False) -> str:
-        """A path or data set by name as it is; the path of a file that will keep any other data, see `write`.
+        """A path, glob or data set by name as it is; the path of a file that will keep any other data, see `write`.
 
         Args:
             name: what the data are, such as "train"; the file's name.
             data: a path; texts; rows as dicts, or columns as a dict; a DataFrame, a `datasets.Dataset`, an Arrow table
                 or a `tf.data.Dataset`.
             replaces: whether the data may be others than before, because the run does not learn from them.
+
+        Raises:
+            UserError: a list of several paths, or of what looks like some; see `paths_in`.
         """
-        if isinstance(data, (str, os.PathLike)):
-            return os.fspath(data)
+        paths = paths_in(data) or []
+        if len(paths) > 1:
+            raise UserError(
+                f"{name}: needs a single path, which may be a glob of tables. Received: {len(paths)}, {paths[0]!r} "
+                "first. Give one, or the rows of all."
+            )
+        return paths[0] if paths else self._kept(name, data, replaces)
+
+    def _kept(self, name: str, data: Any, replaces: bool = False) -> str:
         arrow = _arrow_batches(data)
         path = files.join(self._folder, f"{name}.{'arrow' if arrow else 'jsonl'}")
         self._unwritten.append(_Unwritten(name, data, arrow, path, replaces))

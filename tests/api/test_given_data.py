@@ -107,3 +107,16 @@ def test_a_list_of_strings_is_of_paths_if_one_exists_and_of_texts_otherwise(tmp_
     assert paths_in(["A text.", "Another/one."]) is None and paths_in(["词语", "句子"]) is None
     with pytest.raises(UserError, match="data: needs files that exist, or texts. Received: 'wiki/a.txt'"):
         paths_in(["wiki/a.txt", "wiki/b.txt"])
+
+
+def test_examples_are_of_a_single_path(tmp_path):
+    """The names of several files would be trained on as texts."""
+    for name in ("a.csv", "b.csv"):
+        (tmp_path / name).write_text("text\nA text.\n")
+    paths = [str(tmp_path / name) for name in ("a.csv", "b.csv")]
+    assert keep(tmp_path, paths[:1]) == paths[0]
+    assert keep(tmp_path, ["A text.", "Another."]) == str(tmp_path / "given" / "train.jsonl")
+    with pytest.raises(UserError, match="train: needs a single path, which may be a glob .* Received: 2, .*a.csv' f"):
+        keep(tmp_path, paths)
+    with pytest.raises(UserError, match="data: needs files that exist, or texts. Received: 'c.csv'"):
+        keep(tmp_path, ["c.csv", "d.csv"])
