@@ -14,15 +14,13 @@ from keras_bert.data.corpus.text_lines import plain_ending
 from keras_bert.data.tables.rows import Reading, Row
 from keras_bert.data.tables.tables import is_data_set, is_table, named_files, open_table
 from keras_bert.data.windows import windows
-from keras_bert.tasks.labels import BadCell, check_text
+from keras_bert.tasks.labels import BadCell, check_text, is_whole
 from keras_bert.tasks.noise import Noise
 from keras_bert.tasks.question_answering.squad_json import (
     Answer,
-    BadField,
     Question,
     QuestionSet,
     check_questions,
-    checked_text,
     read_squad,
     second_of_id,
     squad_passages,
@@ -224,6 +222,14 @@ def _listed(row: Row) -> tuple[Any, Any]:
     return answers["text"], answers["answer_start"]
 
 
+def _start(cell: object) -> int:
+    """Where an answer starts; tables may have whole numbers as 3.0. Raises `BadCell`."""
+    start = int(cell) if isinstance(cell, float) and cell.is_integer() else cell
+    if not is_whole(start):
+        raise BadCell(f"needs an answer_start that is a whole number. Received: {cell!r}")
+    return start
+
+
 def _from_rows(rows: Iterable[Row], origin: str) -> QuestionSet:
     passages: dict[str, int] = {}
     questions = []
@@ -232,10 +238,15 @@ def _from_rows(rows: Iterable[Row], origin: str) -> QuestionSet:
         try:
             answers = None
             if texts is not None:
-                answers = tuple(Answer(checked_text(text, "answers"), start) for text, start in zip(texts, starts))
+                if len(texts) != len(starts):
+                    raise BadCell(f"needs an answer_start for each answer. Received: {len(starts)} of {len(texts)}")
+                answers = tuple(
+                    Answer(check_text(text, "answers that are text"), _start(start))
+                    for text, start in zip(texts, starts)
+                )
             for cell in (name, text, passage):
                 check_text(cell)
-        except (BadField, BadCell) as problem:
+        except BadCell as problem:
             raise UserError(f"{row.place}: {problem}.") from None
         questions.append(Question(name, text, passages.setdefault(passage, len(passages)), answers))
     check_questions(questions, origin)

@@ -190,3 +190,24 @@ def test_tfds_gives_the_same_questions(tmp_path):
         load_questions(qa_task(train=source, dev=source, unanswerable=False), "dev")
     with pytest.raises(UserError, match="cmrc: needs its files"):
         load_questions(CMRC, "dev", TfdsSource(str(tmp_path / "tfds")))
+
+
+@pytest.mark.parametrize(
+    ("texts", "starts", "message"),
+    [
+        (["Mary"], ["0"], "needs an answer_start that is a whole number. Received: '0'."),
+        (["Mary"], [0.5], "needs an answer_start that is a whole number. Received: 0.5."),
+        ([None], [0], "needs answers that are text. Received: None."),
+        (["Mary", "here"], [0], "needs an answer_start for each answer. Received: 1 of 2."),
+    ],
+)
+def test_answers_in_a_table_have_texts_and_starts(texts, starts, message, tmp_path):
+    row = {"id": "1", "question": "Who?", "context": "Mary sat here.", "answers": None}
+    path = tmp_path / "dev.jsonl"
+    task = qa_task(train=str(path), dev=str(path), unanswerable=False)
+    path.write_text(json.dumps({**row, "answers": {"text": ["sat"], "answer_start": [5.0]}}), encoding="utf-8")
+    [start] = (answer.start for answer in load_questions(task, "dev").questions[0].answers)
+    assert start == 5 and isinstance(start, int), "tables have whole numbers as 5.0 too"
+    path.write_text(json.dumps({**row, "answers": {"text": texts, "answer_start": starts}}), encoding="utf-8")
+    with pytest.raises(UserError, match=f"dev.jsonl line 1: {message}"):
+        load_questions(task, "dev")
