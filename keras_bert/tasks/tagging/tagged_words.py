@@ -240,7 +240,7 @@ class SentencesReader(RowsReader):
     Args:
         source: as for `read_table`.
         word, label: the names of the columns.
-        labels_needed: whether to refuse a sentence without labels.
+        labels_needed: whether to refuse a sentence without labels, or with a word without one.
     """
 
     def __init__(self, source: str, word: str | int = "text", label: str | int = "label", labels_needed: bool = True):
@@ -259,6 +259,9 @@ class SentencesReader(RowsReader):
                     f"{row.place}: needs a list of words and one of as many labels. Received: {words!r:.60} and "
                     f"{labels!r:.60}."
                 )
+            if self._needed and None in labels:
+                word = words[labels.index(None)]
+                raise UserError(f"{row.place}: needs a label for each word. Received: {word!r:.60} without one.")
             try:
                 words = [check_text(word, "words that are text") for word in words]
             except BadCell as problem:

@@ -153,9 +153,12 @@ def test_a_table_with_lists_of_words(tmp_path):
     unlabelled = written(tmp_path / "b.jsonl", '{"tokens": ["EU"]}\n')
     assert words_reader(unlabelled, labels_needed=False, **options).whole().labels is None
     uneven = written(tmp_path / "c.jsonl", '{"tokens": ["EU"], "tags": []}\n')
+    partly = written(tmp_path / "d.jsonl", '{"tokens": ["EU", "rejects"], "tags": ["B-ORG", null]}\n')
+    assert words_reader(partly, labels_needed=False, **options).whole().labels == ["B-ORG", None]
     for bad, told in (
         (unlabelled, "no field 'tags'.* --text and --label"),
         (uneven, "line 1: needs a list of words and"),
+        (partly, "line 1: needs a label for each word. Received: 'rejects' without one."),
     ):
         with pytest.raises(UserError, match=told):
             words_reader(bad, **options).whole()
