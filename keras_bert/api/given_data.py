@@ -188,20 +188,24 @@ def _write_arrow(stream: _Hashed, batches: Iterable[Any]) -> int:
     return count
 
 
-def _write_lines(stream: _Hashed, lines: Iterable[str]) -> int:
+def _write_lines(stream: _Hashed, lines: Iterable[bytes]) -> int:
     """Writes lines; returns their number."""
     count = 0
     for line in lines:
-        stream.write(f"{line}\n".encode())
+        stream.write(line)
         count += 1
     return count
 
 
-def _lines(name: str, data: Any) -> Iterator[str]:
-    """Yields the rows of data of any type as JSON."""
+def _lines(name: str, data: Any) -> Iterator[bytes]:
+    """Yields the rows of data of any type as lines of JSON."""
     for number, item in enumerate(_items(name, data), 1):
         try:
-            yield json.dumps(_row(item), ensure_ascii=False, allow_nan=False, default=_plain)
+            row = json.dumps(_row(item), ensure_ascii=False, allow_nan=False, default=_plain)
+            yield f"{row}\n".encode()
+        except UnicodeEncodeError as error:
+            shown = error.object[max(error.start - 40, 0) : error.end]
+            raise UserError(f"{name} row {number}: needs text. Received: half a surrogate pair in {shown!r}.") from None
         except (TypeError, ValueError) as error:
             raise UserError(f"{name} row {number}: {error}") from None
 
