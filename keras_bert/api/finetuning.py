@@ -67,11 +67,11 @@ def finetune(
 
     Args:
         model: the model to start from: a folder, `hf:NAME` or a `PretrainingRun`; by default as for the command.
-        task: a recipe in configs/finetune: `text` and `pairs` for classes of texts and of pairs, `few-shot` for
+        task: a recipe in configs/finetune: `text` for classes of texts or, with two columns, of pairs, `few-shot` for
             classes with a few texts each, `rerank` for passages of queries, `tokens` for words, `qa`, `choice`,
             `seq2seq` for texts to write, or a task of the paper such as `sst2`.
-        train, dev, test: examples, for a task with files of one's own: a path or a data set by name; or rows as dicts,
-            columns as a dict of lists, a DataFrame (pandas, polars), a `datasets.Dataset`, an Arrow table or a
+        train, dev, test: examples, for a task with files of one's own: a path, a glob or a data set by name; or rows as
+            dicts, columns as a dict of lists, a DataFrame (pandas, polars), a `datasets.Dataset`, an Arrow table or a
             `tf.data.Dataset` of dicts. Objects are kept in the run's folder, `given/`.
         text: the column that holds the text; two for pairs.
         label: the column that holds the label.
