@@ -376,12 +376,13 @@ def _matches(folder_parts: list[str], parts: list[str]) -> list[str]:
 def _matches_below(folder: str, parts: list[str]) -> list[str]:
     """The files below a folder, "" or with a slash at its end, that match the components of a pattern, sorted."""
     start = folder or "./"
-    below = files_below(start) if is_remote(start) else _linked_files_below(start)
+    enters_hidden = any(part.startswith(".") for part in parts)
+    below = files_below(start) if is_remote(start) else _linked_files_below(start, enters_hidden)
     names = (path[len(start) :] for path in below)
     return sorted(folder + name for name in names if fits(name.split("/"), parts))
 
 
-def _linked_files_below(folder: str, above: frozenset[str] = frozenset()) -> Iterator[str]:
+def _linked_files_below(folder: str, enters_hidden: bool, above: frozenset[str] = frozenset()) -> Iterator[str]:
     """Iterates over the files below a folder of a disk, in linked folders too. `above`: the folders that it is in."""
     here = real(folder)
     if here in above:  # A link to a folder that it is in has no end.
@@ -389,7 +390,8 @@ def _linked_files_below(folder: str, above: frozenset[str] = frozenset()) -> Ite
     for _, folders, names in islice(os.walk(folder), 1):
         yield from (join(folder, name) for name in names)
         for name in folders:
-            yield from _linked_files_below(join(folder, name), above | {here})
+            if enters_hidden or not name.startswith("."):  # A .git or .venv may hold more files than all else.
+                yield from _linked_files_below(join(folder, name), enters_hidden, above | {here})
 
 
 def _without_repeated_folders(paths: Iterable[str]) -> list[str]:
