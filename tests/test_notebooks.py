@@ -56,13 +56,14 @@ def small_model(tmp_path_factory):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=os.path.basename)
-def test_every_cell_runs(path, small_model, tmp_path):
+def test_every_cell_runs(path, small_model, quick_commands, tmp_path):
     """An error names the cell. What a cell writes stays in its own folder. Pretraining takes a twentieth of the steps:
     what is learned in all of them is in the outputs that are committed."""
     notebook = nbformat.read(path, as_version=4)
     for cell in notebook.cells:
         cell.source = SETTING.sub(shorter, cell.source)
-    environment = {**os.environ, "PYTHONPATH": ROOT, "MODEL": small_model}
+    paths = os.pathsep.join([ROOT, os.environ["PYTHONPATH"]])
+    environment = {**os.environ, "PYTHONPATH": paths, "MODEL": small_model}
     client = NotebookClient(
         notebook,
         timeout=600,

@@ -7,10 +7,11 @@ import contextlib
 import functools
 import sys
 import typing
+from concurrent.futures import ThreadPoolExecutor
 
 
 def quicken():
-    """Changes the TensorFlow of this process; commands that tests start in others have it as users do."""
+    """Changes the TensorFlow of this process."""
     import keras
     import tensorflow as tf
     from tensorflow.python.eager import context
@@ -20,9 +21,12 @@ def quicken():
     from tensorflow.python.util import tf_stack
 
     # TensorFlow keeps where in Python each operation of a graph was made: an eighth of the time that tracing takes. An
-    # error still has the traceback of the call.
-    nowhere = tf_stack.extract_stack()
-    tf_stack.extract_stack = lambda stacklevel=1: nowhere
+    # error still has the traceback of the call. It reads the code of those frames later without keeping it: a thread
+    # has no frame of a module that is being imported, whose code goes, and the function replaced here stays.
+    extract_stack = tf_stack.extract_stack
+    with ThreadPoolExecutor(1) as pool:
+        nowhere = pool.submit(extract_stack).result()
+    tf_stack.extract_stack = lambda stacklevel=1, kept=extract_stack: nowhere
 
     # That traceback is freed of TensorFlow's and Keras's own lines, by a wrapper around every function: 3%.
     tf.debugging.disable_traceback_filtering()
@@ -69,6 +73,13 @@ def quicken():
     # Python 3.11 collects the members of a protocol anew for each `isinstance`, of which tracing has many.
     if sys.version_info < (3, 12):
         typing._get_protocol_attrs = functools.cache(typing._get_protocol_attrs)
+
+
+def rewrite_graphs(on):
+    """Whether TensorFlow's Grappler rewrites each graph before its first run: a fifth of a small test's time."""
+    import tensorflow as tf
+
+    tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": not on})
 
 
 def _is_plain(value):

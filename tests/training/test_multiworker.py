@@ -18,6 +18,8 @@ from finetuning import write_sst2, write_tiny_bert
 from keras_bert.cli.launch import free_ports, worker_environment
 from keras_bert.training import engine
 
+pytestmark = pytest.mark.usefixtures("quick_commands")
+
 RECIPE = """
 model: {vocab_size: 120, hidden_size: 16, num_hidden_layers: 1, num_attention_heads: 2, intermediate_size: 32,
   hidden_dropout_prob: 0, attention_probs_dropout_prob: 0}
@@ -95,7 +97,7 @@ main()
 def changed_and_launched(change, arguments, folder):
     """What two workers print in which a line of code does something to the command first."""
     (folder / "program.py").write_text(PROGRAM.format(change=change))
-    paths = os.pathsep.join([ROOT, os.path.join(ROOT, "tests", "support")])
+    paths = os.pathsep.join([ROOT, os.path.join(ROOT, "tests", "support"), os.environ["PYTHONPATH"]])
     command = [sys.executable, "program.py", "launch", "--workers", "2", "--", *arguments, "--output", "two"]
     environment = {**os.environ, "PYTHONPATH": paths}
     ended = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=600)

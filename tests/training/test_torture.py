@@ -16,6 +16,8 @@ from tools.compare_runs import compare
 from tools.torture import ACCIDENTS, torture, write_text
 from tools.tortured_run import FULL_DISK, RECIPE, ROOT, SAVE
 
+pytestmark = pytest.mark.usefixtures("quick_commands")
+
 STEPS = 60
 ADAFACTOR = ["name=adafactor", "relative_step=true", "first_moment=true", "weight_average=0.8"]
 
