@@ -22,7 +22,7 @@ from keras_bert.checkpoints.stored_tensors import StoredTensors, as_stored
 from keras_bert.core import files, settings, whole_files
 from keras_bert.core.errors import UserError
 from keras_bert.models.kind import ModelKind, bert_counterpart, kind_of_config
-from keras_bert.models.tensor_names import TensorName, lora_layers, model_variables
+from keras_bert.models.tensor_names import StoredName, TensorName, lora_layers, model_variables
 
 if TYPE_CHECKING:
     import keras
@@ -117,7 +117,8 @@ class AdaptedTensors(StoredTensors):
     def __init__(self, base: StoredTensors, adapter: Adapter, kind: ModelKind, names: Iterable[TensorName]) -> None:
         self._base, self._scale = base, adapter.scale
         weights = files.join(adapter.path, ADAPTER_WEIGHTS)
-        self._own = _AdapterTensors(weights, kind, {name.huggingface.name for name in names})
+        stored = [name.huggingface for name in names]
+        self._own = _AdapterTensors(weights, kind, {known for item in stored for known in (item.name, *item.copies)})
         super().__init__(weights, {**base.places, **self._own.places}, base.others)
 
     def shape(self, name_in_file: str) -> tuple[int, ...]:
@@ -136,7 +137,7 @@ class AdaptedTensors(StoredTensors):
         if self._own.holds(name):
             return self._own.read(name, shape)
         value = self._base.read(name, shape)
-        addition = self._own.addition(name.huggingface.name, value.shape[::-1])
+        addition = self._own.addition(name.huggingface, value.shape[::-1])
         return value if addition is None else value + np.float32(self._scale) * addition.T
 
     def unused(self, names: Iterable[TensorName]) -> list[str]:
@@ -183,8 +184,23 @@ class _AdapterTensors(StoredTensors):
     def value(self, name_in_file: str) -> np.ndarray | None:
         return self._file.value(name_in_file)
 
-    def addition(self, name: str, shape: tuple[int, ...]) -> npt.NDArray[np.float32] | None:
-        """B · A [out, in] for a tensor of the table, which needs `shape`; None if the adapter has none for it."""
+    def addition(self, name: StoredName, shape: tuple[int, ...]) -> npt.NDArray[np.float32] | None:
+        """B · A [out, in] for a tensor of the table, which needs `shape`; None if the adapter has none for it.
+
+        Raises `UserError` if the tensor's copies have other additions.
+        """
+        addition = self._product(name.name, shape)
+        for copy in name.copies:
+            again = self._product(copy, shape)
+            if not (again is addition is None or np.array_equal(again, addition)):
+                raise UserError(
+                    f"{self.path}: needs the same LoRA of {copy} as of {name.name}, with which the model shares it, "
+                    "and it differs. Merge the adapter with peft (merge_and_unload), and give the merged model with "
+                    "sharing: none in config.json."
+                )
+        return addition
+
+    def _product(self, name: str, shape: tuple[int, ...]) -> npt.NDArray[np.float32] | None:
         if name not in self._factors:
             return None
         a, b = self._factors[name]

@@ -1,5 +1,6 @@
 """Adapters in peft's format: what is written and read again, and what is refused."""
 
+import dataclasses
 import json
 
 import numpy as np
@@ -53,6 +54,28 @@ def test_what_was_written_opens_as_the_sums(adapted):
     found = values_of(adapter)
     for name, value in model_values(model).items():
         np.testing.assert_allclose(found[name.attribute], value, atol=1e-6, err_msg=name.attribute)
+
+
+def test_layers_that_share_a_part_have_one_addition(tmp_path):
+    """The file has it once for each layer, as transformers' class has them; copies that differ are no such model."""
+    bert = keras_bert.load(write_served(tmp_path / "albert", "albert"))
+    config = dataclasses.replace(bert.model.config, num_hidden_layers=2, sharing="attention")
+    model, base, path = type(bert.model)(config, bert.head.num_outputs), str(tmp_path / "base"), str(tmp_path / "lora")
+    keras_bert.write_model_folder(base, model, bert.tokenizer.vocabulary, lower_case=True, head=bert.head)
+    model.encoder.enable_lora(2, 3.0)
+    for layer in lora_layers(model).values():
+        layer.lora_kernel_b.assign(np.random.default_rng(0).normal(0, 0.1, layer.lora_kernel_b.shape))
+    write_adapter(path, model, base, base, read_json(f"{base}/config.json"))
+    found = values_of(path)
+    for name, value in model_values(model).items():
+        np.testing.assert_allclose(found[name.attribute], value, atol=1e-6, err_msg=name.attribute)
+
+    weights = f"{path}/adapter_model.safetensors"
+    tensors = safetensors.numpy.load_file(weights)
+    copy = next(name for name in tensors if ".albert_layer_groups.1." in name and ".query.lora_B" in name)
+    safetensors.numpy.save_file({**tensors, copy: 2 * tensors[copy]}, weights)
+    with pytest.raises(UserError, match=r"needs the same LoRA of albert\.encoder\.albert_layer_groups\.1\..*query"):
+        keras_bert.load(path)
 
 
 def test_converted_it_is_a_whole_model(adapted, tmp_path):
