@@ -44,6 +44,8 @@ _NOT_READ = {
     "layer_replication": (None,),
     "trainable_token_indices": (None,),
     "target_parameters": (None, []),
+    # Other values have taken what A and B begin with from the base model's weights, which the folder lacks.
+    "init_lora_weights": (None, False, "gaussian", "eva", "orthogonal", True),
 }
 
 

@@ -126,6 +126,7 @@ def test_a_base_on_the_hub_keeps_its_revision(adapted, tmp_path):
         ({"peft_type": "IA3"}, "needs peft_type LORA. Received: 'IA3'. Merge the adapter with peft"),
         ({"use_dora": True}, "needs use_dora False. Received: True. Merge the adapter with peft"),
         ({"rank_pattern": {"query": 4}}, "needs rank_pattern {}. Received: {'query': 4}"),
+        ({"init_lora_weights": "pissa_niter_4"}, "needs init_lora_weights True. Received: 'pissa_niter_4'"),
         ({"r": 0}, "needs the numbers r and lora_alpha, above 0"),
         ({"base_model_name_or_path": None}, "needs base_model_name_or_path, the model that it adds to. Received: None"),
         (
