@@ -108,8 +108,8 @@ def _config(
     return {
         "architectures": [model_kind.class_name(architecture)],
         "model_type": model_kind.model_type,
-        **config.to_fields(),
         "pad_token_id": vocabulary.pad_id,
+        **config.to_fields(),  # After it: a RoBERTa counts positions from the padding of its own config.
         **({"eos_token_id": vocabulary.sep_id} if model_kind.decodes else {}),
         **({"position_embedding_type": "absolute"} if model_kind.has_positions else {}),
         **kept,

@@ -9,6 +9,8 @@ from tiny import random_model
 from keras_bert.checkpoints.model_folder import newest_pretrained, open_model_folder
 from keras_bert.checkpoints.writing import convert_folder, write_model_folder
 from keras_bert.inference.loading import load
+from keras_bert.models.pretraining import BertForPreTraining
+from keras_bert.models.roberta.kind import RobertaConfig
 from keras_bert.text.standalone_tokenizer import StandaloneTokenizer
 from keras_bert.text.vocabulary import Vocabulary
 
@@ -69,6 +71,16 @@ def test_a_table_with_more_rows_than_pieces_opens(folder, vocabulary, tmp_path):
     write_model_folder(str(tmp_path / "again"), loaded.model, loaded.tokenizer.vocabulary, lower_case=True)
     assert len(Vocabulary.from_file(tmp_path / "again" / "vocab.txt")) == 57
     assert open_model_folder(tmp_path / "again").vocabulary.tokens == opened.vocabulary.tokens
+
+
+def test_positions_are_counted_from_the_padding_of_the_config(vocabulary, tmp_path):
+    """Not from the vocabulary's, where that is another: in transformers too, positions follow from config.json."""
+    config = RobertaConfig(vocab_size=60, hidden_size=16, num_hidden_layers=1, num_attention_heads=2)
+    folders = [str(tmp_path / name) for name in ("model", "converted")]
+    write_model_folder(folders[0], BertForPreTraining(config), vocabulary, lower_case=True)
+    convert_folder(open_model_folder(folders[0]), "huggingface", folders[1], vocabulary)
+    assert vocabulary.pad_id != config.pad_token_id
+    assert [open_model_folder(path).config for path in folders] == [config, config]
 
 
 def test_added_tokens_are_kept(folder, vocabulary, tmp_path):
