@@ -32,6 +32,7 @@ from keras_bert.models.tensor_names import (
     TensorName,
     model_parts,
     parts,
+    pretraining_parts,
 )
 from keras_bert.tasks.head import Head
 from keras_bert.tasks.kind import TaskKind, kind_of_fields, task_kinds
@@ -165,9 +166,7 @@ class ModelFolder:
         has_pooler, has_masked_lm = (
             any(map(self.tensors.holds, self._names.get(part, ()))) for part in (POOLER, MASKED_LM_HEAD)
         )
-        return (has_pooler or not kind.pools) and not (
-            kind.part in self.model_kind.parts(self.config) and has_masked_lm
-        )
+        return (has_pooler or not kind.pools) and not (kind.part in pretraining_parts(self.config) and has_masked_lm)
 
     @property
     def task(self) -> dict[str, Any]:
@@ -236,7 +235,7 @@ class ModelFolder:
         Raises:
             UserError: a part is incomplete, or there is no encoder.
         """
-        own = {*self.model_kind.parts(self.config), self.task_kind and self.task_kind.part}
+        own = {*pretraining_parts(self.config), self.task_kind and self.task_kind.part}
         others = {kind.part for kind in task_kinds()} - own
         return [part for part, names in self._names.items() if part not in others and self._holds(part, names)]
 

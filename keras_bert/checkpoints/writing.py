@@ -21,7 +21,7 @@ from keras_bert.config.reading import FIELD
 from keras_bert.core import files, whole_files
 from keras_bert.models.bert.config import BertConfig
 from keras_bert.models.kind import bert_counterpart, kind_of_config
-from keras_bert.models.tensor_names import TensorName, model_values, parts
+from keras_bert.models.tensor_names import TensorName, model_values, parts, pretraining_parts
 from keras_bert.tasks.head import Head
 from keras_bert.tasks.kind import TaskKind, kind_of_fields, kind_of_head, own_architecture, task_kinds
 from keras_bert.text.standalone_tokenizer import MAX_CHARACTERS_PER_WORD
@@ -123,7 +123,7 @@ def _kind(present: Collection[str], config: BertConfig, named: Collection[str]) 
     is `named` counts, else the first of the others.
     """
     kinds = [kind for kind in task_kinds() if kind.in_transformers and kind.part in present]
-    of_pretraining = kind_of_config(config).parts(config)
+    of_pretraining = pretraining_parts(config)
     others = (kind for kind in kinds if kind.part not in of_pretraining)
     return next((kind for kind in kinds if kind.head.architecture in named), next(others, None))
 

@@ -183,6 +183,11 @@ def parts(config: BertConfig) -> dict[str, list[TensorName]]:
     return {**of_kind, **{part: for_layers(rows, config.num_hidden_layers) for part, rows in heads.items()}}
 
 
+def pretraining_parts(config: BertConfig) -> set[str]:
+    """The parts that a model for pretraining may have: those of its kind, and the heads of all terms of the loss."""
+    return {*kind_of_config(config).parts(config), *(term.head for term in all_terms() if term.has_head)}
+
+
 def heads(config: BertConfig) -> tuple[str, ...]:
     """The parts outside the paper's figure 1, each trained for one objective or task; a decoder is none."""
     return tuple(part for part in parts(config) if part not in (ENCODER, POOLER, DECODER, LM_HEAD))

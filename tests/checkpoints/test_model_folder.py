@@ -9,6 +9,7 @@ from tiny import random_model
 from keras_bert.checkpoints.model_folder import newest_pretrained, open_model_folder
 from keras_bert.checkpoints.writing import convert_folder, write_model_folder
 from keras_bert.inference.loading import load
+from keras_bert.models.albert.kind import AlbertConfig
 from keras_bert.models.pretraining import BertForPreTraining
 from keras_bert.models.roberta.kind import RobertaConfig
 from keras_bert.text.standalone_tokenizer import StandaloneTokenizer
@@ -81,6 +82,17 @@ def test_positions_are_counted_from_the_padding_of_the_config(vocabulary, tmp_pa
     convert_folder(open_model_folder(folders[0]), "huggingface", folders[1], vocabulary)
     assert vocabulary.pad_id != config.pad_token_id
     assert [open_model_folder(path).config for path in folders] == [config, config]
+
+
+@pytest.mark.parametrize("made", [AlbertConfig, RobertaConfig])
+def test_a_head_of_pretraining_is_no_task(made, vocabulary, tmp_path):
+    """Next sentences are an objective of any model; the class for them alone is BERT's, and has no masked LM."""
+    config = made(vocab_size=60, hidden_size=16, num_hidden_layers=1, num_attention_heads=2)
+    first, again = (str(tmp_path / name) for name in ("model", "converted"))
+    write_model_folder(first, BertForPreTraining(config, terms=("nsp",)), vocabulary, lower_case=True)
+    assert open_model_folder(first).other_fields["architectures"][0].endswith(("ForPreTraining", "ForMaskedLM"))
+    assert load(first).fill(["a [MASK]"])
+    assert convert_folder(open_model_folder(first), "huggingface", again, vocabulary) == []
 
 
 def test_added_tokens_are_kept(folder, vocabulary, tmp_path):
