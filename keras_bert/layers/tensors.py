@@ -34,8 +34,16 @@ def normal(stddev: float) -> Callable:
 
 
 def gather_positions(sequence: Tensor, positions: Tensor) -> Tensor:
-    """Gathers [batch, seq, hidden] at [batch, predictions]: [batch, predictions, hidden]."""
+    """Gathers [batch, seq, hidden] at [batch, predictions]: [batch, predictions, hidden].
+
+    Raises:
+        ValueError: in eager mode, a position is beyond the row, where another row's state would be.
+    """
     batch, seq, hidden = ops.shape(sequence)
+    if hasattr(positions, "numpy"):
+        values = ops.convert_to_numpy(positions)
+        if (wrong := values[(values < 0) | (values >= seq)]).size:
+            raise ValueError(f"positions: needs those of a row, 0 to {seq - 1}. Received: {int(wrong[0])}.")
     row_starts = ops.arange(batch, dtype="int32")[:, None] * seq
     flat = ops.take(ops.reshape(sequence, (-1, hidden)), ops.reshape(positions + row_starts, (-1,)), axis=0)
     return ops.reshape(flat, (batch, ops.shape(positions)[1], hidden))

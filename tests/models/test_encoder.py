@@ -118,6 +118,17 @@ def test_states_at_positions_are_those_of_all(config, recompute_every):
         np.testing.assert_allclose(served, whole[0], rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("wrong", [-1, 12])
+@pytest.mark.parametrize("terms", [(), ("sbo",)])
+def test_a_position_beyond_the_row_is_refused(batch, terms, wrong):
+    """It would be one of the row before or after."""
+    positions = batch["masked_lm_positions"].copy()
+    positions[1, 0] = wrong
+    model = BertForPreTraining(tiny_config(), terms=terms)
+    with pytest.raises(ValueError, match=f"positions: needs those of a row, 0 to 11. Received: {wrong}"):
+        model({**batch, "masked_lm_positions": positions})
+
+
 def test_what_no_head_reads_is_not_computed(batch, monkeypatch):
     """A classifier reads [CLS]; pretraining reads the masked tokens, unless a term of the loss reads the others too."""
     config, widths = tiny_config(), {}
