@@ -46,6 +46,8 @@ def refusal(folder):
         ({"model_type": "deberta"}, "model_type 'deberta' is not supported"),
         ({"model_type": "distilbert"}, "model_type 'distilbert' is not supported"),
         ({"model_type": ..., "architectures": ["AlbertModel"]}, "the architecture 'AlbertModel' is not supported"),
+        ({"architectures": "BertModel"}, "architectures: needs a list of names of classes. Received: 'BertModel'"),
+        ({"architectures": 5}, "architectures: needs a list of names of classes. Received: 5"),
         ({"position_embedding_type": "relative_key"}, "position_embedding_type 'relative_key' is not supported"),
         ({"is_decoder": "yes"}, "is_decoder 'yes' is not supported"),
         ({"add_cross_attention": True}, "add_cross_attention True is not supported"),

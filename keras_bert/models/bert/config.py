@@ -9,6 +9,7 @@ from typing import Any, Literal, get_args
 
 from keras_bert.config.reading import FIELD
 from keras_bert.core import settings
+from keras_bert.core.errors import UserError
 from keras_bert.core.settings import Checked, Dropout, Positive, require
 from keras_bert.core.whole_files import atomic_write
 from keras_bert.models.kind import kind_of_model_fields
@@ -178,6 +179,12 @@ class BertConfig(Checked):
         if not os.fspath(path).endswith(".json"):
             return cls.from_mapping(settings.read_yaml(path), os.fspath(path))
         values = settings.read_json(path)
+        named = values.get("architectures")
+        if named is not None and not (isinstance(named, list) and all(isinstance(name, str) for name in named)):
+            raise UserError(
+                f"{os.fspath(path)}: architectures: needs a list of names of classes. Received: {named!r}. Correct it, "
+                "or leave it out."
+            )
         return kind_of_model_fields(values, os.fspath(path)).from_fields(values, os.fspath(path))
 
     def to_file(self, path: str | os.PathLike[str]) -> None:
