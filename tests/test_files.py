@@ -229,6 +229,16 @@ def test_a_folder_is_replaced_whole(root):
     assert {read(file) for file in files.files_below(path)} == {b"new"}
 
 
+@pytest.mark.parametrize("path", ["", ".", "./", "..", "model/.", "/"])
+def test_a_folder_without_a_name_is_refused_before_anything_is_written(path, tmp_path, monkeypatch):
+    """`convert MODEL .` ended in a traceback, and left ..partial in the working folder."""
+    (tmp_path / "model").mkdir()
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UserError, match="needs a folder by its name"), whole_files.whole_folder(path, "last"):
+        pass
+    assert files.files_below(tmp_path) == [] and os.listdir(tmp_path) == ["model"]
+
+
 @every_store
 @pytest.mark.parametrize("step", range(6))
 def test_a_folder_half_replaced_in_a_store_does_not_look_whole(root, step, monkeypatch):

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 from typing import IO, Any
 
 from keras_bert.core import disks, files, stores
+from keras_bert.core.errors import UserError
 
 
 @contextlib.contextmanager
@@ -70,12 +71,24 @@ def _with_nulls(values: Any) -> Any:
     return None if isinstance(values, float) and not math.isfinite(values) else values
 
 
+def require_name(path: files.StrPath) -> None:
+    """Raises `UserError` if a path on a disk ends in no name, such as ".": the folder is first written beside it."""
+    name = os.path.basename(os.fspath(path).rstrip("/"))
+    if not files.is_remote(path) and name in ("", os.curdir, os.pardir):
+        raise UserError(
+            f"{path}: needs a folder by its name, which it gets once all of it is written. Received: {name!r}. Give "
+            "one inside, such as ./new."
+        )
+
+
 @contextlib.contextmanager
 def whole_folder(path: files.StrPath, last: str) -> Iterator[str]:
     """Makes a temporary folder beside `path`, which replaces `path` when the block ends without an error.
 
-    `last` is the file that marks the folder as complete; see `move_folder` for what readers see meanwhile.
+    `last` is the file that marks the folder as complete; see `move_folder` for what readers see meanwhile. Raises
+    `UserError` for "." and the like; see `require_name`.
     """
+    require_name(path)
     if files.is_file(path):
         raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), os.fspath(path))
     aside = f"{os.fspath(path).rstrip('/')}.partial"

@@ -12,7 +12,7 @@ import tensorflow as tf
 from keras_bert.checkpoints.huggingface import CONFIG
 from keras_bert.core import files
 from keras_bert.core.errors import UserError
-from keras_bert.core.whole_files import atomic_write, whole_folder, write_json
+from keras_bert.core.whole_files import atomic_write, require_name, whole_folder, write_json
 from keras_bert.export.network import Network
 from keras_bert.export.serving_function import masked_lm_at_positions, model_signatures
 from keras_bert.export.signature import Signature, TextInputs
@@ -237,6 +237,7 @@ def write_portable(
             f"{bert.path}: needs a vocabulary with a tokenizer in plain Python: "
             f"{' or '.join(kind.title for kind in kinds)}. Received: {vocabulary.title}. Export a SavedModel instead."
         )
+    require_name(output)  # Before the conversion, which takes minutes.
     held = set(files.list_folder(output))
     exports = [_files_of(kind, form.file) for kind in kinds]
     if held and not any(export <= held <= {*export, LABELS} for export in exports):

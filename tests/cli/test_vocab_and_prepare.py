@@ -200,7 +200,7 @@ def test_prepare_marks_phrases_of_a_list_and_of_tags(text):
 def test_what_prepare_refuses(text):
     output_of("vocab", "--input", text, "--size", "90", "--output", "v.txt")
     for arguments, told in (
-        (["--output", "."], ".: needs a new or empty folder"),
+        (["--output", "."], ".: needs a folder by its name"),
         (["--output", "out", "--vocab", text], "text.txt: needs a"),
         (["--output", "out", "--input", "nothing*"], "No file matches"),
         (["--output", "out", "--validation-share", "1"], "is not in the range"),

@@ -24,7 +24,7 @@ from keras_bert.core.files import (
     remove_folder,
 )
 from keras_bert.core.locks import NAME, require_own, take_folder
-from keras_bert.core.whole_files import atomic_write, move_folder
+from keras_bert.core.whole_files import atomic_write, move_folder, require_name
 from keras_bert.data.corpus.held_out import SIDES
 from keras_bert.data.shards.shard_files import ShardSet
 from keras_bert.text.vocabulary import Vocabulary, find_vocabulary
@@ -143,9 +143,10 @@ def prepared_folder(
         (the record of the work so far, a function that raises `UserError` if the lock was lost)
 
     Raises:
-        UserError: the folder is not empty; the unfinished work in it is damaged or was started with other settings; or
-            another process is preparing the same folder.
+        UserError: the folder is not empty or has no name; the unfinished work in it is damaged or was started with
+            other settings; or another process is preparing the same folder.
     """
+    require_name(folder)
     folder = os.fspath(folder).rstrip("/")
     # Beside the folder, which only gets its name at the end. In a store it has it from the start, and may be a bucket.
     path = join(folder, NAME) if is_remote(folder) else f"{folder}{NAME}"
