@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 FILE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "character_table.npz")
+SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 MAX_CHARACTERS_PER_WORD = 200  # max_input_chars_per_word in tokenization.py; a longer word is one [UNK]
 
 # Kinds of characters. The order matters: up to BOUNDARY_MARK they are deleted, up to SPACE they belong to no word,
@@ -137,16 +138,21 @@ class StandaloneTokenizer:
 
     @classmethod
     def from_folder(cls, folder: str) -> "StandaloneTokenizer":
-        """The tokenizer of an export or a model folder: its vocab.txt and tokenizer_config.json."""
+        """The tokenizer of an export or a model folder: its vocab.txt and tokenizer_config.json.
+
+        BERT's own special tokens, which transformers lists there too, are words in texts.
+        """
         with open(os.path.join(folder, "tokenizer_config.json"), encoding="utf-8") as stream:
             config = json.load(stream)
+        listed = (added_token(index, fields) for index, fields in (config.get("added_tokens_decoder") or {}).items())
+        tokens = read_tokens(os.path.join(folder, "vocab.txt"))
         return cls(
-            read_tokens(os.path.join(folder, "vocab.txt")),
+            tokens,
             config.get("do_lower_case", True),
             config.get("strip_accents"),
             config.get("tokenize_chinese_chars", True),
             config.get("max_input_chars_per_word", MAX_CHARACTERS_PER_WORD),
-            [added_token(index, fields) for index, fields in config.get("added_tokens_decoder", {}).items()],
+            [token for token in listed if token.content not in SPECIAL_TOKENS or token.content not in tokens],
         )
 
     def tokenize(self, text: "str | bytes") -> "list[int]":

@@ -7,13 +7,18 @@ from typing import TYPE_CHECKING, Any
 from keras_bert.core import files, settings
 from keras_bert.core.errors import UserError
 from keras_bert.core.files import StrPath
-from keras_bert.text.standalone_tokenizer import MAX_CHARACTERS_PER_WORD, AddedToken, added_token, strips
+from keras_bert.text.standalone_tokenizer import (
+    MAX_CHARACTERS_PER_WORD,
+    SPECIAL_TOKENS,
+    AddedToken,
+    added_token,
+    strips,
+)
 
 if TYPE_CHECKING:
     from keras_bert.text.vocabulary import Vocabulary
 
 CONTINUATION = "##"
-SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 TOKENIZER_CONFIG, TOKENIZER, ADDED_TOKENS = "tokenizer_config.json", "tokenizer.json", "added_tokens.json"
 SPECIAL_TOKENS_MAP = "special_tokens_map.json"
 TOKENIZER_FILES = (TOKENIZER, TOKENIZER_CONFIG, ADDED_TOKENS, SPECIAL_TOKENS_MAP)

@@ -1,5 +1,6 @@
 """The tokenizer in plain Python beside the one in the graph, and that it stands alone."""
 
+import json
 import os
 import random
 import shutil
@@ -79,6 +80,18 @@ def test_only_a_newline_ends_a_piece(tmp_path):
     path = tmp_path / "vocab.txt"
     path.write_bytes("\ufeff[PAD]\r\n\u2028\r\na\u0085b\n\x0b\n".encode())
     assert standalone_tokenizer.read_tokens(str(path)) == ["[PAD]", "\u2028", "a\u0085b", "\x0b"]
+
+
+def test_special_tokens_that_transformers_lists_are_words_in_texts(tmp_path):
+    """As in the graph: in a folder of transformers', "[MASK]" in a text became the special token."""
+    VOCABULARY.to_file(str(tmp_path / "vocab.txt"))
+    listed = {str(row): {"content": token, "special": True} for row, token in enumerate(SPECIAL_TOKENS)}
+    listed[str(VOCABULARY.ids["["])] = {"content": "["}
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps({"added_tokens_decoder": listed}))
+    vocabulary, text = Vocabulary.from_file(tmp_path / "vocab.txt"), "ca [MASK] ca [CLS]"
+    expected = WordPieceTokenizer(vocabulary).tokenize([text]).to_list()[0]
+    assert [token.content for token in vocabulary.added] == ["["]
+    assert StandaloneTokenizer.from_folder(str(tmp_path)).tokenize(text) == expected
 
 
 @pytest.mark.parametrize(("second", "least"), [(None, 2), ("b", 3)])
