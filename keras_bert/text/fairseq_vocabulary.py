@@ -143,7 +143,7 @@ def _dictionary_of(folder: str) -> Dictionary:
     named = read_if_there(join(folder, TOKENIZER_CONFIG)).get("tokenizer_class") or ""
     model_type = read_if_there(join(folder, _MODEL_CONFIG)).get("model_type")
     for dictionary in _DICTIONARIES:
-        if named.removesuffix("Fast") == dictionary.tokenizer:
+        if str(named).removesuffix("Fast") == dictionary.tokenizer:
             return dictionary
     return CAMEMBERT if model_type == CAMEMBERT.model_type else XLM_ROBERTA
 

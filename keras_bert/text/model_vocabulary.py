@@ -25,7 +25,7 @@ class ModelVocabulary(SentencePieceVocabulary):
         cls, folder: str, config: Mapping[str, Any], lower_case: bool | None
     ) -> tuple[TokenizerSettings, list[str]]:
         named = config.get("tokenizer_class") or cls.class_names[0]
-        if named.removesuffix("Fast") not in cls.class_names and named not in GENERIC:
+        if str(named).removesuffix("Fast") not in cls.class_names and named not in GENERIC:
             raise UserError(
                 f"{join(folder, TOKENIZER_CONFIG)}: needs {' or '.join(cls.class_names)} for {cls.file_name}. "
                 f"Received: {named}, which is not supported."

@@ -129,7 +129,7 @@ class SentencePieceVocabulary(Vocabulary):
     ) -> tuple[TokenizerSettings, list[str]]:
         path = join(folder, TOKENIZER_CONFIG)
         named = config.get("tokenizer_class") or cls.class_name
-        wrong = named if named.removesuffix("Fast") != cls.class_name and named not in GENERIC else None
+        wrong = named if str(named).removesuffix("Fast") != cls.class_name and named not in GENERIC else None
         for field, own in (("keep_accents", False), ("remove_space", True)):
             if config.get(field) not in (None, own):
                 wrong = f"{field} {config[field]}"
@@ -242,11 +242,16 @@ def charsmap_in(content: Mapping[str, Any], path: StrPath, file_name: str, other
         others: the types of normalizers that the tokenizer has before its model's.
 
     Raises:
-        UserError: it does more than SentencePiece and `others` do.
+        UserError: it does more than SentencePiece and `others` do, or is none.
     """
     normalizer = content.get("normalizer") or {}
+    parts = normalizer.get("normalizers", [normalizer] if normalizer else []) if isinstance(normalizer, dict) else None
+    if not isinstance(parts, list) or not all(isinstance(part, dict) for part in parts):
+        raise UserError(
+            f"{path}: needs normalizers that are objects. Received: others. Put {file_name} beside this file."
+        )
     found = b""
-    for part in normalizer.get("normalizers", [normalizer] if normalizer else []):
+    for part in parts:
         if part.get("type") == "Precompiled":
             try:
                 found = base64.b64decode(part.get("precompiled_charsmap") or "", validate=True)

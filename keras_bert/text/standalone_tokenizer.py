@@ -72,7 +72,7 @@ def added_token(index: "int | str", fields: "Mapping[str, Any]") -> AddedToken:
     """A token from its fields in Hugging Face's files. Raises `KeyError`, `TypeError` or `ValueError`."""
     flags = {name: bool(fields[name]) for name in AddedToken._fields[2:] if name in fields}
     flags.setdefault("normalized", not flags.get("special"))
-    if not isinstance(content := fields["content"], str):
+    if not isinstance(content := fields["content"], str) or isinstance(index, float):
         raise TypeError(content)
     return AddedToken(content, int(index), **flags)
 

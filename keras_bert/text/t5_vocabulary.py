@@ -89,7 +89,12 @@ class T5Vocabulary(ModelVocabulary):
 
     @classmethod
     def read(cls, path: StrPath) -> "T5Vocabulary":
-        config = read_if_there(join(parent(path), TOKENIZER_CONFIG))
+        config = join(parent(path), TOKENIZER_CONFIG)
+        sentinels = read_if_there(config).get(_SENTINELS_FIELD)
+        if sentinels is not None and (type(sentinels) is not int or sentinels < 0):
+            raise UserError(
+                f"{config}: needs a whole number of 0 or more as {_SENTINELS_FIELD}. Received: {sentinels!r}."
+            )
         if os.path.basename(os.fspath(path)) == TOKENIZER:
             content = settings.read_json(path)
             pieces = _pieces_in(content)
@@ -99,10 +104,10 @@ class T5Vocabulary(ModelVocabulary):
             model = unigram_model(
                 own, charsmap_in(content, path, cls.file_name), len(FIRST_PIECES), FIRST_PIECES.index(UNK)
             )
-            return cls(model, path, config.get(_SENTINELS_FIELD, len(pieces) - len(own)))
+            return cls(model, path, len(pieces) - len(own) if sentinels is None else sentinels)
         try:
             with open_file(path) as stream:
-                return cls(stream.read(), path, config.get(_SENTINELS_FIELD, SENTINELS))
+                return cls(stream.read(), path, SENTINELS if sentinels is None else sentinels)
         except OSError as error:
             raise UserError(f"{path}: cannot be read ({error.strerror or error}). Give {cls.file_name}.") from None
 

@@ -1,6 +1,7 @@
 """Hugging Face's tokenizer files: the pieces, the tokens that were added, and how texts are treated."""
 
 import dataclasses
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -80,9 +81,10 @@ def read_added_tokens(path: StrPath, pieces: Sequence[str]) -> list[AddedToken]:
             raise UserError(f"{file}: needs added_tokens with a content and an id each. Received: others.") from None
         found.update({token.content: token for token in tokens})
 
-    names = _special_names(config)
+    names = _special_names(config, files.join(folder, TOKENIZER_CONFIG))
     if decoder is None:
-        names |= _special_names(read_if_there(files.join(folder, SPECIAL_TOKENS_MAP)))
+        file = files.join(folder, SPECIAL_TOKENS_MAP)
+        names |= _special_names(read_if_there(file), file)
         ids = read_if_there(files.join(folder, ADDED_TOKENS))
         add(ADDED_TOKENS, lambda: ((ids[token], {"content": token, "special": token in names}) for token in ids))
     if decoder is None or is_generic:
@@ -104,17 +106,31 @@ def unigrams(content: Mapping[str, Any]) -> list[tuple[str, float]] | None:
     """The pieces of the unigram model in a tokenizer.json, with their scores; None for another model."""
     model = content.get("model")
     pieces = model.get("vocab") if isinstance(model, dict) and model.get("type") == "Unigram" else None
-    if not isinstance(pieces, list) or not all(isinstance(piece, list) and len(piece) == 2 for piece in pieces):
+    if not isinstance(pieces, list) or not all(map(_is_scored, pieces)):
         return None
     return [(text, score) for text, score in pieces]
 
 
-def _special_names(values: Mapping[str, Any]) -> set[str]:
-    """The special tokens besides BERT's own that tokenizer_config.json or special_tokens_map.json lists."""
-    listed = values.get("extra_special_tokens") or values.get("additional_special_tokens") or []
-    if isinstance(listed, dict):
-        listed = listed.values()
-    return {each["content"] if isinstance(each, dict) else each for each in listed}
+def _is_scored(piece: Any) -> bool:
+    if not isinstance(piece, list) or len(piece) != 2:
+        return False
+    return isinstance(piece[0], str) and isinstance(piece[1], int | float) and math.isfinite(piece[1])
+
+
+def _special_names(values: Mapping[str, Any], path: str) -> set[str]:
+    """The special tokens besides BERT's own that the tokenizer_config.json or special_tokens_map.json at `path` lists.
+
+    Raises `UserError` for other values: a text in place of a list would be as many tokens as it has characters.
+    """
+    field = next(filter(values.get, ("extra_special_tokens", "additional_special_tokens")), "")
+    listed = values.get(field) or []
+    tokens = list(listed.values()) if isinstance(listed, dict) else listed
+    names: list[Any] = []
+    if isinstance(tokens, list):
+        names = [each.get("content") if isinstance(each, dict) else each for each in tokens if each is not None]
+    if not isinstance(tokens, list) or not all(isinstance(name, str) for name in names):
+        raise UserError(f"{path}: needs a list of tokens as {field}. Received: {listed!r}.")
+    return set(names)
 
 
 # Tokenizer classes of transformers besides the generic ones.

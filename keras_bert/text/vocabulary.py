@@ -168,7 +168,7 @@ class Vocabulary:
         for token in self.added:
             if token.id == len(self.tokens):
                 self.tokens.append(token.content)
-            elif token.id > len(self.tokens) or self.tokens[token.id] != token.content:
+            elif not 0 <= token.id < len(self.tokens) or self.tokens[token.id] != token.content:
                 raise UserError(
                     f"{source}: needs a piece or an added token for every id. Received: {token.content!r} with id "
                     f"{token.id} after {self.num_pieces} pieces. Give each added token the id of its row."
@@ -440,9 +440,12 @@ def _check(tokens: list[str], source: StrPath) -> None:
         lines = ", ".join(str(number) for number, token in enumerate(tokens, start=1) if token == twice)
         raise UserError(f"{source}: needs every piece once. Received: {twice!r} in lines {lines}. Keep one.")
     for number, token in enumerate(tokens, start=1):
-        if "\0" in token or len(token.removeprefix(CONTINUATION).encode("utf-8")) > MAX_PIECE_BYTES:
+        # JSON can hold half of a surrogate pair, which is no text.
+        encoded = token.encode("utf-8", "ignore")
+        size = len(encoded.removeprefix(CONTINUATION.encode()))
+        if "\0" in token or size > MAX_PIECE_BYTES or encoded.decode("utf-8") != token:
             raise UserError(
-                f"{source}: needs pieces of at most {MAX_PIECE_BYTES} bytes and without NUL. "
+                f"{source}: needs pieces of at most {MAX_PIECE_BYTES} bytes of UTF-8 and without NUL. "
                 f"Received: {token[:20]!r} in line {number}. Remove it."
             )
     missing = [name for name in SPECIAL_TOKENS if name not in tokens]

@@ -145,6 +145,13 @@ DECODER = {"added_tokens_decoder": {str(LATER): described(normalized=False, sing
         ({"added_tokens.json": {"<ent>": 3}}, "'<ent>' with id 3"),
         ({"tokenizer_config.json": {"added_tokens_decoder": ["<ent>"]}}, "tokenizer_config.json: needs added_tokens"),
         ({"tokenizer.json": {"added_tokens": 3}}, "tokenizer.json: needs added_tokens"),
+        ({"added_tokens.json": {"<ent>": float("inf")}}, "added_tokens.json: needs added_tokens"),
+        ({"tokenizer_config.json": {"added_tokens_decoder": {"-1": {"content": PIECES[-1]}}}}, "with id -1"),
+        ({"tokenizer_config.json": {"added_tokens_decoder": {str(LATER): {"content": "\ud800"}}}}, "of UTF-8"),
+        # Each of its characters would be a token.
+        ({"tokenizer_config.json": {"additional_special_tokens": "<ent>"}}, "a list of tokens as additional_special"),
+        ({"special_tokens_map.json": {"additional_special_tokens": [["a"]]}}, "special_tokens_map.json: needs a list"),
+        ({"tokenizer_config.json": {"extra_special_tokens": [{"id": 3}]}}, "a list of tokens as extra_special_tokens"),
     ],
 )
 def test_the_files_that_hold_them(tmp_path, contents, expected):

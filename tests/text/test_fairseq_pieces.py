@@ -164,6 +164,8 @@ def test_pieces_of_a_tokenizer_json_are_a_model(vocabulary, tmp_path):
     [
         ({"type": "Lowercase"}, "Received: Lowercase, which is not supported. Put sentencepiece.bpe.model beside"),
         ({"type": "Precompiled", "precompiled_charsmap": "é"}, "needs precompiled_charsmap in base64"),
+        (["Precompiled"], "needs normalizers that are objects. Received: others. Put sentencepiece.bpe.model beside"),
+        ({"type": "Sequence", "normalizers": [None]}, "needs normalizers that are objects"),
     ],
 )
 def test_another_normalizer_is_refused_in_one_line(normalizer, message, learned, tmp_path):
@@ -180,6 +182,7 @@ def test_another_normalizer_is_refused_in_one_line(normalizer, message, learned,
             {"tokenizer_class": "MBartTokenizer"},
             "needs XLMRobertaTokenizer or CamembertTokenizer for sen",
         ),
+        ({"tokenizer_class": ["CamembertTokenizer"]}, "Received: ['CamembertTokenizer']"),
         ({"do_lower_case": True}, "needs text as it is for a SentencePiece model like XLM-RoBERTa's"),
     ],
 )

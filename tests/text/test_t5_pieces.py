@@ -143,15 +143,28 @@ def test_pieces_of_a_tokenizer_json_are_a_model(vocabulary, tmp_path):
     "fields, message",
     [
         ({"tokenizer_class": "AlbertTokenizer"}, "needs T5Tokenizer for spiece.model. Received: AlbertTokenizer"),
+        ({"tokenizer_class": 5}, "needs T5Tokenizer for spiece.model. Received: 5"),
         ({"do_lower_case": True}, "needs text as it is for a SentencePiece model like T5's"),
+        ({"extra_ids": "100"}, "needs a whole number of 0 or more as extra_ids. Received: '100'"),
+        ({"extra_ids": -1}, "Received: -1"),
     ],
 )
 def test_other_tokenizers_are_refused_in_one_line(fields, message, vocabulary, tmp_path):
     vocabulary.to_file(tmp_path / "spiece.model")
     (tmp_path / "tokenizer_config.json").write_text(json.dumps(fields), "utf-8")
     with pytest.raises(UserError) as error:
+        Vocabulary.from_file(tmp_path / "spiece.model")
         read_tokenizer_settings(str(tmp_path))
     assert message in str(error.value) and "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("piece", [["a", None], ["a", "0"], [3, 0.0], ["a", float("nan")]])
+def test_pieces_without_a_text_or_a_score_are_no_model(piece, vocabulary, tmp_path):
+    content = tokenizer_json(vocabulary)
+    content["model"]["vocab"].append(piece)
+    (tmp_path / "tokenizer.json").write_text(json.dumps(content), "utf-8")
+    with pytest.raises(UserError, match="tokenizer.json: needs"):
+        Vocabulary.from_file(tmp_path / "tokenizer.json")
 
 
 def test_a_model_of_other_first_pieces_is_refused_in_one_line():
