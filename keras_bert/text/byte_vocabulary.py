@@ -27,6 +27,7 @@ from keras_bert.text.tokenizer_files import (
     TOKENIZER,
     TOKENIZER_CONFIG,
     TokenizerSettings,
+    read_flag,
     read_if_there,
 )
 from keras_bert.text.vocabulary import RowPattern, Vocabulary
@@ -141,9 +142,9 @@ class ByteVocabulary(Vocabulary):
         content = read_if_there(file)
         if content and named in GENERIC:  # These follow it, even beside a vocab.json.
             _require_gpt2s(content, file)
-        prefix_space = config.get("add_prefix_space")
+        prefix_space = read_flag(config, "add_prefix_space", join(folder, TOKENIZER_CONFIG))
         if prefix_space is None:
-            prefix_space = _part(content, "pre_tokenizer", file).get("add_prefix_space")
+            prefix_space = read_flag(_part(content, "pre_tokenizer", file), "add_prefix_space", file)
         return TokenizerSettings(lower_case=False, prefix_space=bool(prefix_space)), []
 
     def tokenizer_config(self, settings: TokenizerSettings, max_positions: int) -> dict[str, Any]:

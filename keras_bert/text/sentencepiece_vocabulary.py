@@ -24,6 +24,7 @@ from keras_bert.text.tokenizer_files import (
     TOKENIZER_CONFIG,
     TokenizerSettings,
     no_casing_note,
+    read_flag,
 )
 from keras_bert.text.vocabulary import CLS, MASK, SEP, Vocabulary
 
@@ -138,12 +139,12 @@ class SentencePieceVocabulary(Vocabulary):
                 f"{path}: needs {cls.model_title}'s tokenizer for {cls.file_name}. Received: {wrong}, which is not "
                 "supported."
             )
-        said = config.get("do_lower_case")
+        said = read_flag(config, "do_lower_case", path)
         is_said = lower_case is not None or said is not None
         notes = [no_casing_note(folder)] if cls.lower_cases and not is_said else []
-        by_files = cls.lower_cases if said is None else said is not False
+        by_files = cls.lower_cases if said is None else said
         is_lowered = by_files if lower_case is None else lower_case
-        return TokenizerSettings(is_lowered, quotes=config.get(_QUOTES) is not False), notes
+        return TokenizerSettings(is_lowered, quotes=read_flag(config, _QUOTES, path) is not False), notes
 
     def tokenizer_config(self, settings: TokenizerSettings, max_positions: int) -> dict[str, Any]:
         return {

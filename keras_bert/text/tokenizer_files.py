@@ -172,6 +172,17 @@ class TokenizerSettings:
         return self.strip_accents in (None, self.lower_case) and self.split_chinese
 
 
+def read_flag(values: Mapping[str, Any], name: str, path: str) -> bool | None:
+    """The value of a field that is true or false, also as 1 or 0; None if it is null or not there.
+
+    Raises `UserError` for others: "false" is a text, which Python takes for true.
+    """
+    value = values.get(name)
+    if value not in (None, True, False):
+        raise UserError(f"{path}: needs true or false as {name}. Received: {value!r}.")
+    return None if value is None else bool(value)
+
+
 def read_berts_settings(
     folder: str, config: Mapping[str, Any], lower_case: bool | None
 ) -> tuple[TokenizerSettings, list[str]]:
@@ -194,7 +205,8 @@ def read_berts_settings(
     if type(longest) is not int or longest < 1:
         file = tokenizer_file if content else config_file
         raise UserError(f"{file}: needs a positive whole number as {_MAX_CHARACTERS}. Received: {longest!r}.")
-    given: dict[str, Any] = {ours: bool(config[name]) for ours, name in _FIELDS.items() if config.get(name) is not None}
+    flags = {ours: read_flag(config, name, config_file) for ours, name in _FIELDS.items()}
+    given: dict[str, Any] = {ours: value for ours, value in flags.items() if value is not None}
     counts, other = ({**given, **in_json}, given) if named in GENERIC and content else (given, in_json)
     found = TokenizerSettings(**{**counts, **said, "max_characters_per_word": longest})
     notes = []
@@ -238,7 +250,7 @@ def _read_tokenizer_file(path: str, content: Mapping[str, Any], is_generic: bool
             )
     if is_generic and normalizer.get("clean_text") is False:
         raise UserError(f"{path}: needs clean_text true, as BERT's is. Received: false, which is not supported.")
-    in_json = {ours: normalizer[name] for ours, name in _IN_NORMALIZER.items() if name in normalizer}
+    in_json = {ours: read_flag(normalizer, name, path) for ours, name in _IN_NORMALIZER.items() if name in normalizer}
     return {ours: value for ours, value in in_json.items() if value is not None or ours == "strip_accents"}
 
 

@@ -15,7 +15,9 @@ from keras_bert.checkpoints.model_folder import open_model_folder
 from keras_bert.checkpoints.writing import write_model_folder
 from keras_bert.core.errors import UserError
 from keras_bert.inference.loading import load
+from keras_bert.text.sentencepiece_vocabulary import SentencePieceVocabulary
 from keras_bert.text.standalone_tokenizer import StandaloneTokenizer
+from keras_bert.text.vocabulary import Vocabulary, read_tokenizer_settings
 
 
 @pytest.fixture
@@ -179,6 +181,10 @@ def write_tokenizer_json(folder, normalizer=(), model=(), **changes):
         ({"pre_tokenizer": None}, "Received: None"),
         ({"pre_tokenizer": ["BertPreTokenizer"]}, "a pre_tokenizer that are objects"),
         ({"model": {"max_input_chars_per_word": 0}}, "needs a positive whole number as max_input_chars_per_word"),
+        (
+            {"normalizer": {"type": "BertNormalizer", "lowercase": "false"}},
+            "tokenizer.json: needs true or false as lowercase. Received: 'false'",
+        ),
     ],
 )
 def test_a_tokenizer_json_that_is_not_berts(folder, content, message):
@@ -249,6 +255,7 @@ def test_the_longest_word_is_the_files_own(folder, tmp_path):
         ({"do_lower_case": False}, (False, None, True)),
         ({"do_lower_case": False, "strip_accents": True}, (False, True, True)),
         ({"strip_accents": False, "tokenize_chinese_chars": False}, (True, False, False)),
+        ({"do_lower_case": 0, "strip_accents": None}, (False, None, True)),
     ],
 )
 def test_the_settings_of_tokenizer_config(folder, config, expected):
@@ -256,3 +263,12 @@ def test_the_settings_of_tokenizer_config(folder, config, expected):
         json.dump(config, stream)
     tokenizer = open_model_folder(folder).tokenizer
     assert (tokenizer.lower_case, tokenizer.strip_accents, tokenizer.split_chinese) == expected
+
+
+@pytest.mark.parametrize("kind", [Vocabulary, SentencePieceVocabulary])
+def test_a_flag_in_quotes_is_not_taken_for_true(tmp_path, kind):
+    """Texts were lower-cased for a cased model, silently."""
+    (tmp_path / kind.file_name).touch()
+    (tmp_path / "tokenizer_config.json").write_text('{"do_lower_case": "false"}')
+    with pytest.raises(UserError, match="tokenizer_config.json: needs true or false as do_lower_case. Received: 'fal"):
+        read_tokenizer_settings(str(tmp_path))
