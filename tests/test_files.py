@@ -207,6 +207,20 @@ def test_written_whole_or_not_at_all(root):
     assert read(path) == b"three"
 
 
+def test_a_pipe_is_written_to_and_not_replaced(tmp_path):
+    """Run by root, `--output /dev/null` put a file in the place of the device."""
+    pipe = str(tmp_path / "pipe")
+    os.mkfifo(pipe)
+    end = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    files.require_writable(pipe)
+    with whole_files.atomic_write(pipe) as stream:
+        stream.write("answers\n")
+    assert os.read(end, 99) == b"answers\n" and os.listdir(tmp_path) == ["pipe"]
+    os.close(end)
+    assert files.is_stream(pipe) and files.is_stream(os.devnull)
+    assert not any(map(files.is_stream, (tmp_path, __file__, tmp_path / "new", "ram://new")))
+
+
 def fill(folder, mark, names=("last", "a/b", "z")):
     for name in names:
         write(files.join(folder, name), mark)

@@ -118,6 +118,14 @@ def is_folder(path: StrPath) -> bool:
     return os.path.isdir(path)
 
 
+def is_stream(path: StrPath) -> bool:
+    """Whether this is a device or a pipe, such as /dev/null, in whose place no file may come."""
+    if is_remote(path) or not os.path.exists(path) or os.path.isdir(path):
+        return False
+    # /dev/stdout may be a link to a file.
+    return not os.path.isfile(path) or os.path.dirname(os.path.abspath(path)) == "/dev"
+
+
 def size(path: StrPath) -> int | None:
     """The size of a file in bytes, or None if it cannot be determined."""
     try:
@@ -202,6 +210,8 @@ def require_writable(path: StrPath) -> None:
     """Raises `OSError` if no file or folder can be made at `path`; leaves nothing behind. Of stores it asks little."""
     if is_remote(path):
         stores.require_bucket(path)
+        return
+    if is_stream(path) and os.access(path, os.W_OK):
         return
     with contextlib.suppress(FileNotFoundError):
         os.lstat(path)  # The name may be invalid, or a file may be where a folder is needed.

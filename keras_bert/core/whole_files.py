@@ -25,11 +25,15 @@ def atomic_write(path: files.StrPath, mode: str = "w", work_folder: str | None =
     file to `path` and then removes the temporary one. The folder is made if it does not exist.
 
     Processes that may write the same content to the same path at a time need a `work_folder`, on the same disk or
-    store, for temporary files with names of their own.
+    store, for temporary files with names of their own. A device or a pipe is written to as it is.
     """
     path = os.fspath(path)
     aside = files.join(work_folder, f"{uuid.uuid4().hex}.partial") if work_folder else f"{path}.partial"
     newline = None if "b" in mode else "\n"
+    if files.is_stream(path):
+        with files.open_file(path, mode, newline=newline) as stream:
+            yield stream
+        return
     try:
         with _opened_in_new_folder(aside, mode, newline) as stream:
             yield stream
