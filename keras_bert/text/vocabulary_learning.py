@@ -181,7 +181,7 @@ def extend_from_counts(
     new = [
         (word, count)
         for word, count in counts.items()
-        if count >= SMALLEST_COUNT and word not in vocabulary.ids and len(word.encode("utf-8")) <= MAX_PIECE_BYTES
+        if count >= SMALLEST_COUNT and word not in vocabulary.ids and _can_be_a_piece(word)
     ]
     if not new:
         raise UserError(
@@ -193,6 +193,10 @@ def extend_from_counts(
     for row, (word, _) in zip(slots, added):
         tokens[row] = word
     return Vocabulary(tokens, source, vocabulary.added), added
+
+
+def _can_be_a_piece(word: str) -> bool:
+    return len(word) <= MAX_CHARACTERS_PER_WORD and len(word.encode("utf-8")) <= MAX_PIECE_BYTES
 
 
 def free_rows(vocabulary: Vocabulary, source: str) -> list[int]:

@@ -206,6 +206,12 @@ def test_equally_frequent_words_come_by_name_and_what_is_seen_once_does_not():
     assert added == [("alpha", 2), ("zeta", 2)]
 
 
+def test_a_word_too_long_to_be_tokenized_fills_no_slot():
+    """It would stay one [UNK]."""
+    _, added = extend_vocabulary(BASE, [f"{'z' * 201} {'z' * 201} {'y' * 200} {'y' * 200}"])
+    assert added == [("y" * 200, 2)]
+
+
 def test_without_a_slot_or_a_new_word_it_is_refused_with_the_remedy():
     with pytest.raises(UserError, match=r"law.txt: needs \[unusedN\] rows .* --unused N"):
         extend_vocabulary(Vocabulary([*SPECIAL_TOKENS, "the"]), ["court court"], source="law.txt")
