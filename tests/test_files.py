@@ -253,6 +253,13 @@ def test_a_folder_without_a_name_is_refused_before_anything_is_written(path, tmp
     assert files.files_below(tmp_path) == [] and os.listdir(tmp_path) == ["model"]
 
 
+def test_a_mount_point_is_refused_before_anything_is_written(tmp_path, monkeypatch):
+    """Such as a volume of Docker: `prepare` failed to rename it once all text was tokenized."""
+    monkeypatch.setattr(os.path, "ismount", lambda path: True)
+    with pytest.raises(UserError, match="Received: a mount point. Give one inside, such as .*volume/new"):
+        whole_files.require_name(tmp_path / "volume")
+
+
 @every_store
 @pytest.mark.parametrize("step", range(6))
 def test_a_folder_half_replaced_in_a_store_does_not_look_whole(root, step, monkeypatch):

@@ -76,12 +76,18 @@ def _with_nulls(values: Any) -> Any:
 
 
 def require_name(path: files.StrPath) -> None:
-    """Raises `UserError` if a path on a disk ends in no name, such as ".": the folder is first written beside it."""
+    """Raises `UserError` for a folder of a disk that no other can be renamed to: "." and the like, or a mount point.
+
+    The folder is first written beside it.
+    """
+    if files.is_remote(path):
+        return
     name = os.path.basename(os.fspath(path).rstrip("/"))
-    if not files.is_remote(path) and name in ("", os.curdir, os.pardir):
+    is_mounted = os.path.ismount(path)
+    if is_mounted or name in ("", os.curdir, os.pardir):
         raise UserError(
-            f"{path}: needs a folder by its name, which it gets once all of it is written. Received: {name!r}. Give "
-            "one inside, such as ./new."
+            f"{path}: needs a folder by its name, which it gets once all of it is written. Received: "
+            f"{'a mount point' if is_mounted else repr(name)}. Give one inside, such as {files.join(path, 'new')}."
         )
 
 
