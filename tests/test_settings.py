@@ -19,7 +19,7 @@ from keras_bert.api.pretraining import default_recipe
 from keras_bert.config.finetuning import FinetuneConfig, FinetuneTrainingConfig, default_rate
 from keras_bert.config.initialization import NAMED
 from keras_bert.config.objectives import PhaseConfig
-from keras_bert.config.pretraining import PretrainConfig
+from keras_bert.config.pretraining import DataConfig, PretrainConfig
 from keras_bert.config.recipes import configs_folder, find_config
 from keras_bert.config.training import OptimizerConfig, TrainingConfig
 from keras_bert.core import settings
@@ -34,6 +34,14 @@ def recipe(values=None, **overrides):
 def test_a_resolved_recipe_reads_back_equal():
     config = recipe({"model": "tiny", "phases": [{"share": 0.9, "batch_size": 8}, {"share": 0.1}]})
     assert PretrainConfig.from_mapping(yaml.safe_load(settings.to_yaml(config))) == config
+
+
+def test_every_line_end_comes_back_from_a_run_folder(tmp_path):
+    """Of a name of Latin-1, U+0085 came back as a blank, and the run could not be resumed."""
+    config = PretrainConfig(data=DataConfig(files=[f"a{end}b" for end in ("\n", "\r", "\x85", "\u2028")]))
+    path = tmp_path / "config.yaml"
+    path.write_bytes(settings.to_yaml(config).encode("utf-8"))
+    assert PretrainConfig.from_file(path) == config
 
 
 def test_overrides_win_and_reach_into_sections_and_lists():

@@ -154,6 +154,16 @@ class _Loader(yaml.SafeLoader):
         return node
 
 
+class _Dumper(yaml.SafeDumper):
+    """Escapes U+0085, which ends a line in YAML: the library writes it as it is, and reads it back as a blank."""
+
+    def represent_str(self, data: str) -> yaml.ScalarNode:
+        style = '"' if "\x85" in data else None
+        return self.represent_scalar("tag:yaml.org,2002:str", data, style)
+
+
+_Dumper.add_representer(str, _Dumper.represent_str)
+
 # What else than its own errors the library raises, for values such as `!!bool 3` or brackets too deep.
 _NOT_YAML = (yaml.YAMLError, ValueError, LookupError, AttributeError, RecursionError)
 
@@ -188,7 +198,7 @@ def to_mapping(settings: "DataclassInstance") -> dict[str, Any]:
 
 def to_yaml(settings: "DataclassInstance") -> str:
     """A dataclass as YAML."""
-    return yaml.safe_dump(to_mapping(settings), sort_keys=False, allow_unicode=True)
+    return yaml.dump(to_mapping(settings), Dumper=_Dumper, sort_keys=False, allow_unicode=True)
 
 
 def from_mapping(cls: type[_Dataclass], values: Any, where: str = "") -> _Dataclass:
