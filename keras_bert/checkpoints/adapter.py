@@ -194,7 +194,11 @@ class _AdapterTensors(StoredTensors):
         addition = self._product(name.name, shape)
         for copy in name.copies:
             again = self._product(copy, shape)
-            if not (again is addition is None or np.array_equal(again, addition)):
+            if again is None or addition is None:
+                is_same = again is addition
+            else:
+                is_same = np.array_equal(again, addition)
+            if not is_same:
                 raise UserError(
                     f"{self.path}: needs the same LoRA of {copy} as of {name.name}, with which the model shares it, "
                     "and it differs. Merge the adapter with peft (merge_and_unload), and give the merged model with "
