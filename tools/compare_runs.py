@@ -73,9 +73,11 @@ def _without_time(figures):
 
 
 def _is_same(one, other):
-    if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
+    if one is None or other is None:  # One of the runs does not have it.
+        return False
+    if isinstance(one, np.ndarray):
         return (one.dtype, one.shape, one.tobytes()) == (other.dtype, other.shape, other.tobytes())
-    return one is not None and one == other
+    return one == other
 
 
 @click.command()
