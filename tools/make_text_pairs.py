@@ -64,7 +64,9 @@ def main() -> None:
     paths = (options.output, f"{base}-dev{ending}")
     os.makedirs(os.path.dirname(options.output) or ".", exist_ok=True)
     with open(paths[0], "w", encoding="utf-8", newline="") as train, open(paths[1], "w", encoding="utf-8") as dev:
-        writers = [csv.writer(stream, delimiter="\t", lineterminator="\n") for stream in (train, dev)]
+        # All cells are quoted, for a table whose first quote comes late would be read as one without quoting.
+        form = {"delimiter": "\t", "lineterminator": "\n", "quoting": csv.QUOTE_ALL}
+        writers = [csv.writer(stream, **form) for stream in (train, dev)]
         counts = [0, 0]
         for writer in writers:
             writer.writerow(("text", "target"))
