@@ -102,6 +102,7 @@ def prepare(
     corpus = Corpus(inputs, corpus_config(**reading))
     vocabulary, lower_case = given_vocabulary(vocab, lower_case)
     marks = (whole_words, read_phrases(phrases) if phrases else (), tags)
+    corpus.require_without(vocab, phrases, reading["bad_words"])
     tokenizer = DocumentTokenizer(vocabulary, lower_case, *marks, given_prefix_space(vocab, vocabulary))
     settings = ShardSettings(tokenizer, validation_share, shard_megabytes, collocations)
     if on_beam:

@@ -131,6 +131,7 @@ def vocab(
     base = None
     if extend is not None:
         base, lower_case = given_vocabulary(extend, lower_case)
+    corpus.require_without(extend, reading["bad_words"])
     lower_case = kind != XLNET if lower_case is None else lower_case
     import_tensorflow(context.find_root().params["debug"])
     if base is not None and extend is not None:

@@ -212,6 +212,21 @@ def test_what_prepare_refuses(text):
     assert is_prepared("out") is False
 
 
+def test_a_vocabulary_is_no_text(text):
+    """A vocabulary among the files of `--input '*.txt'` became a document, and nothing was said."""
+    output_of("vocab", "--input", "*.txt", "--size", "90", "--output", "v.txt")
+    for line in (
+        ["prepare", "--input", "*.txt", "--vocab", "./v.txt", "--output", "out"],
+        ["prepare", "--input", text, "--vocab", "v.txt", "--output", "out", "--phrases", text],
+        ["vocab", "--input", "*.txt", "--extend", "v.txt", "--output", "w.txt"],
+        ["pretrain", "--data", "*.txt", "--config", "wiki_mini", "--set", "vocabulary.file=v.txt"],
+    ):
+        output = output_of(*line, status=2)
+        assert "v.txt: needs to be no part of the text" in output.replace(str(text), "v.txt"), output
+    assert is_prepared("out") is False
+    output_of("prepare", "--input", text, "--vocab", "v.txt", "--output", "out")
+
+
 @pytest.fixture
 def pages(text):
     """Web pages as JSON lines: a menu, a repeated page, a broken line."""

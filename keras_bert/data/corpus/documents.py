@@ -70,6 +70,16 @@ class Corpus:
         documents = self._without_repeated_spans(self.report) if clean else self._read(self.report)
         return iter(self._bar(shown, documents)) if shown else documents
 
+    def require_without(self, *others: str | None) -> None:
+        """Raises `UserError` if one of these files, such as a vocabulary, is among the text; None is ignored."""
+        paths = {files.real(path) for path in self.paths}
+        for other in others:
+            if other and files.real(other) in paths:
+                raise UserError(
+                    f"{other}: needs to be no part of the text. Received: a file that is read as text too. Move it, or "
+                    "give files of text without it."
+                )
+
     def local_files(self) -> list[str]:
         """The files as they are opened; none if the corpus has TFDS data sets, which are not read as files."""
         return [] if any(map(is_tfds, self.paths)) else list(map(local_file, self.paths))

@@ -73,11 +73,13 @@ class PreparedText:
 
 
 def corpus_of(config: PretrainConfig) -> Corpus | PythonDocumentation:
-    """The recipe's text. Raises `UserError` if there is none."""
+    """The recipe's text. Raises `UserError` if there is none, or the recipe's vocabulary or phrases are part of it."""
     config.require_text()
     if config.data.source == "python_documentation":
         return PythonDocumentation()
-    return Corpus(config.data.files, config.data)
+    corpus = Corpus(config.data.files, config.data)
+    corpus.require_without(config.vocabulary.file, config.data.phrases, config.data.filters.bad_words)
+    return corpus
 
 
 def require_reachable(run: RunFolder, config: PretrainConfig) -> None:
