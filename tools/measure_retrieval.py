@@ -63,7 +63,7 @@ def main() -> None:
 
 def write_folder(source: str, folder: str, every: int = 1, sentences: bool = False) -> None:
     """Writes a SQuAD file in BEIR's form. A question's relevant passage is its own paragraph or, with `sentences`, the
-    sentence in which its first answer begins."""
+    sentence in which its first answer begins. Questions without an answer, as in SQuAD 2.0, are left out."""
     opened = gzip.open if source.endswith(".gz") else open
     with opened(source, "rt", encoding="utf-8") as stream:
         paragraphs = [paragraph for article in json.load(stream)["data"] for paragraph in article["paragraphs"]]
@@ -81,7 +81,7 @@ def write_folder(source: str, folder: str, every: int = 1, sentences: bool = Fal
                 if text not in ids:
                     ids[text] = f"p{len(ids)}"
                     passages.write(json.dumps({"_id": ids[text], "title": "", "text": text}) + "\n")
-            for question in paragraph["qas"]:
+            for question in (question for question in paragraph["qas"] if question["answers"]):
                 text = texts[bisect.bisect_right(ends, question["answers"][0]["answer_start"])]
                 queries.write(json.dumps({"_id": question["id"], "text": question["question"]}) + "\n")
                 grades.write(f"{question['id']}\t{ids[text]}\t1\n")
