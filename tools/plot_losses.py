@@ -28,6 +28,8 @@ def main(runs, output, title, smoothed):
         lines = read_metrics(RunFolder(path).metrics_file)
         if not equals or not lines:
             raise click.ClickException(f"{text}: needs NAME=RUN with the folder of a run that has logged something.")
+        if name in found:
+            raise click.ClickException(f"{text}: needs a name of its own. Received: one of another run.")
         found[name] = lines
     with open(output, "wb") as stream:
         stream.write(loss_picture(found, title, smoothed))
