@@ -73,13 +73,11 @@ class PreparedText:
 
 
 def corpus_of(config: PretrainConfig) -> Corpus | PythonDocumentation:
-    """The recipe's text. Raises `UserError` if there is none, or the recipe's vocabulary or phrases are part of it."""
+    """The recipe's text. Raises `UserError` if there is none."""
     config.require_text()
     if config.data.source == "python_documentation":
         return PythonDocumentation()
-    corpus = Corpus(config.data.files, config.data)
-    corpus.require_without(config.vocabulary.file, config.data.phrases, config.data.filters.bad_words)
-    return corpus
+    return Corpus(config.data.files, config.data)
 
 
 def require_reachable(run: RunFolder, config: PretrainConfig) -> None:
@@ -140,7 +138,12 @@ def remove_other_data(
         config: the recipe.
         corpus: its text.
         folder: the run's data folder; nothing was learned from it yet.
+
+    Raises:
+        UserError: the recipe's vocabulary, phrases or list of bad words are part of the text.
     """
+    if isinstance(corpus, Corpus):
+        corpus.require_without(config.vocabulary.file, config.data.phrases, config.data.filters.bad_words)
     before, now = _recorded(folder), _made_from(config, corpus)
     # The record is replaced last: if this is interrupted, the rest is removed at the next start.
     names = [name for name in files.list_folder(folder) if name != FILE]
