@@ -116,21 +116,21 @@ def freed_memory_goes_back():
 
 @pytest.fixture(scope="session", autouse=True)
 def one_graph_tokenizes_for_a_vocabulary():
-    """Most pretraining runs of a file have the same one, and tracing the tokenizer is a tenth of such a run."""
-    from keras_bert.data.shards.document_tokenizer import DocumentTokenizer
+    """Most models of a file have the same one, and tracing the tokenizer is a third of what some of them answer."""
+    from keras_bert.text import tokenizers
 
-    graphs, trace = {}, DocumentTokenizer._graph
+    graphs, own_graphs = {}, tokenizers.traced_graphs
 
-    def trace_once(tokenizer):
-        vocabulary, *others = tokenizer.vocabulary, tokenizer.lower_case, tokenizer.prefix_space
-        has_marks = bool(tokenizer.word_marks or tokenizer.phrase_tags)
-        key = (type(vocabulary), vocabulary.fingerprint, len(vocabulary), has_marks, *others)
-        if key not in graphs:
-            graphs[key] = trace(tokenizer)
-        return graphs[key]
+    def shared_graphs(tokenizer):
+        if tokenizer.resources:
+            return own_graphs(tokenizer)  # A SavedModel holds what its own tokenizer has loaded.
+        vocabulary = tokenizer.vocabulary
+        settings = {name: value for name, value in vars(tokenizer).items() if name in vocabulary.tokenizer_settings}
+        pieces = (type(vocabulary), vocabulary.fingerprint, len(vocabulary), repr(vocabulary.added))
+        return graphs.setdefault((*pieces, repr(settings)), {})
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(DocumentTokenizer, "_graph", trace_once)
+        patch.setattr(tokenizers, "traced_graphs", shared_graphs)
         yield
 
 

@@ -22,7 +22,7 @@ from keras_bert.text.characters import PAGE_SIZE, row_ids, row_offsets
 from keras_bert.text.sentencepiece import SentencePieceModel, character_bytes
 from keras_bert.text.sentencepiece_vocabulary import bpe_model
 from keras_bert.text.standalone_byte_tokenizer import FILE, SPACE
-from keras_bert.text.tokenizers import Texts, Tokenizer, string_batch
+from keras_bert.text.tokenizers import Texts, Tokenizer, string_batch, traced_once
 
 _LAST_OF_ASCII = 0x7F
 _BLANK, _APOSTROPHE = ord(" "), ord("'")
@@ -178,10 +178,12 @@ class BytePieceTokenizer(Tokenizer):
         """The loaded model, which a SavedModel has to hold."""
         return [self._model]
 
+    @traced_once
     def tokenize(self, texts: Texts) -> tf.RaggedTensor:
         """Ids `[batch, (pieces)]` int32 of texts `[batch]`."""
         return self._tokenize(self._decode(texts)[0])
 
+    @traced_once
     def tokenize_with_offsets(self, texts: Texts) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
         """`(ids, starts, ends)`, each `[batch, (pieces)]` int32, of texts `[batch]`; see `Tokenizer`.
 

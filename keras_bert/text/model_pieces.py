@@ -7,7 +7,7 @@ from keras_bert.text.characters import row_ids
 from keras_bert.text.model_vocabulary import ModelVocabulary
 from keras_bert.text.sentencepiece import SentencePieceModel, in_characters
 from keras_bert.text.standalone_tokenizer import SPACES
-from keras_bert.text.tokenizers import Texts, Tokenizer, string_batch
+from keras_bert.text.tokenizers import Texts, Tokenizer, string_batch, traced_once
 from keras_bert.text.vocabulary import Vocabulary
 
 
@@ -34,11 +34,13 @@ class ModelTokenizer(Tokenizer):
         """The loaded model, which a SavedModel has to hold."""
         return [self._model]
 
+    @traced_once
     def tokenize(self, texts: Texts) -> tf.RaggedTensor:
         """Ids `[batch, (pieces)]` int32 of texts `[batch]`."""
         texts = tf.strings.unicode_transcode(string_batch(texts), "UTF-8", "UTF-8", errors="ignore")
         return self.pieces(texts)
 
+    @traced_once
     def tokenize_with_offsets(self, texts: Texts) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
         """`(ids, starts, ends)`, each `[batch, (pieces)]` int32, of texts `[batch]`; see `Tokenizer`.
 

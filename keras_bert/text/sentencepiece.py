@@ -28,7 +28,7 @@ from keras_bert.text.characters import (
     row_offsets,
 )
 from keras_bert.text.sentencepiece_vocabulary import WORD_START, SentencePieceVocabulary
-from keras_bert.text.tokenizers import Texts, Tokenizer, string_batch
+from keras_bert.text.tokenizers import Texts, Tokenizer, string_batch, traced_once
 
 _QUOTES = tuple(map(ord, "`'"))
 
@@ -231,11 +231,13 @@ class SentencePieceTokenizer(Tokenizer):
         """The loaded model, which a SavedModel has to hold."""
         return [self._model]
 
+    @traced_once
     def tokenize(self, texts: Texts) -> tf.RaggedTensor:
         """Ids `[batch, (pieces)]` int32 of texts `[batch]`."""
         ids = self._model.tokenize(self._normalizer(string_batch(texts)).texts)
         return self._replaced(ids)[0] if self._replaces else ids
 
+    @traced_once
     def tokenize_with_offsets(self, texts: Texts) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
         """`(ids, starts, ends)`, each `[batch, (pieces)]` int32, of texts `[batch]`; see `Tokenizer`.
 

@@ -2,7 +2,7 @@
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar, cast
 
 import tensorflow as tf
 
@@ -10,6 +10,33 @@ from keras_bert.text.tokenizer_files import TokenizerSettings
 from keras_bert.text.vocabulary import Vocabulary, named_class
 
 Texts: TypeAlias = "tf.Tensor | Sequence[str] | Sequence[bytes]"
+
+
+_Method = TypeVar("_Method", bound=Callable[..., Any])
+
+
+def traced_once(method: _Method) -> _Method:
+    """A tokenizer's method of texts `[batch]` whose graph all others call that need it.
+
+    A quarter of a second for each signature, text of a pair and source of a run. Eager texts take no graph.
+    """
+
+    @functools.wraps(method)
+    def tokenize(tokenizer: "Tokenizer", texts: Texts) -> Any:
+        if tf.executing_eagerly():
+            return method(tokenizer, texts)
+        graphs = traced_graphs(tokenizer)
+        if method.__name__ not in graphs:
+            bound = functools.partial(method, tokenizer)
+            graphs[method.__name__] = tf.function(bound, [tf.TensorSpec([None], tf.string)], autograph=False)
+        return graphs[method.__name__](string_batch(texts))
+
+    return cast(_Method, tokenize)
+
+
+def traced_graphs(tokenizer: "Tokenizer") -> dict[str, Callable]:
+    """The graphs of a tokenizer by method, where TensorFlow does not look for what a SavedModel has to hold."""
+    return tokenizer.__dict__.setdefault("_graphs", {})
 
 
 class Tokenizer(tf.Module):
@@ -50,13 +77,6 @@ def make_tokenizer(vocabulary: Vocabulary, settings: TokenizerSettings | None = 
     values = vars(settings or TokenizerSettings())
     own = {name: values[name] for name in vocabulary.tokenizer_settings}
     return named_class(vocabulary.tokenizer)(vocabulary, **own)
-
-
-# The sources of a run share a tokenizer, and each has it in several graphs.
-@functools.lru_cache(maxsize=2)
-def traced_tokenizer(tokenizer: Tokenizer) -> Callable[[tf.Tensor], tf.RaggedTensor]:
-    """`tokenizer.tokenize` for texts `[batch]`, traced once for all graphs that call it, a quarter of a second each."""
-    return tf.function(tokenizer.tokenize, [tf.TensorSpec([None], tf.string)], autograph=False)
 
 
 def string_batch(texts: Texts) -> tf.Tensor:

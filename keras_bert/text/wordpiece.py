@@ -15,7 +15,7 @@ from keras_bert.core.files import StrPath
 from keras_bert.text.basic_tokenizer import BasicTokenizer, TokenFinder, Words
 from keras_bert.text.characters import row_offsets
 from keras_bert.text.standalone_tokenizer import MAX_CHARACTERS_PER_WORD, StandaloneTokenizer
-from keras_bert.text.tokenizers import Texts, Tokenizer, string_batch
+from keras_bert.text.tokenizers import Texts, Tokenizer, string_batch, traced_once
 from keras_bert.text.vocabulary import CONTINUATION, UNK, Vocabulary
 
 # Characters that the original leaves unchanged except for the case of ASCII, and that the Unicode version of every
@@ -139,10 +139,12 @@ class WordPieceTokenizer(Tokenizer):
         self._too_many_bytes = b"x" * (4 * max_characters_per_word + 1)
         self._as_given, self._normalized = self._finders()
 
+    @traced_once
     def tokenize(self, texts: Texts) -> tf.RaggedTensor:
         """Ids `[batch, (pieces)]` int32 of texts `[batch]`."""
         return self._join(texts, lambda texts: (self._plain.tokenize(texts),), self._tokenize_any)[0]
 
+    @traced_once
     def tokenize_with_offsets(self, texts: Texts) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
         """`(ids, starts, ends)`, each `[batch, (pieces)]` int32, of texts `[batch]`.
 

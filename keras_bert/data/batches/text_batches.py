@@ -15,7 +15,7 @@ from keras_bert.data.batches.raw_lines import RawLines, split_lines
 from keras_bert.data.batches.related_texts import PairMaker
 from keras_bert.data.batches.text_plans import pack_sentences, pair_sentences, relate_sentences
 from keras_bert.models.term import RANDOM_NEXT, RELATED, Rows
-from keras_bert.text.tokenizers import Tokenizer, traced_tokenizer
+from keras_bert.text.tokenizers import Tokenizer
 
 _ROWS_SHUFFLED_AT_ONCE, _ROWS_MASKED_AT_ONCE = 8192, 512
 # Indices in an example's random sequence that its mask does not use.
@@ -148,7 +148,7 @@ class TextBatches:
     ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor, tf.Tensor]:
         """(number of the chunk; ids [tokens]; int64 [sentences], the tokens of each; [sentences], its document)."""
         sentences, line = split_lines(lines)
-        pieces = traced_tokenizer(self._tokenizer)(sentences)
+        pieces = self._tokenizer.tokenize(sentences)
         return chunk, pieces.values, pieces.row_lengths(), tf.gather(documents, line)
 
     def _pack(self, chunk: tf.Tensor, lines: tf.Tensor, documents: tf.Tensor) -> tuple[tf.Tensor, ...]:
