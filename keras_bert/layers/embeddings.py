@@ -8,7 +8,7 @@ import numpy as np
 from keras import ops
 
 from keras_bert.layers.dropout import Dropout, drawn_bits
-from keras_bert.layers.tensors import PlainLayer, Tensor, truncated_normal
+from keras_bert.layers.tensors import PlainLayer, Tensor, first_beyond, truncated_normal
 
 # Function (a table; ids) -> the rows.
 LookUp: TypeAlias = Callable[[Any, Tensor], Tensor]
@@ -208,12 +208,9 @@ class WordEmbeddings(PlainLayer):
 
 def in_range(ids: Tensor, size: int, name: str, size_name: str) -> Tensor:
     """Which ids are in range: [batch, seq] bool. In eager mode raises `ValueError` if any is not."""
-    is_in = ops.logical_and(ids >= 0, ids < size)
-    if hasattr(ids, "numpy") and not ops.convert_to_numpy(is_in).all():
-        values = ops.convert_to_numpy(ids)
-        wrong = values[(values < 0) | (values >= size)]
+    if (wrong := first_beyond(ids, size)) is not None:
         raise ValueError(
-            f"{name} needs ids from 0 to {size_name} - 1 ({size - 1}). Received: {int(wrong[0])}. "
+            f"{name} needs ids from 0 to {size_name} - 1 ({size - 1}). Received: {wrong}. "
             "Was the text tokenized with another model's vocabulary?"
         )
-    return is_in
+    return ops.logical_and(ids >= 0, ids < size)

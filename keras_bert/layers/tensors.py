@@ -1,4 +1,4 @@
-"""What all layers share: the type of what they take and return, their base class, initializers, and a gather."""
+"""What all layers share: the type of what they take and return, their base class, initializers, a gather, a check."""
 
 import contextlib
 import contextvars
@@ -40,13 +40,20 @@ def gather_positions(sequence: Tensor, positions: Tensor) -> Tensor:
         ValueError: in eager mode, a position is beyond the row, where another row's state would be.
     """
     batch, seq, hidden = ops.shape(sequence)
-    if hasattr(positions, "numpy"):
-        values = ops.convert_to_numpy(positions)
-        if (wrong := values[(values < 0) | (values >= seq)]).size:
-            raise ValueError(f"positions: needs those of a row, 0 to {seq - 1}. Received: {int(wrong[0])}.")
+    if (wrong := first_beyond(positions, seq)) is not None:
+        raise ValueError(f"positions: needs those of a row, 0 to {seq - 1}. Received: {wrong}.")
     row_starts = ops.arange(batch, dtype="int32")[:, None] * seq
     flat = ops.take(ops.reshape(sequence, (-1, hidden)), ops.reshape(positions + row_starts, (-1,)), axis=0)
     return ops.reshape(flat, (batch, ops.shape(positions)[1], hidden))
+
+
+def first_beyond(ids: Tensor, size: int) -> int | None:
+    """In eager mode the first id that is not in 0 to `size` - 1; None if all are, and in a graph."""
+    if not hasattr(ids, "numpy"):
+        return None
+    values = ops.convert_to_numpy(ids)
+    wrong = values[(values < 0) | (values >= size)]
+    return int(wrong[0]) if wrong.size else None
 
 
 class PlainLayer(keras.layers.Layer):

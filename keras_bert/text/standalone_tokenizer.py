@@ -12,7 +12,7 @@ import os
 import sys
 import unicodedata
 import zipfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 FILE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "character_table.npz")
@@ -77,6 +77,11 @@ def added_token(index: "int | str", fields: "Mapping[str, Any]") -> AddedToken:
     return AddedToken(content, int(index), **flags)
 
 
+def beside_pieces(added: "Iterable[AddedToken]", pieces: "Container[str]") -> "list[AddedToken]":
+    """The added tokens without BERT's own special ones among the pieces, which transformers lists: those are words."""
+    return [token for token in added if token.content not in SPECIAL_TOKENS or token.content not in pieces]
+
+
 def pack(character: int, kind: int, order: int = 0, casing: int = UNCASED) -> int:
     """A table entry; `character` is a code point or, for EXPANDS, an index."""
     return character << CHARACTER_SHIFT | casing << CASING_SHIFT | order << ORDER_SHIFT | kind
@@ -138,10 +143,7 @@ class StandaloneTokenizer:
 
     @classmethod
     def from_folder(cls, folder: str) -> "StandaloneTokenizer":
-        """The tokenizer of an export or a model folder: its vocab.txt and tokenizer_config.json.
-
-        BERT's own special tokens, which transformers lists there too, are words in texts.
-        """
+        """The tokenizer of an export or a model folder: its vocab.txt and tokenizer_config.json."""
         with open(os.path.join(folder, "tokenizer_config.json"), encoding="utf-8") as stream:
             config = json.load(stream)
         listed = (added_token(index, fields) for index, fields in (config.get("added_tokens_decoder") or {}).items())
@@ -152,7 +154,7 @@ class StandaloneTokenizer:
             config.get("strip_accents"),
             config.get("tokenize_chinese_chars", True),
             config.get("max_input_chars_per_word", MAX_CHARACTERS_PER_WORD),
-            [token for token in listed if token.content not in SPECIAL_TOKENS or token.content not in tokens],
+            beside_pieces(listed, tokens),
         )
 
     def tokenize(self, text: "str | bytes") -> "list[int]":

@@ -10,9 +10,9 @@ from keras_bert.core.errors import UserError
 from keras_bert.core.files import StrPath
 from keras_bert.text.standalone_tokenizer import (
     MAX_CHARACTERS_PER_WORD,
-    SPECIAL_TOKENS,
     AddedToken,
     added_token,
+    beside_pieces,
     strips,
 )
 
@@ -94,7 +94,7 @@ def read_added_tokens(path: StrPath, pieces: Sequence[str]) -> list[AddedToken]:
     rows = {piece: row for row, piece in enumerate(pieces)}
     for name in names & rows.keys() - found.keys():
         found[name] = added_token(rows[name], {"content": name, "special": True})
-    return [token for token in found.values() if token.content not in SPECIAL_TOKENS or token.content not in rows]
+    return beside_pieces(found.values(), rows)
 
 
 def read_if_there(path: str) -> Mapping[str, Any]:

@@ -19,10 +19,9 @@ from keras_bert.core import settings
 from keras_bert.core.errors import UserError
 from keras_bert.core.files import StrPath, is_file, join, open_file, parent
 from keras_bert.core.whole_files import atomic_write, write_json
-from keras_bert.text.standalone_tokenizer import AddedToken, strips
+from keras_bert.text.standalone_tokenizer import SPECIAL_TOKENS, AddedToken, strips
 from keras_bert.text.tokenizer_files import (
     CONTINUATION,
-    SPECIAL_TOKENS,
     TOKENIZER,
     TOKENIZER_CONFIG,
     TokenizerSettings,
