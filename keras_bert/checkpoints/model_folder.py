@@ -18,7 +18,7 @@ from keras_bert.checkpoints.hub import HubModel, hub_proposal, is_hub_name, is_w
 from keras_bert.checkpoints.huggingface import CONFIG
 from keras_bert.checkpoints.stored_tensors import LoadReport, StoredTensors
 from keras_bert.config.inference import VectorConfig
-from keras_bert.config.reading import FIELD, ReadingConfig
+from keras_bert.config.reading import FIELD, ReadingConfig, own_field
 from keras_bert.core import files, settings, whole_files
 from keras_bert.core.errors import UserError
 from keras_bert.core.files import StrPath
@@ -113,6 +113,10 @@ class ModelFolder:
     hub_model: HubModel | None = None
     base: "ModelFolder | None" = None
 
+    def __post_init__(self) -> None:
+        if not isinstance(own := own_field(self.other_fields), dict):
+            raise UserError(f"{_config_file(self.path, self.kind)}: {FIELD}: needs an object. Received: {own!r}.")
+
     @property
     def lower_case(self) -> bool:
         return self.tokenizer.lower_case
@@ -173,7 +177,7 @@ class ModelFolder:
         """The field `keras_bert` of config.json: the `task` that the model was fine-tuned on, and settings such as
         `max_length`; empty for other models.
         """
-        return self.other_fields.get(FIELD) or {}
+        return own_field(self.other_fields)
 
     @property
     def reading(self) -> ReadingConfig:

@@ -28,6 +28,11 @@ def named_field(path: str) -> Iterator[None]:
         raise UserError(f"{path}: {FIELD}.{error}") from None
 
 
+def own_field(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """The field `keras_bert` of config.json's content, empty if it has none."""
+    return fields.get(FIELD) or {}
+
+
 def read_own_field(cls: type[Config], fields: Mapping[str, Any], path: str, **defaults: Any) -> Config:
     """Builds a dataclass from the values in config.json's field `keras_bert`.
 
@@ -40,9 +45,8 @@ def read_own_field(cls: type[Config], fields: Mapping[str, Any], path: str, **de
     Raises:
         UserError: an invalid value.
     """
-    own = fields.get(FIELD) or {}
+    own = own_field(fields)
     with named_field(path):
-        require(isinstance(own, dict), FIELD, "an object", own)
         names = {field.name for field in dataclasses.fields(cls)}
         return cls(
             **{**defaults, **{name: value for name, value in own.items() if name in names and value is not None}}

@@ -7,7 +7,7 @@ import dataclasses
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar, TypeVar
 
-from keras_bert.config.reading import FIELD
+from keras_bert.config.reading import FIELD, own_field
 from keras_bert.core.errors import UserError
 from keras_bert.core.settings import Checked, Positive, require
 
@@ -126,7 +126,7 @@ class LabelledHead(Head):
 
     @classmethod
     def from_fields(cls: type[LabelledT], fields: Mapping[str, Any], num_outputs: int, path: str) -> LabelledT:
-        own = fields.get(FIELD) or {}
+        own = own_field(fields)
         labels, bilstm_size = _label_names(fields, num_outputs, path), _bilstm_size(fields, path)
         values = {name: own.get(name) for name in cls.own_settings}
         try:
@@ -142,7 +142,7 @@ class LabelledHead(Head):
 
 
 def _bilstm_size(fields: Mapping[str, Any], path: str) -> int | None:
-    size = (fields.get(FIELD) or {}).get("bilstm_size")
+    size = own_field(fields).get("bilstm_size")
     if size is None or isinstance(size, int) and size > 0:
         return size
     raise UserError(f"{path}: {FIELD}.bilstm_size: needs a whole number above 0. Received: {size!r}.")

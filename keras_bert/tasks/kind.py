@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, ClassVar
 
 from keras_bert.config.finetuning import FinetuneConfig
-from keras_bert.config.reading import FIELD
+from keras_bert.config.reading import own_field
 from keras_bert.core.errors import UserError
 from keras_bert.core.program import PROGRAM
 from keras_bert.models.bert.config import BertConfig
@@ -194,7 +194,7 @@ def transformers_pipeline(pipeline: str, example: str, options: str = "") -> str
 
 def own_architecture(fields: Mapping[str, Any]) -> str | None:
     """The class that the field `keras_bert` of a config.json names, where transformers has none; or None."""
-    return (fields.get(FIELD) or {}).get("architecture")
+    return own_field(fields).get("architecture")
 
 
 @functools.cache

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, TypeVar
 
 from keras_bert.config.finetuning import MULTI_LABEL, REGRESSION, SINGLE_LABEL, ProblemType
-from keras_bert.config.reading import FIELD
+from keras_bert.config.reading import FIELD, own_field
 from keras_bert.core.settings import require
 from keras_bert.models.tensor_names import output_layer
 from keras_bert.tasks.head import LabelledHead
@@ -61,7 +61,7 @@ class ClassificationConfig(LabelledHead):
     @classmethod
     def _values(cls, fields: Mapping[str, Any], num_outputs: int) -> dict[str, Any]:
         """The problem type; as in transformers, one label without it means regression."""
-        if (fields.get(FIELD) or {}).get("logistic"):
+        if own_field(fields).get("logistic"):
             return {"problem_type": REGRESSION, "logistic": True}
         return {"problem_type": fields.get("problem_type") or (REGRESSION if num_outputs == 1 else SINGLE_LABEL)}
 

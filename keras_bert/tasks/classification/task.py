@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, ClassVar
 
 from keras_bert.config.finetuning import MULTI_LABEL, REGRESSION, FinetuneConfig
-from keras_bert.config.reading import FIELD
+from keras_bert.config.reading import FIELD, own_field
 from keras_bert.models.bert.config import BertConfig
 from keras_bert.models.tensor_names import NEXT_SENTENCE_HEAD, TensorName
 from keras_bert.tasks.classification.benchmarks import GLUE, SUPERGLUE
@@ -104,7 +104,7 @@ class Classification(TaskKind):
         from keras_bert.tasks.classification.in_python import class_answers, text_columns
 
         fields = bert.folder.other_fields
-        own = fields.get(FIELD) or {}
+        own = own_field(fields)
         columns = text_columns(text_list(examples, pairs=True), own.get("pair"))
         if not examples:
             return []
@@ -185,7 +185,7 @@ class NextSentence(Classification):
 
 
 def _is_of_pairs(fields: Mapping[str, Any]) -> bool:
-    return bool((fields.get(FIELD) or {}).get("pair"))
+    return bool(own_field(fields).get("pair"))
 
 
 KINDS = (Classification(), NextSentence())

@@ -15,7 +15,7 @@ from keras_bert.config.finetuning import (
     VectorLoss,
 )
 from keras_bert.config.inference import MEAN
-from keras_bert.config.reading import FIELD
+from keras_bert.config.reading import own_field
 from keras_bert.core.errors import UserError
 from keras_bert.models.bert.config import BertConfig
 from keras_bert.models.tensor_names import StoredName, TensorName
@@ -159,7 +159,7 @@ class SentenceVectors(TaskKind):
     def folder_files(self, config: BertConfig, fields: Mapping[str, Any]) -> Mapping[str, Any]:
         from keras_bert.checkpoints.sentence_transformers import vector_files
 
-        own = fields.get(FIELD) or {}
+        own = own_field(fields)
         return vector_files(config.hidden_size, own.get("max_length") or config.max_position_embeddings)
 
     def library_example(self, fields: Mapping[str, Any]) -> str:
@@ -183,7 +183,7 @@ class SentenceVectors(TaskKind):
             'vectors = keras_bert.serving_function(bert)(["A cat sleeps.", "The cat is asleep."])["vectors"]',
             "print(vectors @ vectors.T)  # The cosines of all pairs.",
         ]
-        if sizes := (fields.get(FIELD) or {}).get(SIZES):
+        if sizes := own_field(fields).get(SIZES):
             *most, last = map(str, sizes)
             shown = f"{', '.join(most)} or {last}" if most else last
             lines.append(f"# Trained to be shortened: the first {shown} dimensions are vectors too, once at length 1.")

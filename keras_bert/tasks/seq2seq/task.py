@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from keras_bert.checkpoints.generation import GENERATION
 from keras_bert.config.finetuning import FinetuneConfig
-from keras_bert.config.reading import FIELD
+from keras_bert.config.reading import own_field
 from keras_bert.core.errors import UserError
 from keras_bert.models.bert.config import BertConfig
 from keras_bert.models.kind import kind_of_config
@@ -105,7 +105,7 @@ class Seq2Seq(TaskKind):
 
     def folder_files(self, config: Any, fields: Mapping[str, Any]) -> Mapping[str, Any]:
         """generation_config.json, with which `generate` of transformers writes as the recipe says."""
-        own = fields.get(FIELD) or {}
+        own = own_field(fields)
         if "max_target_length" not in own:
             return {}
         names = ("decoder_start_token_id", "forced_bos_token_id", "forced_eos_token_id")

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from keras_bert.config.finetuning import SINGLE_LABEL, FinetuneConfig
-from keras_bert.config.reading import FIELD
+from keras_bert.config.reading import own_field
 from keras_bert.core.settings import require
 from keras_bert.models.bert.config import BertConfig
 from keras_bert.models.tensor_names import StoredName, TensorName, dense
@@ -152,7 +152,7 @@ class SpanPairs(TaskKind):
         return class_answers(bert.head, rows)
 
     def card_example(self, fields: Mapping[str, Any]) -> str:
-        if (fields.get(FIELD) or {}).get("pair"):
+        if own_field(fields).get("pair"):
             texts, starts, ends = '["By the bank."], ["In the bank."]', [7, 7], [11, 11]
         else:
             texts, starts, ends = '["Mary sang, and she smiled."]', [0, 15], [4, 18]

@@ -6,7 +6,7 @@ from typing import Any, ClassVar, cast
 
 from keras_bert.config.features import TAGGING_TASKS
 from keras_bert.config.finetuning import FinetuneConfig
-from keras_bert.config.reading import FIELD
+from keras_bert.config.reading import own_field
 from keras_bert.models.bert.config import BertConfig
 from keras_bert.models.tensor_names import TensorName, dense, lstms, own_tensor
 from keras_bert.tasks.classification.head import CLASSIFIER, CLASSIFIER_TENSORS, CLASSIFIER_TITLES
@@ -128,7 +128,7 @@ class FeatureTagging(Tagging):
 
     def is_of(self, fields: Mapping[str, Any]) -> bool:
         # The first versions did not write `architecture`.
-        return super().is_of(fields) or "features" in (fields.get(FIELD) or {})
+        return super().is_of(fields) or "features" in own_field(fields)
 
     def make_model(self, config: BertConfig, head: FeatureTaggingConfig, **keras_options: Any) -> Any:
         from keras_bert.tasks.tagging.feature_network import BertFeatureTagger
