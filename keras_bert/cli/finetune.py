@@ -259,8 +259,9 @@ def _one(
         click.echo(line)
     if picture:
         write_picture(picture, results_groups(results, published), recipe.name)
+    example = " ".join(['"…"'] * runs.problem.texts_per_example) or "--input FILE --output FILE"
     _log.info(
-        f'Written: {output}. Next: {PROGRAM} predict --model {shlex.quote(output)} "…"   |   '
+        f"Written: {output}. Next: {PROGRAM} predict --model {shlex.quote(output)} {example}   |   "
         f"tensorboard --logdir {shlex.quote(output)}"
     )
 

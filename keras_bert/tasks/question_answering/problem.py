@@ -95,6 +95,10 @@ class QuestionAnsweringProblem(Problem):
         }
 
     @property
+    def texts_per_example(self) -> int:
+        return 2
+
+    @property
     def objective(self) -> SpanObjective:
         return self._objective
 
