@@ -117,6 +117,8 @@ def test_entities_from_what_comes_in_are_in_the_scheme_of_all_of_it(model, small
     out = give("predict", "--model", path, "--input", "-", "--output", "-", stdin=told)
     labels = {line.split()[2] for line in out.stdout.splitlines() if line}
     assert labels <= {"O", "B-X", "E-X", "S-X", "I-X"} and not any(label in ("B-X", "I-X") for label in labels)
+    refused = give("predict", "--model", path, "--input", "-", "--output", "-", stdin="", status=2)
+    assert refused.output == "Error: stdin: needs words in columns, one per line. Received: none.\n"
 
 
 def test_choices_from_what_comes_in_to_what_goes_out(model, tmp_path, small_windows):

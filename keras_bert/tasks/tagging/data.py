@@ -128,7 +128,10 @@ def _readable_twice(path: str) -> Iterator[str]:
         kept = os.path.join(folder, "standard input")
         with open(kept, "wb") as stream:
             shutil.copyfileobj(sys.stdin.buffer, stream)
-        yield kept
+        try:
+            yield kept
+        except UserError as error:
+            raise UserError(str(error).replace(kept, "stdin")) from None
 
 
 _INNER_BLANK = "\ue000"  # Stands for a blank inside a word, which separates nothing; from the private use area.
