@@ -203,6 +203,11 @@ def test_a_lease_half_written_is_left_alone_too(quick, tmp_path, content):
     Lease(str(tmp_path / "lock")).release()
 
 
+def test_a_lease_of_a_process_that_cannot_be_is_left_alone_too(quick, path):
+    told(path, pid=2**70, system=leases._system())
+    Lease(path).release()
+
+
 def test_a_lease_of_a_killed_process_of_this_system_is_taken_at_once(tmp_path):
     """A run killed and started again on the same machine need not wait."""
     path = str(tmp_path / "lock")

@@ -185,6 +185,7 @@ def test_a_value_that_says_the_same_gets_the_type_of_its_setting():
         ("optimizer.lerning_rate", "nearest is optimizer.learning_rate"),
         ("training.steps.more", "training.steps is a value, not a section"),
         ("phases.3.batch_size", "needs an index from 0 to 0"),
+        ("phases.².batch_size", "needs an index from 0 to 0. Received: '²'"),
         ("phases.1.batch_size", "phases.1: needs a section of settings. Received: 5"),
         ("training.steps", "training: needs a section of settings. Received: 'long'"),  # It would replace the value.
     ],

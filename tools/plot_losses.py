@@ -18,6 +18,7 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 @click.option("--smoothed", default=1, show_default=True, help="Logged figures that the drawn one is the mean of.")
 def main(runs, output, title, smoothed):
     """Draw the losses of runs of any kind over their steps."""
+    from keras_bert.core.whole_files import atomic_write
     from keras_bert.tasks.finetuning.pictures import loss_picture
     from keras_bert.training.metrics_log import read_metrics
     from keras_bert.training.run_folder import RunFolder
@@ -31,7 +32,7 @@ def main(runs, output, title, smoothed):
         if name in found:
             raise click.ClickException(f"{text}: needs a name of its own. Received: one of another run.")
         found[name] = lines
-    with open(output, "wb") as stream:
+    with atomic_write(output, "wb") as stream:
         stream.write(loss_picture(found, title, smoothed))
     click.echo(f"Written: {output}")
 

@@ -191,7 +191,7 @@ def _is_of_ended_process(found: Mapping[str, Any]) -> bool:
         os.kill(pid, 0)
     except ProcessLookupError:
         return True
-    except OSError:
+    except (OSError, OverflowError):  # An id that no process here can have.
         return False
     return False
 

@@ -473,7 +473,7 @@ def _descend(target: Any, step: str, key: str) -> Any:
 
 
 def _index(items: list, step: str, key: str) -> int:
-    if not step.isdigit() or int(step) >= len(items):
+    if not step.isdecimal() or int(step) >= len(items):
         raise UserError(f"{key}: needs an index from 0 to {len(items) - 1}. Received: {step!r}.")
     return int(step)
 

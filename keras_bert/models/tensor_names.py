@@ -271,5 +271,5 @@ def _variable(root: Any, attribute: str) -> "keras.Variable":
 def _follow(target: Any, attribute: str) -> Any:
     """The object at an attribute path, in which a number is an index of a list; None if there is none."""
     for step in attribute.split("."):
-        target = target[int(step)] if step.isdigit() else getattr(target, step, None)
+        target = target[int(step)] if step.isdecimal() else getattr(target, step, None)
     return target

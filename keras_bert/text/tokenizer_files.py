@@ -1,7 +1,6 @@
 """Hugging Face's tokenizer files: the pieces, the tokens that were added, and how texts are treated."""
 
 import dataclasses
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +22,7 @@ CONTINUATION = "##"
 TOKENIZER_CONFIG, TOKENIZER, ADDED_TOKENS = "tokenizer_config.json", "tokenizer.json", "added_tokens.json"
 SPECIAL_TOKENS_MAP = "special_tokens_map.json"
 TOKENIZER_FILES = (TOKENIZER, TOKENIZER_CONFIG, ADDED_TOKENS, SPECIAL_TOKENS_MAP)
+_LARGEST_FLOAT32 = (2 - 2**-23) * 2.0**127
 # Classes of transformers that follow tokenizer.json in everything; BERT's own takes its pieces only.
 GENERIC = ("PreTrainedTokenizerFast", "TokenizersBackend")
 
@@ -112,9 +112,11 @@ def unigrams(content: Mapping[str, Any]) -> list[tuple[str, float]] | None:
 
 
 def _is_scored(piece: Any) -> bool:
-    if not isinstance(piece, list) or len(piece) != 2:
+    """Whether SentencePiece's file can hold it: no half of a surrogate pair, which JSON can, nor beyond a float32."""
+    if not isinstance(piece, list) or len(piece) != 2 or not isinstance(piece[0], str):
         return False
-    return isinstance(piece[0], str) and isinstance(piece[1], int | float) and math.isfinite(piece[1])
+    is_text = piece[0].encode("utf-8", "ignore").decode() == piece[0]
+    return is_text and isinstance(piece[1], int | float) and abs(piece[1]) <= _LARGEST_FLOAT32
 
 
 def _special_names(values: Mapping[str, Any], path: str) -> set[str]:

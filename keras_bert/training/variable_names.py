@@ -43,7 +43,7 @@ def part_of(name: str) -> str:
 def block_of(name: str) -> int | None:
     """The index of the encoder block that a variable is in; None for all others."""
     part, _, number = part_of(name).rpartition("_")
-    return int(number) if part == "block" and number.isdigit() else None
+    return int(number) if part == "block" and number.isdecimal() else None
 
 
 def gradient_parts(model: keras.Model) -> dict[str, list[int]]:

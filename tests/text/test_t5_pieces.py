@@ -158,7 +158,9 @@ def test_other_tokenizers_are_refused_in_one_line(fields, message, vocabulary, t
     assert message in str(error.value) and "\n" not in str(error.value)
 
 
-@pytest.mark.parametrize("piece", [["a", None], ["a", "0"], [3, 0.0], ["a", float("nan")]])
+@pytest.mark.parametrize(
+    "piece", [["a", None], ["a", "0"], [3, 0.0], ["a", float("nan")], ["a", -1e39], ["a", 10**400], ["\ud800", 0.0]]
+)
 def test_pieces_without_a_text_or_a_score_are_no_model(piece, vocabulary, tmp_path):
     content = tokenizer_json(vocabulary)
     content["model"]["vocab"].append(piece)

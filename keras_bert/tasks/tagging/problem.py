@@ -289,7 +289,9 @@ class TaggingProblem(Problem):
         word = data.texts[0] if data.word is None and data.texts != TaskDataConfig().texts else data.word
         chosen = {name: value for name, value in (("word", word), ("label", data.label)) if value is not None}
         # A recipe gives numbers as text; a model's folder may have them as numbers.
-        return {name: int(value) if str(value).lstrip("-").isdigit() else value for name, value in chosen.items()}
+        return {
+            name: int(value) if str(value).removeprefix("-").isdecimal() else value for name, value in chosen.items()
+        }
 
     def _learned_labels(self, split: str) -> Sequence[str | None] | None:
         """The labels of a split, entities in the head's scheme; None if it has none."""
