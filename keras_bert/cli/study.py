@@ -10,7 +10,7 @@ import click
 from keras_bert.cli.options import Number, folder_to_write, model_option, set_by_key
 from keras_bert.config.recipes import find_config, given
 from keras_bert.config.studies import AblationPlan, EmbryologyPlan, PilotsPlan, selected, task_plans
-from keras_bert.core import settings
+from keras_bert.core import files, settings
 from keras_bert.core.errors import UserError
 from keras_bert.core.imports import require
 from keras_bert.core.program import command_line
@@ -192,6 +192,9 @@ def ablation(
     values.update(given({"recipe": recipe}), set={**settings.section_of(values, "set"), **changes})
     planned = settings.from_mapping(AblationPlan, values)
     variants = selected(planned.variants, only, "variant", path)
+    for name, task in planned.tasks.items():  # Else it would be missed after hours.
+        if not files.is_folder(folder := files.join(data, task.folder)):
+            raise UserError(f"{folder}: needs the files of {name}. Received: no folder. Give --data with its parent.")
     _begin(context)
     from keras_bert.studies.ablation import ablation as make
 

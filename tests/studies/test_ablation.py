@@ -73,7 +73,9 @@ def scripted(folder, changes, command, options):
 
 
 def ablation_line(folder, *more):
-    line = ["study", "ablation", "--plan", folder / "plan.yaml", "--text", "prepared", "--data", "data", "--output"]
+    for name in ("glue", "other"):
+        (folder / name).mkdir(exist_ok=True)
+    line = ["study", "ablation", "--plan", folder / "plan.yaml", "--text", "prepared", "--data", folder, "--output"]
     line += [folder / "out", "--pretraining-seeds", 2, "--seeds", 1, "--recipe", "wiki_mini", *more]
     return [str(argument) for argument in line]
 
@@ -165,9 +167,15 @@ def test_runs_made_with_other_settings_are_refused(tmp_path, monkeypatch):
     )
     (tmp_path / "plan.yaml").write_text(PLAN.replace("folder: glue", "folder: other"))
     other = give(*ablation_line(tmp_path), status=2)
-    assert "rate-0.0001.json: was made otherwise (--data-dir: 'data/glue' there, 'data/other' now). Give another" in (
-        other.output
-    )
+    changed = f"(--data-dir: '{tmp_path}/glue' there, '{tmp_path}/other' now)"
+    assert f"rate-0.0001.json: was made otherwise {changed}. Give another" in other.output
+
+
+def test_a_task_without_its_files_is_refused_before_anything_is_trained(tmp_path):
+    (tmp_path / "plan.yaml").write_text(PLAN.replace("folder: glue", "folder: glues"))
+    told = give(*ablation_line(tmp_path), status=2)
+    assert f"{tmp_path}/glues: needs the files of mrpc. Received: no folder." in told.output
+    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize(
