@@ -39,6 +39,8 @@ _TASK_TYPES = {
 # What is not read, and the values that leave it out.
 _NOT_READ = {
     "use_dora": (None, False),
+    "bias": (None, "none"),
+    "lora_bias": (None, False),
     "rank_pattern": (None, {}),
     "alpha_pattern": (None, {}),
     "layer_replication": (None,),
@@ -172,7 +174,7 @@ class _AdapterTensors(StoredTensors):
                 others.append(name)
         if others:
             raise UserError(
-                f"{path}: needs LoRA of dense layers, or whole modules, of a {kind.title}. Received: {others[0]}. "
+                f"{path}: needs LoRA of dense layers, or whole modules, of {kind.title}. Received: {others[0]}. "
                 "Is it another kind of model?"
             )
         super().__init__(path, places, [])

@@ -124,6 +124,8 @@ def test_a_base_on_the_hub_keeps_its_revision(adapted, tmp_path):
     ("fields", "told"),
     [
         ({"peft_type": "IA3"}, "needs peft_type LORA. Received: 'IA3'. Merge the adapter with peft"),
+        ({"bias": "lora_only"}, "needs bias 'none'. Received: 'lora_only'. Merge the adapter with peft"),
+        ({"lora_bias": True}, "needs lora_bias False. Received: True. Merge the adapter with peft"),
         ({"use_dora": True}, "needs use_dora False. Received: True. Merge the adapter with peft"),
         ({"rank_pattern": {"query": 4}}, "needs rank_pattern {}. Received: {'query': 4}"),
         ({"init_lora_weights": "pissa_niter_4"}, "needs init_lora_weights True. Received: 'pissa_niter_4'"),
