@@ -240,6 +240,7 @@ def _one(
     from keras_bert.tasks.finetuning.pictures import results_groups, write_picture
     from keras_bert.tasks.finetuning.results import results_lines, sweep_lines
     from keras_bert.tasks.finetuning.runs import FinetuningRuns
+    from keras_bert.tasks.kind import kind_of_head
 
     _log.info(f"{recipe.task} from {recipe.init} → {output}")
     runs = FinetuningRuns(recipe, command=command_line(), started_at=started_at)
@@ -259,7 +260,8 @@ def _one(
         click.echo(line)
     if picture:
         write_picture(picture, results_groups(results, published), recipe.name)
-    example = " ".join(['"…"'] * runs.problem.texts_per_example) or "--input FILE --output FILE"
+    texts = kind_of_head(runs.problem.head).texts_per_example(runs.problem.task_record())
+    example = " ".join(['"…"'] * texts) or "--input FILE --output FILE"
     _log.info(
         f"Written: {output}. Next: {PROGRAM} predict --model {shlex.quote(output)} {example}   |   "
         f"tensorboard --logdir {shlex.quote(output)}"

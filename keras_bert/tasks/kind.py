@@ -179,6 +179,10 @@ class TaskKind(abc.ABC):
             f"Give it to serving_function (docs/serving.md), or: {PROGRAM} predict --model MODEL"
         )
 
+    def texts_per_example(self, own: Mapping[str, Any]) -> int:
+        """How many TEXTs of `predict` are an example for a model with this field `keras_bert`; 0 if more than texts."""
+        return 1
+
     def answers_shown(self, bert: Any, texts: list[str]) -> list[str]:
         """The lines in which `run.py predict` prints a `LoadedModel`'s answers to texts of its command line.
 

@@ -180,11 +180,6 @@ class Problem(NamedSplits, abc.ABC):
         return layouts, shares
 
     @property
-    def texts_per_example(self) -> int:
-        """How many TEXTs of `predict` are an example; 0 if it is more than texts."""
-        return 1
-
-    @property
     @abc.abstractmethod
     def objective(self) -> Objective:
         """The loss."""

@@ -234,10 +234,6 @@ class SequenceProblem(TextRowsProblem):
 
     takes_restored_spaces = True
 
-    @property
-    def texts_per_example(self) -> int:
-        return len(self.task.texts)
-
     def windows(self, split: str, labelled: bool = False) -> Iterator[TextWindow]:
         if split == INPUT and not labelled:
             yield from text_windows(input_rows(self.task), self.task.splits[split].files[0])

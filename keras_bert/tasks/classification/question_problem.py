@@ -64,10 +64,6 @@ class QuestionProblem(TextRowsProblem):
 
     task: QuestionTask
 
-    @property
-    def texts_per_example(self) -> int:
-        return 2
-
     def windows(self, split: str, labelled: bool = False) -> Iterator[QuestionWindow]:
         origin, by_passage = passages(self.task, split, self._source, labelled)
         for window in windows(by_passage, _characters):

@@ -118,6 +118,9 @@ class Classification(TaskKind):
         answering = bert.once(f"answers to {len(columns)} columns", function)
         return class_answers(bert.head, answering.answers_by_length(*columns))
 
+    def texts_per_example(self, own: Mapping[str, Any]) -> int:
+        return 2 if own.get("pair") else 1
+
     def answers_shown(self, bert: Any, texts: list[str]) -> list[str]:
         from keras_bert.tasks.shown_answers import in_pairs, ranked, shown
 

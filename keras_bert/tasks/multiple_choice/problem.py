@@ -70,10 +70,6 @@ class MultipleChoiceProblem(Problem):
         self._objective = ClassificationObjective(SINGLE_LABEL)
 
     @property
-    def texts_per_example(self) -> int:
-        return 3
-
-    @property
     def objective(self) -> ClassificationObjective:
         return self._objective
 

@@ -165,6 +165,9 @@ class MultipleChoice(TaskKind):
 
         return choices_made(signatures_of(bert), examples)
 
+    def texts_per_example(self, own: Mapping[str, Any]) -> int:
+        return 3
+
     def answers_shown(self, bert: Any, texts: list[str]) -> list[str]:
         from keras_bert.tasks.shown_answers import ranked, shown
 

@@ -95,10 +95,6 @@ class QuestionAnsweringProblem(Problem):
         }
 
     @property
-    def texts_per_example(self) -> int:
-        return 2
-
-    @property
     def objective(self) -> SpanObjective:
         return self._objective
 

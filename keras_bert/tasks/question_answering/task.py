@@ -284,6 +284,9 @@ class QuestionAnswering(TaskKind):
         function = signatures_of(bert)
         return passage_answers(function, examples, answering.unanswerable)
 
+    def texts_per_example(self, own: Mapping[str, Any]) -> int:
+        return 2
+
     def answers_shown(self, bert: Any, texts: list[str]) -> list[str]:
         from keras_bert.tasks.shown_answers import in_pairs, ranked, shown
 

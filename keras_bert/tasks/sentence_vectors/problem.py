@@ -57,10 +57,6 @@ class ContrastiveProblem(SequenceProblem):
         self._sizes: tuple[int, ...] = tuple(config.vectors.matryoshka or recorded)
         self._trains_on_all = config.vectors.loss in (COSINE, COSENT)
 
-    @property
-    def texts_per_example(self) -> int:
-        return 2
-
     def _new_head(self) -> SentenceVectorsConfig:
         return SentenceVectorsConfig((str(self.task.label),), self.task.kind)
 

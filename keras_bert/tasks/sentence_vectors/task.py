@@ -199,6 +199,9 @@ class SentenceVectors(TaskKind):
         found = [[row["vectors"] for row in function.answers_by_length(column)] for column in columns]
         return found[0] if len(found) == 1 else [float(first @ second) for first, second in zip(*found)]
 
+    def texts_per_example(self, own: Mapping[str, Any]) -> int:
+        return 2
+
     def answers_shown(self, bert: Any, texts: list[str]) -> list[str]:
         from keras_bert.tasks.shown_answers import in_pairs, shown
 

@@ -55,10 +55,6 @@ class SpanPairProblem(TextRowsProblem):
         bilstm_size = self._config.head.bilstm_size
         return SpanPairConfig(self.task.labels or (), reads_cls=self.task.reads_cls, bilstm_size=bilstm_size)
 
-    @property
-    def texts_per_example(self) -> int:
-        return 0
-
     def windows(self, split: str, labelled: bool = False) -> Iterator[SpanPairWindow]:
         reader = SpanPairReader(self.task, split, self._source, labels=labelled)
         for pairs in windows(reader, lambda pair: sum(map(len, pair.texts))):
