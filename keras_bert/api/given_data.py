@@ -97,7 +97,7 @@ class GivenData:
                 written = _Hashed(stream)
                 count = _write_arrow(written, arrow) if arrow else _write_lines(written, _lines(name, data))
                 if not count:
-                    raise UserError(f"{name}: needs rows. Received: a {type(data).__name__} without any.")
+                    raise UserError(f"{name}: needs rows. Received: an empty {type(data).__name__}.")
                 is_bound = not replaces and self._run.any_has_begun() and files.exists(path)
                 if is_bound and files.sha256(path) != written.sha256():
                     raise UserError(
@@ -229,7 +229,7 @@ def _items(name: str, data: Any) -> Iterable[Any]:
         return data
     raise UserError(
         f"{name}: needs a path, texts, rows as dicts, a DataFrame, a Dataset or an Arrow table. "
-        f"Received: a {type(data).__name__}."
+        f"Received: {type(data).__name__}."
     )
 
 
@@ -274,4 +274,4 @@ def _plain(value: Any) -> str:
     """What JSON has no form for, as text: a date or a time."""
     if isinstance(value, (datetime.date, datetime.time)):
         return value.isoformat()
-    raise TypeError(f"needs text, numbers or lists. Received: a {type(value).__name__}.")
+    raise TypeError(f"needs text, numbers or lists. Received: {type(value).__name__}.")

@@ -20,7 +20,7 @@ from keras_bert.checkpoints.stored_tensors import as_stored
 from keras_bert.config.reading import FIELD
 from keras_bert.core import files, whole_files
 from keras_bert.models.bert.config import BertConfig
-from keras_bert.models.kind import bert_counterpart, kind_of_config
+from keras_bert.models.kind import bert_counterpart, kind_of_config, with_article
 from keras_bert.models.tensor_names import TensorName, model_values, parts, pretraining_parts
 from keras_bert.tasks.head import Head
 from keras_bert.tasks.kind import TaskKind, kind_of_fields, kind_of_head, own_architecture, task_kinds
@@ -161,7 +161,9 @@ def write_model_folder(
     """
     architecture = type(model).__name__
     if head and head.architecture != architecture:
-        raise ValueError(f"head: needs the config of a {architecture}. Received: that of a {head.architecture}.")
+        raise ValueError(
+            f"head: needs the config of {with_article(architecture)}. Received: that of a {head.architecture}."
+        )
     if head and not head.outputs and head.num_outputs != model.num_labels:
         raise ValueError(f"head: needs {model.num_labels} labels, as the model has. Received: {head.num_outputs}.")
     tensors = model_values(model)

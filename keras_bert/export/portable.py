@@ -18,6 +18,7 @@ from keras_bert.export.serving_function import masked_lm_at_positions, model_sig
 from keras_bert.export.signature import Signature, TextInputs
 from keras_bert.inference.loading import LoadedModel
 from keras_bert.models.bert.config import MASKED
+from keras_bert.models.kind import with_article
 from keras_bert.tasks.kind import kind_of_head
 from keras_bert.text.tokenizer_files import TOKENIZER_CONFIG
 from keras_bert.text.vocabulary import Vocabulary, vocabulary_kinds
@@ -58,8 +59,8 @@ def portable_signature(
     network = PortableNetwork(bert.model, rounds_tables)
     if bert.head and not encoder_only and (needed := kind_of_head(bert.head).not_portable):
         raise UserError(
-            f"{bert.path}: --format {form.name} needs {needed}. Received: a {bert.head.architecture}. Export a "
-            "SavedModel, or the --encoder."
+            f"{bert.path}: --format {form.name} needs {needed}. Received: "
+            f"{with_article(bert.head.architecture)}. Export a SavedModel, or the --encoder."
         )
     if bert.predicts == MASKED and not encoder_only:
         signature = masked_lm_at_positions(inputs, network, top_k)

@@ -213,7 +213,7 @@ class LoadedModel:
         pairs = [(query, passage) for passage in text_list(passages)]
         scores = self.predict(pairs) if self.head else [None]
         if not all(isinstance(score, float) for score in scores):
-            held = f"a {self.head.architecture}" if self.head else "one without a task's head"
+            held = with_article(self.head.architecture) if self.head else "one without a task's head"
             raise UserError(
                 f"{self.path}: needs a model that scores pairs of texts, to rank passages. Received: {held}. "
                 f"Train one with: {PROGRAM} finetune --task rerank --init MODEL"
@@ -321,7 +321,7 @@ class LoadedModel:
             raise UserError(
                 f"{self.path}: needs a model with a masked LM head to {what_for}. Received: {with_article(kind.title)}."
             )
-        held = f"a {self.head.architecture}" if self.head else "the encoder alone"
+        held = with_article(self.head.architecture) if self.head else "the encoder alone"
         raise UserError(
             f"{self.path}: needs a masked LM head to {what_for}, and holds {held}. "
             f"Train one on it with: {PROGRAM} pretrain --init MODEL"

@@ -252,5 +252,5 @@ def google_configs() -> list[str]:
 
 
 def with_article(title: str) -> str:
-    """A kind's title as sentences use it: "a BERT", "an ALBERT", "an XLM-RoBERTa"."""
+    """The title of a kind, or of an architecture, with its article: "a BERT", "an ALBERT", "an XLMRobertaModel"."""
     return f"{'an' if title[0] in 'AEIOUX' else 'a'} {title}"

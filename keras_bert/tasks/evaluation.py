@@ -22,6 +22,7 @@ from keras_bert.data.batches.token_rows import TokenRows
 from keras_bert.data.corpus.text_lines import plain_ending
 from keras_bert.data.tables.tables import known_format, source_files
 from keras_bert.inference.loading import load_folder
+from keras_bert.models.kind import with_article
 from keras_bert.tasks.answer_files import FILE, FOLDER, STANDARD_STREAM, check_output, require_unread
 from keras_bert.tasks.kind import kind_of_head, kind_of_task
 from keras_bert.tasks.problem import Answers, Problem, open_problem, require_read
@@ -283,7 +284,11 @@ def _as_own_task(folder: ModelFolder, task: str | None) -> ModelFolder:
     """
     task = task or (kind_of_head(folder.head).own_task if folder.head else None)
     if not folder.head or not task:
-        received = f"a {folder.head.architecture} that names no task" if folder.head else "one without a task's head"
+        received = (
+            f"{with_article(folder.head.architecture)} that names no task"
+            if folder.head
+            else "one without a task's head"
+        )
         raise UserError(
             f"{folder.name}: needs a fine-tuned model. Received: {received}. "
             f"Fine-tune one with: {PROGRAM} finetune --task NAME --init MODEL"

@@ -15,6 +15,7 @@ from keras_bert.config.finetuning import FinetuneConfig, NoiseConfig, Seq2SeqCon
 from keras_bert.config.reading import LONG
 from keras_bert.core.errors import UserError
 from keras_bert.data.batches.token_rows import joined_rows
+from keras_bert.models.kind import with_article
 from keras_bert.tasks.answer_files import FILE
 from keras_bert.tasks.kind import TaskKind, kind_of_head, kind_of_task, task_kinds, task_names
 from keras_bert.tasks.noise import Noise
@@ -359,7 +360,8 @@ def open_problem(
     if head is None:  # A trained model may have a recipe of an earlier version.
         _require_used(config, kind)
     elif not kind.has_tasks_for(head):
-        raise UserError(f"task: needs one for a {head.architecture}. Received: {config.task}. Give another --task.")
+        model = with_article(head.architecture)
+        raise UserError(f"task: needs one for {model}. Received: {config.task}. Give another --task.")
     own = {INPUT: asked} if asked else _own_files(config.data)
     return kind.open_problem(config, tokenizer, head, task_record or {}, own)
 

@@ -66,12 +66,12 @@ def test_texts_and_cells_of_other_types(tmp_path):
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        ([], "train: needs rows. Received: a list without any."),
-        (5, "train: needs a path, texts, rows .* Received: a int."),
+        ([], "train: needs rows. Received: an empty list."),
+        (5, "train: needs a path, texts, rows .* Received: int."),
         (["a", 5], "train row 2: needs a text, or a dict of columns. Received: 5."),
         ([b"\xff"], r"train row 1: needs text in UTF-8. Received: b'\\xff'."),
         (["a", "b\ud83d"], r"train row 2: needs text. Received: half a surrogate pair in '.*b\\ud83d'."),
-        ([{"text": object()}], "train row 1: needs text, numbers or lists. Received: a object."),
+        ([{"text": object()}], "train row 1: needs text, numbers or lists. Received: object."),
         ([{"text": float("inf")}], "train row 1: Out of range float values"),
         ({"text": ["a", "b"], "stars": [1]}, "train: needs columns of one length. Received: text 2, stars 1."),
         (

@@ -16,6 +16,7 @@ from keras_bert.core.program import PROGRAM
 from keras_bert.data.batches.feature_files import FeatureRoom
 from keras_bert.data.batches.token_rows import TokenRows
 from keras_bert.inference.texts import require_numbers
+from keras_bert.models.kind import with_article
 from keras_bert.tasks.distillation import TEACHER_LOGITS, DistillationObjective, TokenDistillation
 from keras_bert.tasks.evaluation import FinetunedModel
 from keras_bert.tasks.kind import kind_of_head
@@ -109,7 +110,8 @@ class Teacher:
         head: Any = self.folder.head
         name, own = self._config.teacher.model, self._problem.head
         if not kind_of_head(own).takes_teacher:
-            raise UserError(f"teacher.model: needs no CRF and no frozen features. Received: a {own.architecture}.")
+            model = with_article(own.architecture)
+            raise UserError(f"teacher.model: needs no CRF and no frozen features. Received: {model}.")
         task, its_task = self._config.task, self.folder.task.get("task")
         if head is None:
             raise UserError(
