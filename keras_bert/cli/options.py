@@ -206,12 +206,10 @@ batch_tokens_option = click.option(
 )
 
 
-def _table_options(more: str = "") -> Callable[..., Any]:
+def _table_options(*files: Callable[..., Any], more: str = "") -> Callable[..., Any]:
     return _all_of(
         setting_option(TaskDataConfig, "folder", "--data-dir", metavar="DIR", more=more),
-        setting_option(TaskDataConfig, "train", metavar="FILE", more=more),
-        setting_option(TaskDataConfig, "dev", metavar="FILE", more=more),
-        setting_option(TaskDataConfig, "test", metavar="FILE", more=more),
+        *files,
         setting_option(
             TaskDataConfig, "texts", "--text", "texts", multiple=True, metavar="COLUMN", more=f"Repeatable. {more}"
         ),
@@ -221,8 +219,16 @@ def _table_options(more: str = "") -> Callable[..., Any]:
 
 
 # Where a task's examples are; for a trained model, what has changed since. `table_settings` takes their values.
-table_options = _table_options()
-other_table_options = _table_options("Default: as in training.")
+_SPLITS = ("train", "dev", "test")
+_AS_TRAINED = "Default: as in training."
+table_options = _table_options(*(setting_option(TaskDataConfig, split, metavar="FILE") for split in _SPLITS))
+other_table_options = _table_options(
+    *(
+        click.option(f"--{split}", metavar="FILE", help=f"File to use for `--split {split}`. {_AS_TRAINED}")
+        for split in _SPLITS
+    ),
+    more=_AS_TRAINED,
+)
 
 
 def table_settings(

@@ -35,12 +35,14 @@ _log = logging.getLogger(__name__)
 @click.option(
     "--task", metavar="NAME", help="Another task for the same model, such as, with --split, ax for an mnli model."
 )
-@click.option("--output", metavar="FILE|-|DIR", help="Where to write these answers; - writes to stdout.")
+@click.option(
+    "--output", metavar="FILE|-|DIR", help="Where to write the answers to --input or --split; - writes to stdout."
+)
 @click.option(
     "--n-best",
     type=click.IntRange(1),
     metavar="N",
-    help="Of a model that writes texts, the N best for each example, by a search with N beams or more.",
+    help="For a model that writes texts: write the N best for each example, by a beam search of at least N beams.",
 )
 @restore_spaces_option
 @other_table_options
