@@ -36,9 +36,9 @@ def submission_path(folder: str, task: Task, split: str) -> str:
 
 @contextlib.contextmanager
 def writing_submission(task: Task, split: str, folder: str) -> Iterator[Callable[[Iterable[int], ArrayLike], None]]:
-    """Function (indices, predictions) that writes the lines of a split's submission into a folder, some at a time.
+    """Open a split's submission in a folder; yields a function (indices, predictions) that appends lines to it.
 
-    A file of JSON lines is SuperGLUE's; any other is GLUE's table.
+    A .jsonl file has SuperGLUE's format, any other GLUE's (TSV).
     """
     path = submission_path(folder, task, split)
     is_json = path.endswith(".jsonl")
@@ -50,12 +50,12 @@ def writing_submission(task: Task, split: str, folder: str) -> Iterator[Callable
 def submission_lines(
     task: Task, indices: Iterable[int], predictions: ArrayLike, is_json: bool = False
 ) -> Iterator[str]:
-    """The lines, with labels as the benchmark spells them.
+    """The lines of a submission, with labels as the benchmark spells them.
 
     Args:
         indices: `[n]`, the examples' numbers.
         predictions: `[n]`, label ids, or scores, which are clipped to `task.score_range`.
-        is_json: whether a line is SuperGLUE's JSON object, and not `index` and `prediction` separated by a tab.
+        is_json: whether lines are SuperGLUE's JSON objects; otherwise they are `index` and `prediction`, tab-separated.
     """
     predictions = np.asarray(predictions)
     words: Iterable[str]
@@ -79,7 +79,7 @@ class TextWindow:
     Attributes:
         texts: one or two lists of n texts.
         indices: n numbers, which identify the examples in a submission.
-        labels: of the examples, as from `LabelReader.array`; None if they are hidden or not read.
+        labels: the examples' labels, as from `LabelReader.array`; None if hidden or not read.
         origin: the file or data set, for messages.
     """
 
@@ -105,7 +105,7 @@ def text_windows(
 def input_rows(task: Task) -> Iterator[ExampleRow]:
     """The texts of the split `INPUT`, a table or plain text (see `read_texts`), without labels.
 
-    Raises `UserError`, naming the line, or if it is empty.
+    Raises `UserError` if a text is invalid, naming its line, or if there is none.
     """
     split = task.splits[INPUT]
     [source] = split.files
@@ -127,7 +127,7 @@ def plain_answers(head: ClassificationConfig, task: Task, logits: np.ndarray) ->
     regression: `score`.
 
     Args:
-        task: the task, which knows the range of scores.
+        task: the task, for its range of scores.
         logits: [examples, labels].
     """
     if head.problem_type == REGRESSION:
@@ -150,11 +150,11 @@ def plain_answers(head: ClassificationConfig, task: Task, logits: np.ndarray) ->
 def writing_answers(
     head: ClassificationConfig, task: Task, split: str, output: str
 ) -> Iterator[Callable[[TextWindow, np.ndarray], None]]:
-    """Function (window, logits [examples, labels]) that writes the answers to a split, window by window.
+    """Open a split's output; yields a function (window, logits [examples, labels]) that appends the answers.
 
-    If the benchmark accepts a submission for the split, that is written, into the folder `output`. Otherwise `output`
-    is a file, or "-" for stdout, with one JSON object per text: the texts by column, and `plain_answers`, in which a
-    field that is named as one of the columns is called `answer_` and its name.
+    If the benchmark accepts a submission for the split, it is written into the folder `output`. Otherwise `output` is a
+    file, or "-" for stdout, with one JSON object per text: the texts by column, and `plain_answers`, with the prefix
+    `answer_` where a field has the name of a column.
     """
     if task.splits[split].submission:
         with writing_submission(task, split, output) as submit:

@@ -236,10 +236,10 @@ _XNLI_PUBLISHED_LANGUAGES = ("en", "zh", "es", "de", "ar", "ur")
 
 
 def xnli_task(language: str) -> Task:
-    """The task with training in one language, whose dev set is the main one.
+    """The XNLI task with training data in one language, whose dev set is the main one.
 
-    English transfers to the others (zero-shot); into another, MultiNLI was translated (translate-train). The dev and
-    test sets, which people translated, have a split for each language.
+    English is MultiNLI itself, for zero-shot transfer; the others are machine translations of it (translate-train).
+    The dev and test sets, translated by people, have a split for each language.
 
     Raises:
         UserError: XNLI does not have the language.

@@ -110,7 +110,7 @@ class ExampleRows:
             raise UserError(_no_examples(table.origin, task, split.side))
 
     def warnings(self) -> Iterator[str]:
-        """What has been skipped or looks odd so far, one line each."""
+        """Yield a line for each kind of row that was skipped or looks odd so far."""
         table, ragged = self._table, self._table.ragged
         for count, first, what in (
             (len(ragged), ragged[0] if ragged else "", "skipped rows with too few or too many cells"),
@@ -203,8 +203,8 @@ def text_task(
 ) -> Task:
     """The task of a user's files, to be read with `load_examples(task, split)`.
 
-    Without `dev`, a share of the training file is held out by the hash of each row's texts: the same rows in any order
-    of the file, and equal texts on the same side. A test file needs no labels.
+    Without `dev`, a share of the training file is held out by the hash of each row's texts: the file's order does not
+    matter, and equal texts are on the same side. A test file needs no labels.
 
     Args:
         texts: the names of one or two columns.
@@ -213,9 +213,9 @@ def text_task(
         kind: one of `config.finetuning.PROBLEM_TYPES`.
         labels: the labels in order, as in a trained model; by default those found in the training file, sorted.
         separator: separates the labels in a cell, for multi-label tasks.
-        format: of `config.corpus.TABLE_FORMATS`; None goes by each file's name and content.
+        format: one of `config.corpus.TABLE_FORMATS`; None infers it from each file's name and content.
         columns: the names of the columns, for files without a header.
-        dev_share: the share held out.
+        dev_share: the share to hold out.
 
     Raises:
         UserError: an argument or the training file is invalid; see `with_labels`.
@@ -280,7 +280,7 @@ def _check(
 def own_table(data: TaskDataConfig, head: ClassificationConfig | None) -> Task:
     """The `text_task` of a recipe's data, with the labels of a trained model's head, if there is one.
 
-    Files may call labels without names, LABEL_0 and so on, by their numbers.
+    Files may write unnamed labels (LABEL_0 and so on) as their numbers.
     """
     task = text_task(
         data.texts,

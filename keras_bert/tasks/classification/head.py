@@ -13,9 +13,9 @@ from keras_bert.tasks.head import LabelledHead
 NextSentenceT = TypeVar("NextSentenceT", bound="NextSentenceConfig")
 
 CLASSIFIER = "classifier"
-# Of sequences, tokens or choices, as the config's `architectures` says; Google's own is for sequences.
+# Classifies sequences, tokens or choices, by the config's `architectures`; Google's own is for sequences.
 CLASSIFIER_TENSORS = {CLASSIFIER: output_layer("classifier.dense", "classifier", "")}
-# The field of config.json by which sentence-transformers' CrossEncoder makes scores of logits.
+# The field of config.json that tells sentence-transformers' CrossEncoder how to turn logits into scores.
 _CROSS_ENCODER = "sentence_transformers"
 _ACTIVATIONS = {True: "torch.nn.modules.activation.Sigmoid", False: "torch.nn.modules.linear.Identity"}
 CLASSIFIER_TITLES = {CLASSIFIER: "classifier"}
@@ -27,7 +27,7 @@ class ClassificationConfig(LabelledHead):
 
     Attributes:
         labels: the labels' names in the order of the logits; for regression, a single name for the number.
-        problem_type: what a label is: one class, several classes, or a number.
+        problem_type: whether a label is one class, several classes, or a number.
         logistic: whether the number is a probability, the sigmoid of the logit, trained by binary cross-entropy.
 
     Raises:
@@ -55,12 +55,12 @@ class ClassificationConfig(LabelledHead):
             fields[_CROSS_ENCODER] = {"activation_fn": _ACTIVATIONS[self.logistic]}
         if not self.logistic:
             return {**fields, "problem_type": self.problem_type}
-        # What transformers calls binary cross-entropy, and answers by the sigmoid.
+        # The type that transformers trains with binary cross-entropy and answers with the sigmoid.
         return {**fields, "problem_type": MULTI_LABEL, FIELD: {**fields.get(FIELD, {}), "logistic": True}}
 
     @classmethod
     def _values(cls, fields: Mapping[str, Any], num_outputs: int) -> dict[str, Any]:
-        """The problem type; as in transformers, one label without it means regression."""
+        """The problem type; as in transformers, a single output without one means regression."""
         if own_field(fields).get("logistic"):
             return {"problem_type": REGRESSION, "logistic": True}
         return {"problem_type": fields.get("problem_type") or (REGRESSION if num_outputs == 1 else SINGLE_LABEL)}
@@ -79,5 +79,5 @@ class NextSentenceConfig(ClassificationConfig):
 
     @classmethod
     def from_fields(cls: type[NextSentenceT], fields: Mapping[str, Any], num_outputs: int, path: str) -> NextSentenceT:
-        """As for every head; the labels are the paper's by default."""
+        """Like `LabelledHead.from_fields`, but with the paper's labels by default."""
         return super().from_fields({"id2label": dict(zip("01", cls.labels)), **fields}, num_outputs, path)

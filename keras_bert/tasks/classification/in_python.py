@@ -1,4 +1,4 @@
-"""What a fine-tuned classifier answers to texts or pairs of texts, in Python."""
+"""A fine-tuned classifier's answers to texts or pairs of texts, as Python objects."""
 
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
@@ -27,14 +27,14 @@ Answer: TypeAlias = Classification | dict[str, float] | float
 
 
 def text_columns(texts: Sequence[str | tuple[str, str]], pair: bool | None = None) -> list[list[str]]:
-    """The texts or, for pairs, the first and the second texts.
+    """The columns of texts: [texts] or, for pairs, [first texts, second texts].
 
     Args:
         texts: n texts, or n pairs of texts, as from `text_list`.
         pair: whether the model takes pairs; None if that is not known.
 
     Raises:
-        ValueError: other texts than the model takes, or single texts and pairs together.
+        ValueError: the model takes pairs and these are single texts, or the reverse; or they are a mix of both.
     """
     pair = any(isinstance(text, tuple) for text in texts) if pair is None else pair
     wrong = next((text for text in texts if isinstance(text, tuple) != pair), None)
@@ -45,8 +45,8 @@ def text_columns(texts: Sequence[str | tuple[str, str]], pair: bool | None = Non
 
 
 def class_answers(classification: ClassificationConfig, served: Iterable[Mapping[str, Any]]) -> list[Answer]:
-    """The exported model's outputs for each text as a `Classification`; in a multi-label task as `{label: its own
-    probability}`; for a regression as a number."""
+    """Convert the exported model's outputs for each text to a `Classification`, in a multi-label task to `{label:
+    probability}`, for a regression to a number."""
     return [_answer(classification, row) for row in served]
 
 

@@ -48,7 +48,7 @@ class BertForSequenceClassification(EncoderWithHeads):
 
 @keras.saving.register_keras_serializable(package="keras_bert")
 class BertForNextSentencePrediction(EncoderWithHeads):
-    """Whether the second text of a pair follows the first, by the head of pretraining (paper, section 3.1, task 2).
+    """Predicts whether a pair's second text follows its first, by the pretraining head (paper, section 3.1, task 2).
 
     Call arguments:
         inputs: the encoder's inputs.
@@ -92,7 +92,7 @@ class ClassificationObjective:
         terms: the names of the loss terms.
 
     Raises:
-        ValueError: an unknown `problem_type`, or `class_weights` for another than a single label.
+        ValueError: an unknown `problem_type`, or `class_weights` for any but a single label.
     """
 
     terms: tuple[str, ...] = ("loss",)
@@ -109,7 +109,7 @@ class ClassificationObjective:
         self.class_weights = None if class_weights is None else np.asarray(class_weights, "float32")
 
     def counts(self, batch: Batch) -> dict[str, Tensor]:
-        """Float32 scalars: the total weight for the loss and, for a single label, the examples for the accuracy."""
+        """Float32 scalars: the total weight (`loss`) and, for a single label, the number of examples (`accuracy`)."""
         counts = {"loss": ops.sum(self._loss_weights(batch))}
         if self.problem_type == SINGLE_LABEL:
             counts["accuracy"] = ops.sum(batch["example_weights"])

@@ -1,4 +1,4 @@
-"""The plainest answer to whether two texts mean the same: by the share of pieces that they have in common."""
+"""A lexical baseline of whether two texts mean the same: the share of pieces that they have in common."""
 
 from collections.abc import Collection
 
@@ -8,10 +8,10 @@ from keras_bert.data.batches.token_rows import TokenRows
 
 
 def shared_pieces(rows: TokenRows, special: Collection[int]) -> np.ndarray:
-    """float64 [rows]: of the different pieces of a row's two texts, the share that both have (Jaccard).
+    """The Jaccard similarity of the sets of pieces of each row's two texts: float64 [rows].
 
     Args:
-        special: ids that are no text's.
+        special: the ids of special tokens, which do not count.
     """
     count, ids = len(rows.second_starts), rows.ids.astype(np.int64)
     numbers = np.repeat(np.arange(count), np.diff(rows.starts))
@@ -24,7 +24,7 @@ def shared_pieces(rows: TokenRows, special: Collection[int]) -> np.ndarray:
 
 
 def fitted_threshold(shares: np.ndarray, labels: np.ndarray) -> tuple[float, int]:
-    """(the threshold, the class of the shares from there on) with the most right answers.
+    """Return the (threshold, class of the shares at or above it) with the most right answers.
 
     Args:
         shares: float [examples].

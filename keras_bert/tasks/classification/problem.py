@@ -45,13 +45,13 @@ from keras_bert.training.step import Objective
 
 @dataclasses.dataclass(kw_only=True)
 class TextLayout(Layout):
-    """Examples of a task on texts, of which only the tokens are kept.
+    """Examples of a task on texts; only their tokens are kept.
 
-    Their rows have `labels` and, if examples have several rows, `example_weights`.
+    The rows' extras are `labels` and, if some examples have several rows, `example_weights`.
 
     Attributes:
-        examples: int32 [rows], the number of each row's example.
-        labels: of each example, as from `LabelReader.array`; None if they are hidden.
+        examples: int32 [rows], the index of each row's example.
+        labels: the examples' labels, as from `LabelReader.array`; None if hidden.
     """
 
     examples: np.ndarray
@@ -59,16 +59,16 @@ class TextLayout(Layout):
 
 
 class TextRowsProblem(Problem):
-    """A task whose rows are made of texts and whose answers are float64 [examples, labels], the logits.
+    """A task on rows of texts. The answers are float64 [examples, labels], the logits.
 
-    Its windows have `texts`, one or two columns; `labels`, an array or None; and their `origin`.
+    Its windows have `texts` (one or two columns), `labels` (an array or None) and an `origin`.
 
     Attributes:
         task: the task with its labels.
         head: its `ClassificationConfig`.
 
     Raises:
-        UserError: the labels cannot be read, or the trained model has others.
+        UserError: the labels cannot be read, or differ from the trained model's.
     """
 
     takes_noise = True
@@ -126,7 +126,7 @@ class TextRowsProblem(Problem):
         return ClassificationObjective(self.head.problem_type, self._class_weights(), self.head.logistic)
 
     def lay_out(self, windows: Iterable[Any]) -> TextLayout:
-        """The rows of examples; if one has several, each of them counts as that share of it."""
+        """Lay out examples as rows; each of the n rows of a long example has the weight 1/n."""
         rows, origin = self._new_rows(), ""
         labels = GrowingArray(np.int32 if self.task.kind == SINGLE_LABEL else np.float32)
         for window in windows:
@@ -148,7 +148,7 @@ class TextRowsProblem(Problem):
         return SequenceRows(self._tokenizer, self._config.input)
 
     def _as_read(self, texts: Sequence[str]) -> Sequence[str]:
-        """Texts with noise, then with their blanks restored."""
+        """Apply `noise`, then `restore_spaces`, to texts, where set."""
         texts = list(map(self.noise, texts)) if self.noise else texts
         return self.restore_spaces(texts) if self.restore_spaces else texts
 
@@ -162,7 +162,7 @@ class TextRowsProblem(Problem):
         return logits
 
     def averaged(self, split: str, outputs: Sequence[dict[str, Any]]) -> dict[str, Any]:
-        """As `Problem.averaged`; for several labels and logistic heads the mean of sigmoids, else of the scores."""
+        """Like `Problem.averaged`; for multi-label and logistic heads the mean of sigmoids, for numbers their mean."""
         if self.head.problem_type == SINGLE_LABEL:
             return super().averaged(split, outputs)
         logits = [one["logits"] for one in outputs]
@@ -179,7 +179,7 @@ class TextRowsProblem(Problem):
         return scores(self.head, self.task.metrics, self._labels(split), predictions(self.head, answers))
 
     def baseline(self, split: str) -> dict[str, float]:
-        """The scores of the most frequent answer in training."""
+        """The scores of the most frequent answer in training or, for a regression, of the mean."""
         return majority_scores(self.head, self.task.metrics, self._labels("train"), self._labels(split))
 
     def by_example(self, split: str, answers: np.ndarray) -> dict[str, np.ndarray]:
@@ -191,7 +191,7 @@ class TextRowsProblem(Problem):
             yield training_failed(f"Every example of {split} is predicted as {self.head.labels[predicted[0]]!r}")
 
     def confusion(self, split: str, answers: np.ndarray) -> np.ndarray | None:
-        """See `scores.confusion_matrix`; None unless there are classes, and not too many of them."""
+        """The `scores.confusion_matrix`; None unless there are classes, at most `MOST_CONFUSED` of them."""
         if self.head.problem_type != SINGLE_LABEL or self.head.num_labels > MOST_CONFUSED:
             return None
         return confusion_matrix(self.head, self._labels(split), predictions(self.head, answers))
@@ -243,7 +243,7 @@ class SequenceProblem(TextRowsProblem):
         self.notes += rows.warnings()
 
     def overlap_baseline(self, split: str) -> dict[str, float]:
-        """The scores of the shared pieces themselves or, for two classes, of a threshold on them, fitted on "train"."""
+        """The scores of `shared_pieces` as the answers or, for two classes, of a threshold on it fitted on "train"."""
         is_number = self.head.problem_type == REGRESSION
         if len(self.task.texts) != 2 or not (is_number or _is_binary(self.head)):
             return {}

@@ -24,7 +24,7 @@ from keras_bert.tasks.classification.scores import by_question, cloze_scores, ju
 
 @dataclass(frozen=True)
 class QuestionWindow:
-    """Some of a split's questions, all those of their passages.
+    """Some of a split's questions, in whole passages.
 
     Attributes:
         questions: the questions.
@@ -53,8 +53,8 @@ class QuestionWindow:
 class QuestionProblem(TextRowsProblem):
     """A `QuestionTask`. The answers are float64 [candidates, 2], the logits of each candidate of all questions.
 
-    A row is [CLS] passage [SEP] question candidate [SEP] (Wang et al. 2019, section 4.1). Each candidate is an example
-    of its own in training, with the label True or False. Where one has to be chosen, it is the most probable one.
+    A row is [CLS] passage [SEP] question candidate [SEP] (Wang et al. 2019, section 4.1). In training, each candidate
+    is an example of its own, labelled True or False. For a cloze, the most probable candidate is chosen.
 
     Raises:
         UserError: examples are malformed, or settings do not fit.
@@ -84,7 +84,7 @@ class QuestionProblem(TextRowsProblem):
         return judgement_scores(questions, labels, predictions(self.head, answers))
 
     def baseline(self, split: str) -> dict[str, float]:
-        """The scores of the most frequent label in training; to choose, of the candidate the passage names most."""
+        """The scores of the most frequent label in training; for a cloze, of the candidate the passage names most."""
         questions = self._questions(split)
         if self.task.is_cloze:
             counts = [
@@ -96,13 +96,13 @@ class QuestionProblem(TextRowsProblem):
         return judgement_scores(questions, labels, np.full_like(labels, most_frequent))
 
     def by_example(self, split: str, answers: np.ndarray) -> dict[str, np.ndarray]:
-        return {}  # The examples are candidates, the scores those of questions.
+        return {}  # The examples are candidates, but scores are per question.
 
     def remarks(self, split: str, answers: np.ndarray) -> Iterator[str]:
         return iter(()) if self.task.is_cloze else super().remarks(split, answers)
 
     def _questions(self, split: str) -> list[Question]:
-        """The questions of a split to score, read again, because training does not keep their texts."""
+        """The questions of a split, read again for scoring, because training does not keep their texts."""
 
         def read() -> list[Question]:
             _, found = passages(self.task, split, self._source)
@@ -138,7 +138,7 @@ class QuestionProblem(TextRowsProblem):
 
 
 def _chosen(questions: Sequence[Question], logits: np.ndarray) -> list[int]:
-    """The index of the most probable candidate of each question, the first of equal ones."""
+    """The index of the most probable candidate of each question, the first in a tie."""
     return [int(part.argmax()) for part in by_question(questions, logits[:, 1] - logits[:, 0])]
 
 

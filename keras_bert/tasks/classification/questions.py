@@ -1,4 +1,4 @@
-"""Questions about passages with candidates that are judged one by one: MultiRC's and ReCoRD's, from files and TFDS."""
+"""Questions on passages whose candidate answers are judged one by one (MultiRC, ReCoRD), from files and TFDS."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from keras_bert.tasks.task import Task, TfdsFields
 
 @dataclass(frozen=True)
 class QuestionTask(Task):
-    """A task of pairs, of a passage and a question with a candidate, that is scored by question.
+    """A task on pairs of a passage and a question with one candidate, scored per question.
 
     Attributes:
-        is_cloze: whether one candidate has to be chosen, to fill a gap in a query; if not, any number may be right.
+        is_cloze: whether one candidate is chosen, to fill a gap in the query; otherwise any number may be right.
     """
 
     is_cloze: bool = False
@@ -67,8 +67,8 @@ class Question:
         query: the question, or a sentence with `PLACEHOLDER` where a candidate belongs.
         candidates: n texts, answers or entities.
         numbers: the number of each candidate in a submission; empty if the candidates have none.
-        labels: n times whether a candidate is right; None if hidden.
-        references: the right answers, against which the one that is chosen is scored; empty if there is none to choose.
+        labels: whether each candidate is right; None if hidden.
+        references: the right answers, to score a cloze's chosen candidate against; empty if hidden or not a cloze.
     """
 
     passage: int
@@ -82,7 +82,7 @@ class Question:
 
     @property
     def claims(self) -> list[str]:
-        """For each candidate, the text to judge: the query with it in the place of `PLACEHOLDER`, or else before it."""
+        """The text to judge for each candidate, which replaces the query's `PLACEHOLDER` or else follows the query."""
         if PLACEHOLDER in self.query:
             return [self.query.replace(PLACEHOLDER, candidate) for candidate in self.candidates]
         return [f"{self.query} {candidate}" for candidate in self.candidates]
@@ -91,10 +91,10 @@ class Question:
 def passages(
     task: QuestionTask, split: str, source: Source, labelled: bool = True
 ) -> tuple[str, Iterator[list[Question]]]:
-    """(the file or data set, for messages; the questions of each passage).
+    """Return (the file or data set, for messages; an iterator over the lists of questions of each passage).
 
     Args:
-        labelled: whether labels and right answers are read.
+        labelled: whether to read labels and right answers; those of TFDS are always read.
 
     Raises:
         UserError: the examples cannot be read; also while iterating, naming the line.
@@ -138,7 +138,7 @@ def _answered_questions(idx: object, passage: object, *, labelled: bool) -> Iter
 
 
 def _cloze_questions(idx: object, passage: object, qas: object, *, labelled: bool) -> Iterator[Question]:
-    """The questions of a line of ReCoRD, whose candidates are the different texts of the passage's entities."""
+    """The questions of a line of ReCoRD, whose candidates are the distinct texts of the passage's entities."""
     number, context = _number(idx, "idx"), _text(passage, "text", "passage")
     entities = [_place(entity, context) for entity in _objects(passage, "entities", "passage")]
     for question in _objects({"qas": qas}, "qas", "line"):
@@ -188,7 +188,7 @@ def _from_tfds(rows: Sequence[Sequence[Any]]) -> Question:
 
 
 def _checked(origin: str, found: Iterable[list[Question]]) -> Iterator[list[Question]]:
-    """The passages that have questions. Raises `UserError` if there are none, or only some questions have labels."""
+    """Yield the passages that have questions. Raises `UserError` if none has, or if only some questions have labels."""
     first: Question | None = None
     for questions in found:
         for question in questions:
@@ -228,7 +228,7 @@ def _label(value: object) -> bool:
 
 
 def _place(entity: dict[str, Any], context: str) -> str:
-    """The text of an entity, of which both `start` and `end` are part."""
+    """The text of an entity, whose `end` is inclusive."""
     start, end = (_number(entity.get(name), f"{name} of an entity") for name in ("start", "end"))
     if not 0 <= start <= end < len(context):
         raise BadCell(f"needs entities within the {len(context)} characters of its passage. Received: {start} to {end}")

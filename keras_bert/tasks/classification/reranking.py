@@ -1,4 +1,4 @@
-"""Reranking (Nogueira and Cho 2019): how relevant a passage is to a query, read together in one row."""
+"""Reranking (Nogueira and Cho 2019): scores how relevant a passage is to a query, both in one row."""
 
 import dataclasses
 from collections.abc import Iterable, Iterator, Sequence
@@ -34,7 +34,7 @@ def rerank_table(data: TaskDataConfig, head: ClassificationConfig | None) -> Rer
     """The task of a recipe's tables.
 
     Raises:
-        UserError: as `own_table`, other than two columns, or a trained model whose head gives no number.
+        UserError: as `own_table`; or there are not two columns, or the trained model's head is no regression.
     """
     if head is not None and head.problem_type != REGRESSION:
         raise UserError(
@@ -55,14 +55,14 @@ class RankingLayout(TextLayout):
     """Examples with their queries.
 
     Attributes:
-        queries: int64 [examples], a number for each query, the same for equal ones.
+        queries: int64 [examples], the number of each example's query; equal queries share one.
     """
 
     queries: np.ndarray
 
 
 class RerankProblem(SequenceProblem):
-    """Passages to rank, whose answers are float64 [examples, 1], the logits."""
+    """Passages to rank. The answers are float64 [examples, 1], the logits."""
 
     def _new_head(self) -> ClassificationConfig:
         return dataclasses.replace(super()._new_head(), logistic=True)
@@ -83,22 +83,22 @@ class RerankProblem(SequenceProblem):
         return ranking_scores(self.layout(split).queries, self._labels(split), answers[:, 0])
 
     def baseline(self, split: str) -> dict[str, float]:
-        """The scores of giving all passages one score."""
+        """The metrics of a constant score for all passages."""
         labels = self._labels(split)
         return ranking_scores(self.layout(split).queries, labels, np.zeros(len(labels)))
 
 
 def ranking_scores(queries: np.ndarray, labels: np.ndarray, scores: np.ndarray) -> dict[str, float]:
-    """The mean reciprocal rank and the normalized discounted cumulative gain of the ten best passages of each query.
+    """The mean reciprocal rank and normalized discounted cumulative gain at 10, averaged over the queries.
 
-    A label is a passage's grade (`inference/ranking.py`). Of equal scores the less relevant passage comes first: a
-    constant gains nothing by the file's order. Queries without a relevant passage do not count; if no query has one,
-    both are 0.
+    A label is a passage's grade (`inference/ranking.py`). In a tie, the less relevant passage ranks first, so that a
+    constant score gains nothing from the file's order. Queries without a relevant passage do not count; if no query
+    has one, both are 0.
 
     Args:
         queries: int [examples], equal for the passages of a query.
-        labels: float [examples], from 0.
-        scores: float [examples], higher for passages to come first.
+        labels: float [examples], 0 or more.
+        scores: float [examples]; higher scores rank first.
     """
     labels = np.asarray(labels, "float64")
     order = np.lexsort((labels, -scores, queries))

@@ -29,14 +29,14 @@ from keras_bert.tasks.question_answering.scores import squad_v1_scores
 
 
 def predictions(classification: ClassificationConfig, outputs: ArrayLike, threshold: float = 0.0) -> np.ndarray:
-    """The answers that a model's outputs stand for.
+    """Turn a model's outputs into predictions.
 
     Args:
         classification: the head's config.
         outputs: [examples, labels], logits or probabilities.
         threshold: a multi-label task predicts the labels above it: 0 for logits, 0.5 for probabilities.
 
-    Returns: int [examples], the class, the first of equal ones; multi-label: int [examples, labels] of 0 and 1;
+    Returns: int [examples], the class (the first in a tie); multi-label: int [examples, labels] of 0 and 1;
         regression: float [examples].
 
     Raises:
@@ -52,7 +52,7 @@ def predictions(classification: ClassificationConfig, outputs: ArrayLike, thresh
 
 
 def numbers(classification: ClassificationConfig, logits: np.ndarray) -> np.ndarray:
-    """[examples]: the numbers of a regression, from logits [examples, 1]."""
+    """The numbers of a regression, [examples], from logits [examples, 1]: a logistic head's are their sigmoid."""
     return scipy.special.expit(logits[:, 0]) if classification.logistic else logits[:, 0]
 
 
@@ -68,7 +68,7 @@ def scores(
         predicted: what `predictions` returns.
 
     Raises:
-        ValueError: there are no examples, labels do not exist (such as hidden ones), or a metric is unknown.
+        ValueError: there are no examples, a label is invalid (such as a hidden one), or a metric is unknown.
     """
     labels, predicted = np.asarray(labels), np.asarray(predicted)
     _check(classification, labels, predicted)
@@ -86,9 +86,9 @@ def scores(
 def majority_scores(
     classification: ClassificationConfig, metrics: Sequence[str], train_labels: ArrayLike, labels: ArrayLike
 ) -> dict[str, float]:
-    """The scores of giving every example one answer: the most frequent one in training or, for regression, the mean.
+    """The scores of one answer to every example: the most frequent one in training or, for regression, the mean.
 
-    In a multi-label task an answer is a set of labels. Of equally frequent answers the first in sorted order counts.
+    In a multi-label task an answer is a set of labels. Ties go to the first answer in sorted order.
     """
     train_labels = np.asarray(train_labels)
     if classification.problem_type == REGRESSION:
@@ -102,7 +102,7 @@ def majority_scores(
 def scores_by_example(
     classification: ClassificationConfig, metrics: Sequence[str], labels: np.ndarray, predicted: np.ndarray
 ) -> dict[str, np.ndarray]:
-    """`{metric: float64 [examples, 2]}`, as `Problem.by_example` gives them; the arguments are those of `scores`."""
+    """`{metric: float64 [examples, 2]}`, as for `Problem.by_example`; the arguments are those of `scores`."""
     right = labels == predicted
     found: dict[str, tuple[np.ndarray, np.ndarray]] = {}
     if classification.problem_type == REGRESSION:
@@ -153,7 +153,7 @@ def _matthews(labels: np.ndarray, predicted: np.ndarray) -> float:
 
 
 def _gender_parity(labels: np.ndarray, predicted: np.ndarray) -> float:
-    """The share of pairs, of examples that follow each other, with the same prediction; the labels do not matter."""
+    """The share of pairs of consecutive examples with equal predictions; the labels do not matter."""
     if len(predicted) % 2:
         raise UserError(
             "gender_parity: needs pairs of examples that differ in the gender of a pronoun, one after the other. "
@@ -169,7 +169,7 @@ def _correlation(function: Callable[..., Any], labels: np.ndarray, predicted: np
 
 
 def _f1(labels: np.ndarray, predicted: np.ndarray, classes: Sequence[int] | None = None) -> float:
-    """The mean over the classes, by default those that are a label or a prediction."""
+    """The mean F1 over the classes, by default those that occur as a label or a prediction."""
     return sklearn.metrics.f1_score(labels, predicted, labels=classes, average="macro", zero_division=0.0)
 
 
@@ -177,7 +177,7 @@ def _binary_f1(labels: np.ndarray, predicted: np.ndarray) -> float:
     return _f1(labels, predicted, classes=[1])
 
 
-# Both work on columns, because scikit-learn expects one column for two classes.
+# Both pass 1-D arrays, because scikit-learn expects binary labels as a single column.
 def _micro_f1(labels: np.ndarray, predicted: np.ndarray) -> float:
     return _binary_f1(labels.ravel(), predicted.ravel())
 
@@ -186,7 +186,7 @@ def _macro_f1(labels: np.ndarray, predicted: np.ndarray) -> float:
     return float(np.mean([_binary_f1(*columns) for columns in zip(labels.T, predicted.T)]))
 
 
-# With two classes `f1` is that of class 1; with more, the mean over those that are a label or a prediction.
+# With two classes, `f1` is that of class 1; with more, the mean over those that occur as a label or a prediction.
 METRICS: dict[str, dict[str, Callable[[np.ndarray, np.ndarray], float]]] = {
     SINGLE_LABEL: {
         "accuracy": sklearn.metrics.accuracy_score,
@@ -208,7 +208,7 @@ METRICS: dict[str, dict[str, Callable[[np.ndarray, np.ndarray], float]]] = {
 
 
 def by_question(questions: Sequence[Question], values: np.ndarray) -> Iterator[np.ndarray]:
-    """Parts of an array [candidates, …]: those of the candidates of each question."""
+    """Split an array [candidates, …] into one part per question."""
     ends = np.cumsum([len(question.candidates) for question in questions])
     return iter(np.split(values, ends[:-1]))
 
@@ -228,11 +228,11 @@ def judgement_scores(questions: Sequence[Question], labels: np.ndarray, judged: 
 
 
 def cloze_scores(questions: Sequence[Question], chosen: Sequence[int]) -> dict[str, float]:
-    """ReCoRD's scores (Zhang et al. 2018): F1 and exact match as for SQuAD, against the best of the right answers.
+    """ReCoRD's scores (Zhang et al. 2018): F1 and exact match as in SQuAD, against the closest right answer.
 
     Args:
         questions: the questions.
-        chosen: the index of the candidate chosen for each.
+        chosen: the index of each question's chosen candidate.
     """
     names = [f"{question.passage} {question.number}" for question in questions]
     references = dict(zip(names, (question.references for question in questions)))

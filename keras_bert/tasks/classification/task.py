@@ -110,7 +110,7 @@ class Classification(TaskKind):
             return []
 
         def function() -> Any:
-            # Folders of others do not say whether they take pairs.
+            # Other libraries' folders do not record whether they take pairs.
             said = {**fields, FIELD: {"pair": len(columns) == 2, **own}}
             folder = dataclasses.replace(bert.folder, other_fields=said)
             return serving_function(dataclasses.replace(bert, folder=folder))
@@ -129,7 +129,7 @@ class Classification(TaskKind):
         for example, answer in zip(examples, bert.predict(examples), strict=True):
             if isinstance(answer, float):
                 answers = [f"{answer:.3f}"]
-            elif isinstance(answer, dict):  # Any number of labels, each by itself.
+            elif isinstance(answer, dict):  # Multi-label: each label has its own probability.
                 chosen = ranked({label: share for label, share in answer.items() if share > 0.5})
                 others = ranked({label: share for label, share in answer.items() if share <= 0.5})
                 answers = ["  ".join(chosen) or "no label", *(["  ".join(others)] if others else [])]
