@@ -1,4 +1,4 @@
-"""The most probable labels of whole sentences, from the emissions of a CRF at their words."""
+"""Decodes the labels of whole sentences from a CRF's emissions at their words."""
 
 import functools
 from collections.abc import Callable, Sequence
@@ -16,16 +16,16 @@ Scores = tuple[Tensor, Tensor, Tensor]  # Starts [labels], transitions [labels, 
 
 
 def decode(emissions: tf.Tensor, mask: tf.Tensor, scores: Scores) -> tuple[tf.Tensor, tf.Tensor]:
-    """(int32 [batch, seq], the labels of each row's best path; float32 [batch, seq, labels], marginal probabilities).
+    """Return the labels of each row's best path, int32 [batch, seq], and marginal probabilities, [batch, seq, labels].
 
     Args:
         emissions: float32 [batch, seq, labels].
-        mask: bool [batch, seq], the positions of words; the results elsewhere mean nothing.
+        mask: bool [batch, seq], the positions of words; results elsewhere are meaningless.
         scores: as from `CrfTaggingHead.scores`.
     """
     starts, transitions, ends = scores
     seq = tf.shape(mask)[1]
-    # One more position, outside of the mask, so that there is one even if there are no words.
+    # Add a masked position, so that there is one even without words.
     emissions, mask = tf.pad(emissions, [[0, 0], [0, 1], [0, 0]]), tf.pad(mask, [[0, 0], [0, 1]])
     rows = ops.zeros_like(emissions[:, 0])
     chain = Chain(emissions, mask, rows + starts, transitions, rows + ends)
@@ -34,7 +34,7 @@ def decode(emissions: tf.Tensor, mask: tf.Tensor, scores: Scores) -> tuple[tf.Te
 
 
 def decode_ragged(emissions: tf.RaggedTensor, scores: Scores) -> tuple[tf.Tensor, tf.Tensor]:
-    """As `decode`, [words] and [words, labels], from emissions [sentences, (words), labels]."""
+    """Like `decode`, but for ragged emissions [sentences, (words), labels]; returns [words] and [words, labels]."""
     padded = emissions.to_tensor()
     mask = tf.sequence_mask(emissions.row_lengths(), tf.shape(padded)[1])
     best, probabilities = decode(padded, mask, scores)
@@ -71,7 +71,7 @@ def _decoded(emissions: np.ndarray, starts: np.ndarray, scores: Scores) -> tuple
 
 @functools.cache
 def _decoder(labels: int) -> Callable[[tf.Tensor, tf.Tensor, Scores], tuple[tf.Tensor, tf.Tensor]]:
-    """`decode_ragged` of emissions [words, labels] and the lengths of sentences, traced once."""
+    """`decode_ragged` for emissions [words, labels] and sentence lengths, traced once for each number of labels."""
     scores = tuple(tf.TensorSpec(shape, tf.float32) for shape in ([labels], [labels, labels], [labels]))
     specs = (tf.TensorSpec([None, labels], tf.float32), tf.TensorSpec([None], tf.int64), scores)
     return tf.function(
@@ -84,7 +84,7 @@ def _decoder(labels: int) -> Callable[[tf.Tensor, tf.Tensor, Scores], tuple[tf.T
 
 
 def _blocks(lengths: np.ndarray) -> Sequence[np.ndarray]:
-    """Groups of sentences of similar length, each of few enough words to be padded to the longest."""
+    """Groups of sentences of similar length, of at most `_WORDS_AT_ONCE` words once padded (or of one sentence)."""
     order, blocks, first = np.argsort(lengths, kind="stable"), list[np.ndarray](), 0
     while first < len(order):
         end = first + 1

@@ -134,24 +134,24 @@ def _readable_twice(path: str) -> Iterator[str]:
             raise UserError(str(error).replace(kept, "stdin")) from None
 
 
-_INNER_BLANK = "\ue000"  # Stands for a blank inside a word, which separates nothing; from the private use area.
+_INNER_BLANK = "\ue000"  # Private-use stand-in for a blank inside a word, which must not split it.
 _BLANK, _WORD = re.compile(r"\s"), re.compile(r"\S+")
 
 
 def noisy_words(tagged: TaggedWords, entities: Entities | None, noise: Noise) -> TaggedWords:
     """Sentences with noise in their words and in the blanks between them.
 
-    The noise is in the sentence as its words joined by single blanks; what then stands between blanks is a word. So a
-    lost blank joins two words, an added one splits a word, and a word whose characters are all lost is gone; a sentence
-    of which nothing is left stays as it was. A new word has the label of the word it was part of. One that was part of
-    several has that of the first or, for entities, belongs to the first entity among them. Entities are marked in BIO
-    again: the first word of each has B.
+    The noise is applied to the words of a sentence joined by single blanks; the result is split at blanks. So a lost
+    blank joins two words, an added one splits a word, and a word that loses all its characters disappears; a sentence
+    that loses all of them stays as it was. A new word has the label of the word it comes from. If it comes from
+    several, it has the label of the first or, for entities, belongs to the first entity among them. Entities are marked
+    in BIO anew: the first word of each has B.
 
     Args:
         entities: the entities that the labels mark; None if they mark none.
     """
     words: list[str] = []
-    origins: list[list[int]] = []  # Of each new word, the words that it was part of.
+    origins: list[list[int]] = []  # The old words that each new word comes from.
     starts = [0]
     for first, end in itertools.pairwise(tagged.starts.tolist()):
         for word, parts in _noisy_sentence(tagged.words[first:end], noise):
@@ -170,7 +170,7 @@ def noisy_words(tagged: TaggedWords, entities: Entities | None, noise: Noise) ->
 
 
 def _noisy_sentence(words: Sequence[str], noise: Noise) -> list[tuple[str, list[int]]]:
-    """[(new word, the numbers of the words that it was part of)]."""
+    """[(new word, the indices of the words that it comes from)]."""
     plain = [_BLANK.sub(_INNER_BLANK, word) for word in words]
     edited = noise.edited(" ".join(plain))
     ends = np.cumsum([len(word) + 1 for word in plain]) - 1
@@ -188,7 +188,7 @@ def _noisy_sentence(words: Sequence[str], noise: Noise) -> list[tuple[str, list[
 
 
 def _entity_labels(origins: Sequence[Sequence[int]], starts: Sequence[int], entities: Entities) -> list[str | None]:
-    """The labels in BIO of words that were part of others."""
+    """The labels in BIO of new words that come from the words in `origins`."""
     entity_of = np.full(len(entities.prefix), -1)
     spans = entities.spans().tolist()
     for number, (first, end, _) in enumerate(spans):

@@ -29,7 +29,7 @@ class FeatureTaggingConfig(TokenClassificationConfig):
     """The head of a `BertFeatureTagger`, for which transformers has no class.
 
     Attributes:
-        features: the hidden states that it reads, as the setting `features.kind`.
+        features: which hidden states it reads; see the setting `features.kind`.
         lstm_size: units per direction of each LSTM.
     """
 

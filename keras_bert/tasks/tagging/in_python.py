@@ -1,4 +1,4 @@
-"""What a model that labels words answers in Python."""
+"""A tagger's answers as Python objects."""
 
 from __future__ import annotations
 
@@ -15,10 +15,12 @@ if TYPE_CHECKING:
 
 
 class Entity(NamedTuple):
-    """Attributes:
-    label: its type, without the prefix of its scheme.
-    text: its words, joined by spaces.
-    start, end: where it is in the text, in characters; the end is exclusive.
+    """An entity in a text.
+
+    Attributes:
+        label: its type, without the scheme's prefix.
+        text: its words, joined by spaces.
+        start, end: its offsets in the text, in characters; the end is exclusive.
     """
 
     label: str
@@ -35,8 +37,8 @@ class TaggedText:
         words: the words.
         labels: the label of each word.
         scores: the probability of each label.
-        starts, ends: where each word is in the text, in characters; in words joined by single spaces, if the model was
-            given words.
+        starts, ends: the offsets of each word in the text, in characters; if the model was given words, in these words
+            joined by single spaces.
     """
 
     words: list[str]
@@ -59,14 +61,14 @@ class TaggedText:
 
 
 def tagged_texts(function: ServingFunction, examples: Sequence[Any]) -> list[TaggedText]:
-    """The labels of texts or of lists of words.
+    """Label the words of texts, or of lists of words.
 
     Args:
         function: the model's signatures.
-        examples: texts; or lists of words.
+        examples: texts, or lists of words.
 
     Raises:
-        ValueError: `examples` is neither, or is both.
+        ValueError: `examples` are neither, or a mix of both.
     """
     is_split = [isinstance(example, (list, tuple)) for example in examples]
     if not any(is_split):

@@ -1,8 +1,8 @@
 """The schemes that mark entities with one label per word: IOB1, BIO (IOB2) and BIOES.
 
-In every scheme, entities are those that conlleval (Tjong Kim Sang, CoNLL-2000) finds, and its later ports where S marks
-some: an entity starts at B or S, and at I or E after O, after another type, after E or S, or at the start of a
-sentence. Labels that break their scheme therefore have a meaning too.
+In every scheme, entities are those that conlleval (Tjong Kim Sang, CoNLL-2000) finds or, with S, its later ports: an
+entity starts at B or S, and at I or E after O, after another type, after E or S, or at the start of a sentence. Labels
+that break their scheme therefore have a meaning too.
 """
 
 import collections
@@ -153,7 +153,7 @@ def scheme_labels(types: Sequence[str], scheme: str) -> tuple[str, ...]:
 
 
 def learned_scheme(labels: Sequence[str]) -> str:
-    """The scheme of `scheme_labels` with these labels."""
+    """The scheme, BIO or BIOES, of labels from `scheme_labels`."""
     return "bioes" if any(label.startswith(("E-", "S-")) for label in labels) else "bio"
 
 
@@ -175,17 +175,17 @@ _OPEN, _GOES_ON = ("B", "I"), ("I", "E")  # Prefixes after which an entity is op
 def forbidden_transitions(labels: Sequence[str], scheme: str | None) -> np.ndarray:
     """bool [labels + 1, labels + 1]: whether a label (row) may not be followed by another (column).
 
-    The last row is for the first label of a sentence, the last column for the last one.
+    The last row stands for the start of a sentence, the last column for its end.
 
     Args:
-        labels: O, or a prefix and mostly a type, as in B-PER or B.
-        scheme: `BIO`, `BIOES` (with or without O), or None for labels of any kind, of which all may follow each other.
+        labels: O, or a prefix with or without a type, such as B-PER or B.
+        scheme: `BIO`, `BIOES` (with or without O), or None for other labels, which may follow in any order.
     """
     size = len(labels) + 1
     forbidden = np.zeros((size, size), bool)
     if scheme is None:
         return forbidden
-    # What stands before and after a sentence is like an O.
+    # The start and the end of a sentence act like an O.
     parts = [(prefix, type) for prefix, _, type in (label.partition("-") for label in (*labels, "O"))]
     for row, (before, type_before) in enumerate(parts):
         for column, (after, type_after) in enumerate(parts):

@@ -89,9 +89,9 @@ class BertCrfTagger(EncoderWithHeads):
             tokens are the chain; `sentence_starts` and `sentence_ends` [batch] then say whether it begins and ends
             where its sentence does.
 
-    Returns a dict: `logits` [batch, seq, labels] float32, the emissions, for padding too; with labels also
-    `log_likelihood` [batch], that of the labels, and `correct` [batch], how many of them are the most probable ones by
-    their marginal probabilities.
+    Returns a dict: `logits` [batch, seq, labels] float32, the emissions, for padding too; with labels also the
+    `log_likelihood` [batch] of the labels, and `correct` [batch], how many of them have the highest marginal
+    probability.
 
     Example:
         config = keras_bert.BertConfig(vocab_size=60, hidden_size=16, num_hidden_layers=1, num_attention_heads=2)
@@ -137,7 +137,7 @@ class BertSegmenter(BertCrfTagger):
 
 
 class CrfObjective(TaggingObjective):
-    """As `TaggingObjective`; the loss is the negative log-likelihood of the labels of each row, per word."""
+    """Like `TaggingObjective`, but the loss is the negative log-likelihood of the labels of each row, per word."""
 
     def sums(self, outputs: Batch, batch: Batch) -> Sums:
         """`{"loss": {"loss": scalar}, "accuracy": {"accuracy": scalar}}` of the model's outputs."""

@@ -48,8 +48,8 @@ class TaggedWindow:
 
     Attributes:
         tagged: their words.
-        scheme: the scheme to write their entities in; None if labels mark none.
-        learned: the labels to learn, one per word, entities in the head's scheme; None if hidden or not read.
+        scheme: the scheme to write their entities in; None if the labels mark none.
+        learned: the labels to learn, one per word, with entities in the head's scheme; None if hidden or not read.
     """
 
     tagged: TaggedWords
@@ -60,7 +60,7 @@ class TaggedWindow:
         return self.tagged.sentences
 
     def labelled(self, labels: list[str]) -> Iterator[str]:
-        """The lines with these labels, one per word."""
+        """The window's lines with these labels, one per word."""
         if self.scheme:
             labels = read_entities(labels, self.tagged.starts).labels(self.scheme)
         assert self.tagged.reader is not None
@@ -88,9 +88,9 @@ class TaggingProblem(Problem):
 
     The label of a word is predicted at its first piece (paper, section 5.3), and sentences too long for a row are split
     into windows; see `lay_out_words`. A CRF decodes the labels of a sentence together, across its windows. If
-    `config.data.rows` says so, whole documents take the place of sentences in both. The source is `{split: path}`; each
-    file is read when it is first needed. Of `config.data`, `word` and `label` choose columns, `scheme` is the files'
-    scheme, and entities are learned in `learned_scheme`, whatever that is. `config.head` may have a CRF; with
+    `config.data.rows` is "document", both treat a whole document as a sentence. The source is `{split: path}`; each
+    file is read when first needed. Of `config.data`, `word` and `label` choose columns, `scheme` is the files' scheme,
+    and entities are learned in `learned_scheme`, whatever the files' scheme. `config.head` may ask for a CRF; with
     `config.features`, the tagger works on frozen features.
 
     Attributes:
@@ -154,7 +154,7 @@ class TaggingProblem(Problem):
         return self._words(split).origin
 
     def windows(self, split: str, labelled: bool = False) -> Iterator[TaggedWindow]:
-        """As `Problem.windows`; a split with labels is a single window, because all of them show their scheme."""
+        """Like `Problem.windows`, but a split with labels is one window: their scheme is inferred from all of them."""
         if labelled:
             yield TaggedWindow(self._words(split), learned=self._learned_labels(split))
         else:
@@ -162,7 +162,7 @@ class TaggingProblem(Problem):
             yield from itertools.starmap(TaggedWindow, found)
 
     def lay_out(self, windows: Iterable[TaggedWindow]) -> TaggedLayout:
-        """The rows of a single window. Raises `UserError` if documents are needed, but the file marks none."""
+        """Lay out a single window as rows. Raises `UserError` if documents are needed, but the file marks none."""
         [window] = windows
         tagged, max_length = window.tagged, self._config.input.max_length
         starts = self._starts(tagged)
@@ -204,7 +204,7 @@ class TaggingProblem(Problem):
         return {"chain": model.crf.scores()} if self._kind.has_crf else {}
 
     def averaged(self, split: str, outputs: Sequence[dict[str, Any]]) -> dict[str, Any]:
-        """As `Problem.averaged`; for a CRF the mean of the marginals, of which the best allowed labels are decoded."""
+        """Like `Problem.averaged`; for a CRF, the best allowed labels are decoded from the mean of the marginals."""
         if not self._kind.has_crf:
             return super().averaged(split, outputs)
         layout, places = self.layout(split), self.layout(split).words.places
@@ -244,7 +244,7 @@ class TaggingProblem(Problem):
         return label_scores(*map(list, zip(*pairs)))
 
     def by_example(self, split: str, answers: list[str]) -> dict[str, np.ndarray]:
-        """Entities' F1, or the accuracy of labels, by sentences."""
+        """The F1 of entities, or the accuracy of labels, by sentence."""
         tagged = self._words(split)
         if self._marks_entities:
             found = self._found_entities(split, answers)
@@ -254,14 +254,14 @@ class TaggingProblem(Problem):
         return {"accuracy": np.add.reduceat(words, tagged.starts[:-1])}
 
     def _found_entities(self, split: str, answers: list[str]) -> Entities:
-        """Those of the answers, as conlleval reads what `predict` writes: in the scheme of the labels."""
+        """The entities of the answers, in the scheme of the labels, in which `predict` writes them for conlleval."""
         scheme = self._files.scheme(split) if self.noise is None else BIO
         return read_entities(answers, self._words(split).starts).in_scheme(scheme)
 
     def baseline(self, split: str) -> dict[str, float]:
         """The scores of each word's most frequent label in training and, for new words, of the most frequent label.
 
-        Of equally frequent labels, the one seen first counts.
+        Ties go to the label seen first.
         """
         training, counts = self._words("train"), collections.defaultdict[str, collections.Counter](collections.Counter)
         labels = self._learned_labels("train") or []
@@ -294,7 +294,7 @@ class TaggingProblem(Problem):
         }
 
     def _learned_labels(self, split: str) -> Sequence[str | None] | None:
-        """The labels of a split, entities in the head's scheme; None if it has none."""
+        """The labels of a split, with entities in the head's scheme; None if it has no labels."""
         labels = self._words(split).labels
         if labels is None or not self._marks_entities:
             return labels
@@ -332,7 +332,7 @@ class TaggingProblem(Problem):
         return TokenClassificationConfig(labels, bilstm_size=settings.bilstm_size)
 
     def _starts(self, tagged: TaggedWords) -> np.ndarray:
-        """Where each sentence or, if they are read together, each document starts: int64 [n + 1]."""
+        """Where each sentence, or each document if these are the rows, starts in the words: int64 [n + 1]."""
         if not self._by_document:
             return tagged.starts
         if tagged.documents is None:
@@ -344,7 +344,7 @@ class TaggingProblem(Problem):
         return tagged.starts[tagged.documents]
 
     def _words(self, split: str) -> TaggedWords:
-        """The words of a split; under noise, their labels mark entities in BIO."""
+        """The words of a split, with any noise; noisy words have entities in BIO."""
         if self.noise is None:
             return self._files.words(split)
         return self._once(("words", split), lambda: self._noisy_words(split))
@@ -364,7 +364,7 @@ class TaggingProblem(Problem):
         return self._once(("entities", split), lambda: read_entities(labels, tagged.starts))
 
     def _label_ids(self, window: TaggedWindow) -> tuple[np.ndarray, list[str]]:
-        """(int [words], each word's label, -1 for none and for one that the head does not have; a warning of these)."""
+        """(int [words], each word's label id, -1 for none or one that the head lacks; a warning of the latter)."""
         tagged, labels = window.tagged, window.learned
         if labels is None:
             return np.full(len(tagged.words), -1), []

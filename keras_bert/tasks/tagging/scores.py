@@ -10,14 +10,14 @@ from keras_bert.tasks.tagging.label_schemes import Entities
 
 
 def entity_scores(gold: Entities, predicted: Entities) -> dict[str, float]:
-    """The scores of conlleval (Tjong Kim Sang, CoNLL-2000): an entity is correct if its ends and its type are.
+    """The scores of conlleval (Tjong Kim Sang, CoNLL-2000): an entity is correct if its boundaries and type are.
 
     Args:
         gold, predicted: entities of the same words.
 
-    Returns: `{name: score}`, from 0 to 1: `f1`, `precision` and `recall` over all entities, in whatever scheme each
-        side marks them; `accuracy`, the share of words whose labels are the same letter by letter, for which both
-        sides need one scheme; then `precision_TYPE`, `recall_TYPE` and `f1_TYPE` of each type. 0/0 counts as 0.
+    Returns: `{name: score}`, from 0 to 1: `f1`, `precision` and `recall` over all entities, whatever the schemes;
+        `accuracy`, the share of words with identical labels, for which both sides need one scheme; then
+        `precision_TYPE`, `recall_TYPE` and `f1_TYPE` of each type. 0/0 counts as 0.
     """
     true, found = _named_spans(gold), _named_spans(predicted)
     right = Counter(type for *_, type in true & found)
@@ -32,7 +32,7 @@ def entity_scores(gold: Entities, predicted: Entities) -> dict[str, float]:
 
 
 def entity_counts(gold: Entities, predicted: Entities, starts: np.ndarray) -> np.ndarray:
-    """float64 [sentences, 2]: twice the correct entities of each sentence, and how many it has in both; F1's parts.
+    """Each sentence's parts of F1, float64 [sentences, 2]: twice the correct entities, and gold plus predicted ones.
 
     Args:
         gold, predicted: entities of the same words.

@@ -51,14 +51,14 @@ def tagging_signatures(
     float32 [batch, seq], `logits` float32 [batch, seq, labels].
 
     A CRF decodes the words of a text together, and the scores are marginal probabilities. In its `tokens`, a word
-    begins at each token that is not special and does not continue one (##); the labels and scores of others are "" and
-    0.
+    begins at each token that is not special and does not continue a word (##); other tokens have the label "" and the
+    score 0.
 
     Args:
         labels: their names, in the order of the logits.
         network: the network of a `BertForTokenClassification`, a `BertFeatureTagger` or a `BertCrfTagger`.
         logits_of: function (the encoder's inputs) -> float32 [batch, seq, labels].
-        has_crf: whether the network has a CRF, whose emissions the logits are.
+        has_crf: whether the logits are the emissions of a CRF in the network.
     """
     names = tf.constant(list(labels))
     label_words = word_labeller(text_inputs, network, logits_of, has_crf)

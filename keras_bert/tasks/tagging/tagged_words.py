@@ -28,11 +28,11 @@ class TaggedWords:
         labels: one label per word, None for a word without one; None if no word has a label.
         starts: int64 [sentences + 1], where each sentence starts in `words`.
         lines: int64 [words], the line of each word, counted from 1.
-        source: the lines or texts read, as their reader writes them again; None if they need not be.
+        source: the lines or texts read, for `reader` to write them with answers; None if they need not be written.
         first_line: the number of the first of these lines.
-        reader: the reader that they come from; None if `source` is.
-        documents: int64 [documents + 1], the first sentence of each document, and how many sentences there are; None
-            if the file marks no documents.
+        reader: the reader of these lines; None if `source` is.
+        documents: int64 [documents + 1], the first sentence of each document, then the number of sentences; None if the
+            file marks no documents.
     """
 
     origin: str
@@ -47,7 +47,7 @@ class TaggedWords:
 
     @property
     def sentences(self) -> int:
-        """How many sentences there are."""
+        """The number of sentences."""
         return len(self.starts) - 1
 
     def place(self, word: int) -> str:
@@ -141,10 +141,10 @@ class TaggedReader:
         return tagged
 
     def windows(self, by_document: bool = False) -> Iterator[TaggedWords]:
-        """The words in windows of whole sentences, some hundred thousand characters at a time, with their lines.
+        """The words in windows of whole sentences, a few hundred thousand characters each, with their lines.
 
         Args:
-            by_document: whether windows are of whole documents; a file that marks none is then a single window.
+            by_document: whether to keep documents whole; a file that marks none is then a single window.
 
         Raises `UserError` as `whole` does.
         """
@@ -156,12 +156,12 @@ class TaggedReader:
         self._check(words)
 
     def _blocks(self, by_document: bool) -> Iterator[tuple[int, list[str], Sentences]]:
-        """(number of the first line, lines, what is in them); see `windows`."""
+        """Yield (number of the first line, lines, their sentences); see `windows`."""
         block, sentences, characters, first = list[str](), Sentences(), 0, 1
         source, lines = itertools.tee(read_whole_lines(self.path))
         for original, (number, line) in zip(source, numbered(lines)):
             if characters >= _CHARACTERS_AT_ONCE:
-                # Only a file without documents has a block without one.
+                # A block without a document mark must mean that the whole file has none.
                 at_document = by_document and sentences.has_documents and self._marks_document(line)
                 if at_document or not by_document and not block[-1].strip():
                     yield first, block, sentences
@@ -173,13 +173,13 @@ class TaggedReader:
             yield first, block, sentences
 
     def _read_marked(self, line: str, number: int, sentences: Sentences) -> None:
-        """As `_read`, with the documents that lines mark."""
+        """Like `_read`, but also begins a document where the line marks one."""
         if self._marks_document(line):
             sentences.begin_document()
         self._read(line, number, sentences)
 
     def _marks_document(self, line: str) -> bool:
-        """Whether a document begins after a line, according to the lines read before it; by default none does."""
+        """Whether a line marks the start of a document, given the lines read before it; by default, none does."""
         return False
 
     def notes(self) -> list[str]:
@@ -200,14 +200,14 @@ class TaggedReader:
 
 
 class RowsReader(TaggedReader):
-    """Reads sentences that come one by one; subclasses yield them in `_rows`.
+    """Reads a source that has a whole sentence per row; subclasses yield them in `_rows`.
 
     Raises:
         UserError: from `whole` and `windows`: the source cannot be read, is malformed, or has no words.
     """
 
     def _rows(self) -> Iterator[tuple[int, Sequence[str], Sequence[str | None], str]]:
-        """(line, words, the label of each or None, what `labelled` needs to know of it) of each sentence."""
+        """Yield (line, words, the label of each word or None, the `source` text for `labelled`) of each sentence."""
         raise NotImplementedError
 
     def whole(self) -> TaggedWords:

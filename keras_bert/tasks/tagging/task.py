@@ -99,7 +99,7 @@ class Tagging(TaskKind):
         return lines
 
     def transformers_example(self, fields: Mapping[str, Any]) -> str:
-        # transformers joins the pieces of words, and words to entities, of labels in BIO alone.
+        # transformers merges pieces into words, and words into entities, only for labels in BIO.
         is_bio = all(label[:2] in ("O", "B-", "I-") for label in map(str, (fields.get("id2label") or {}).values()))
         joined = ', aggregation_strategy="first"' if is_bio else ""
         return transformers_pipeline(str(self.pipeline), _EXAMPLE, joined)
@@ -187,7 +187,7 @@ class TaggingTask:
     Attributes:
         name: as in `--task NAME`.
         reader: function (path, options) -> the reader of a file; the options say where its labels are.
-        in_columns: whether columns may be chosen.
+        in_columns: whether the columns of words and labels can be chosen.
         marks_entities: whether the labels mark entities; None if the labels themselves show it.
         patterns: the names that the file of each split may have in a folder; see `sources.FilePatterns`.
         published: published scores.

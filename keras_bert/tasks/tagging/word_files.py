@@ -16,7 +16,7 @@ _BLANKS = re.compile(r"[ \t]+")
 
 
 def words_reader(path: str, **options: Any) -> TaggedReader:
-    """The reader of a file in columns or, if it is one, of a table with lists; see `ColumnsReader`."""
+    """The reader of a file: `SentencesReader` for a table with lists, otherwise `ColumnsReader`."""
     return SentencesReader(path, **options) if is_table(path, of_lists=True) else ColumnsReader(path, **options)
 
 
@@ -106,7 +106,7 @@ class ColumnsReader(TaggedReader):
         self._in_sentence = True
 
     def _places(self, where: str, text: str) -> list[int]:
-        """[the column of the words] or [the column of the words, that of the labels]."""
+        """The numbers of the columns: [words] or [words, labels]."""
         word = _place(where, self._word, self._columns, self._width)
         if self._label is None:
             return [word]
@@ -129,7 +129,7 @@ class ColumnsReader(TaggedReader):
     def labelled(self, tagged: TaggedWords, labels: list[str]) -> Iterator[str]:
         """The lines of a window with an additional last column, the predicted label of each word.
 
-        Lines between documents get an O, so that all lines have the same number of cells, as conlleval requires; a line
+        A -DOCSTART- line gets an O, so that all lines have the same number of cells, as conlleval requires; the line
         with the names of the columns gets PREDICTED.
 
         Args:

@@ -1,4 +1,4 @@
-"""Rows for the encoder from sentences of words, long ones in windows, with the place of every word's first piece."""
+"""Lays out sentences of words as rows, long ones in windows, and locates the first piece of every word."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ _WORDS_AT_ONCE = 1 << 16
 
 @dataclasses.dataclass
 class WordRows:
-    """What `lay_out_words` returns.
+    """Sentences of words as rows; see `lay_out_words`.
 
     Attributes:
         rows: the rows, without extras.
@@ -41,7 +41,7 @@ class WordRows:
         return array
 
     def sentence_flags(self, starts: ArrayLike) -> dict[str, np.ndarray]:
-        """int32 [rows] each: whether `sentence_starts` or `sentence_ends` with a word that is labelled in the row.
+        """`sentence_starts` and `sentence_ends`, int32 [rows]: whether the row labels a sentence's first or last word.
 
         Args:
             starts: int [sentences + 1], as for `lay_out_words`.
@@ -61,7 +61,7 @@ def lay_out_words(words: Sequence[str], starts: ArrayLike, tokenizer: Tokenizer,
         starts: int [sentences + 1], where each sentence starts; none is empty.
         max_length: the most tokens of a row, special tokens included; at least 3.
 
-    Returns: the rows; the windows of a sentence follow each other.
+    Returns: the rows; the windows of a sentence are consecutive.
     """
     if max_length < 3:
         raise ValueError(f"max_length: needs at least 3, [CLS], a piece and [SEP]. Received: {max_length}.")
@@ -91,7 +91,7 @@ def lay_out_words(words: Sequence[str], starts: ArrayLike, tokenizer: Tokenizer,
 
 
 def _pieces(words: Sequence[str], tokenizer: Tokenizer) -> tuple[tf.RaggedTensor, np.ndarray]:
-    """(the pieces of all distinct words, `[distinct words, (pieces)]`; int64 [words], which of them each word is)."""
+    """(the pieces of distinct words, `[distinct words, (pieces)]`; the index of each word in these, int64 [words])."""
     number = {word: index for index, word in enumerate(dict.fromkeys(words))}
     distinct = list(number)
     blocks = range(0, max(len(distinct), 1), _WORDS_AT_ONCE)
