@@ -1,4 +1,4 @@
-"""Texts with the words in them: plain text, CoNLL-U, and a column of a table. Their characters, labelled by word."""
+"""Reads segmented texts (plain text, CoNLL-U, a column of a table) as characters with labels that mark the words."""
 
 import abc
 import re
@@ -31,14 +31,14 @@ def segmented_reader(
 
 
 def word_labels(words: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """(character, label) of all characters of words."""
+    """Yield (character, label) for all characters of the words."""
     for word in words:
         labels = SINGLE if len(word) == 1 else BEGIN + INSIDE * (len(word) - 2) + END
         yield from zip(word, labels)
 
 
 def words_of(characters: Sequence[str], begins: np.ndarray) -> list[str]:
-    """The words that begin at some of the characters, bool [characters]; the first always does."""
+    """The words, which begin at the characters flagged in `begins`, bool [characters], and always at the first."""
     words: list[list[str]] = []
     for character, is_first in zip(characters, begins.tolist()):
         if is_first or not words:
@@ -53,9 +53,9 @@ def begins(labels: Iterable[str | None] | None) -> np.ndarray:
 
 
 class SegmentedReader(RowsReader):
-    """Reads texts as sentences of characters without blanks, each with its place in its word.
+    """Reads texts as sentences of characters without blanks, each labelled with its place in its word.
 
-    Blanks separate words. In CoNLL-U, words are those that stand in the text: a multiword token (`1-2`) and not what it
+    Blanks separate words. In CoNLL-U, words are those of the surface text: a multiword token (`1-2`), not the words it
     stands for.
 
     Raises:
@@ -64,7 +64,7 @@ class SegmentedReader(RowsReader):
 
     @abc.abstractmethod
     def _texts(self) -> Iterator[tuple[int, list[str]]]:
-        """(line, words) of each text; an empty one has no words."""
+        """Yield (line, words) of each text; an empty one has no words."""
 
     def _rows(self) -> Iterator[tuple[int, Sequence[str], Sequence[str | None], str]]:
         for line, words in self._texts():
@@ -77,7 +77,7 @@ class SegmentedReader(RowsReader):
             raise UserError(f"{self.path}: needs texts. Received: none.")
 
     def labelled(self, tagged: TaggedWords, labels: list[str]) -> Iterator[str]:
-        """A line for each text, also an empty one, with a blank between the words; blanks that the text had stay."""
+        """Yield a line for each text, even an empty one, with a blank between words; the text's own blanks stay."""
         starts = begins(labels) | begins(tagged.labels)
         sentences = zip(tagged.starts.tolist(), tagged.starts[1:].tolist())
         for text in tagged.source or ():
@@ -94,7 +94,7 @@ class _PlainReader(SegmentedReader):
 class _TreebankReader(SegmentedReader):
     def _texts(self) -> Iterator[tuple[int, list[str]]]:
         words: list[str] = []
-        first = inside = 0  # The line where the sentence starts, and the last word of the newest multiword token.
+        first = inside = 0  # The line where the sentence starts, and the last word of the latest multiword token.
         for number, line in numbered(read_whole_lines(self.path)):
             cells = line.rstrip("\r\n").split("\t")
             if not line.strip():

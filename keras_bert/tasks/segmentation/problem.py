@@ -27,9 +27,9 @@ from keras_bert.tasks.tagging.tagged_words import TaggedWords
 class SegmentationProblem(TaggingProblem):
     """The task `segment`. The answers are the labels, one per character.
 
-    A text is its characters without blanks, each laid out as a word of its own and labelled B, I, E or S: the
-    beginning, the inside or the end of a word, or a word by itself. A CRF allows no other order. Of `config.data`, the
-    first of `texts` is the column of a table that holds the texts.
+    Each character of a text, blanks left out, is laid out as a word of its own and labelled B, I, E or S: the
+    beginning, the inside or the end of a word, or a word by itself. A CRF rules out impossible sequences. The first of
+    `config.data.texts` is the column of a table that holds the texts.
     """
 
     head: SegmentationConfig
@@ -43,7 +43,7 @@ class SegmentationProblem(TaggingProblem):
         return {**task_record, "texts": self._config.data.texts[:1]}
 
     def evaluate(self, split: str, answers: list[str]) -> dict[str, float]:
-        """The scores of the words: one is right if it begins and ends where it should (Sproat and Emerson 2003)."""
+        """The scores of the words; one is correct if both its boundaries are (Sproat and Emerson 2003)."""
         tagged = self._words(split)
         found, true = (_word_spans(begins(labels), tagged.starts) for labels in (answers, tagged.labels))
         right = len(found & true)
@@ -52,7 +52,7 @@ class SegmentationProblem(TaggingProblem):
         return {"f1": f1, "precision": precision, "recall": recall}
 
     def by_example(self, split: str, answers: list[str]) -> dict[str, np.ndarray]:
-        return {}  # A tagger's are the accuracy of characters, and the scores are those of words.
+        return {}  # The tagger's would be per character, but the scores are per word.
 
     def confusion(self, split: str, answers: list[str]) -> None:
         return None
@@ -69,14 +69,14 @@ class SegmentationProblem(TaggingProblem):
 
 
 def _word_spans(begins: np.ndarray, starts: np.ndarray) -> set[tuple[int, int]]:
-    """(first character, one past the last) of all words of texts, the first of which always begins a word."""
+    """(first character, one past the last) of all words; the first character of a text always begins one."""
     firsts = begins.copy()
     firsts[starts[:-1]] = True
     return set(itertools.pairwise([*np.flatnonzero(firsts).tolist(), len(firsts)]))
 
 
 def _noisy_texts(tagged: TaggedWords, noise: Noise) -> TaggedWords:
-    """Texts with noise in them, as their words joined by blanks; what a word became is still that word."""
+    """Texts with noise, added to their words joined by blanks; whatever a word becomes remains one word."""
     characters: list[str] = []
     labels: list[str | None] = []
     lines: list[int] = []
@@ -105,13 +105,13 @@ def _noisy_texts(tagged: TaggedWords, noise: Noise) -> TaggedWords:
 
 
 class SpaceRestorer:
-    """Function (texts) -> the same texts with a blank between the words that a model finds; blanks in them stay.
+    """Function (texts) -> the texts with a blank between the words that a model finds; existing blanks stay.
 
     Args:
         model: a model fine-tuned on the task `segment`: a run folder, a model folder, or hf:NAME.
 
     Raises:
-        UserError: there is no such model, or it was trained on something else.
+        UserError: there is no such model, or it was trained on another task.
     """
 
     def __init__(self, model: str):
@@ -128,7 +128,7 @@ class SpaceRestorer:
 
 
 def set_restored_spaces(problem: Problem, model: str | None) -> None:
-    """Makes a problem restore blanks by a model, unless that is None; see `SpaceRestorer`.
+    """Make a problem restore blanks with a model (`SpaceRestorer`); None changes nothing.
 
     Raises:
         UserError: the model finds no words, or the task does not classify texts.

@@ -20,13 +20,13 @@ def segmentation_signatures(
     """`serving_default` on strings; `words` and `tokens` as in `tagging_signatures`, on single characters.
 
     Outputs of `serving_default`: `segmented` string [batch], the text with a blank between its words; `words` string,
-    `scores` float32 (the least probability of the label of a character in the word), `starts` and `ends` int32 (offsets
-    in the text in code points), all [batch, words], padded with "" and 0; `num_words` int32 [batch]. Blanks in a text
-    stay between words.
+    `scores` float32 (the lowest probability among the labels of the word's characters), `starts` and `ends` int32
+    (offsets in the text in code points), all [batch, words], padded with "" and 0; `num_words` int32 [batch]. Blanks in
+    the text always separate words.
 
     Args:
         labels: their names, in the order of the logits.
-        logits_of: function (the encoder's inputs) -> float32 [batch, seq, labels], the emissions of its CRF.
+        logits_of: function (the encoder's inputs) -> float32 [batch, seq, labels], the emissions of the CRF.
     """
     label_words = word_labeller(text_inputs, network, logits_of, has_crf=True)
     begins_word = tf.constant([label in ("B", "S") for label in labels])
@@ -70,6 +70,6 @@ def segmentation_signatures(
 
 
 def _places(texts: tf.RaggedTensor) -> tf.Tensor:
-    """int32 [values]: the number of each value in its row."""
+    """int32 [values]: the index of each value in its row."""
     starts = tf.gather(texts.row_starts(), texts.value_rowids())
     return tf.cast(tf.range(tf.size(starts, tf.int64)) - starts, tf.int32)

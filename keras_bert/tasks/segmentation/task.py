@@ -1,4 +1,4 @@
-"""Words in texts that are written without blanks, or have lost them."""
+"""Finds the words in texts that are written without blanks or have lost them."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from keras_bert.tasks.tagging.task import CrfTagging, TaggingTask
 
 @dataclass(frozen=True)
 class SegmentationConfig(CrfTaggingConfig):
-    """The head of a `BertSegmenter`: the labels of characters, which say where words begin and end."""
+    """The head of a `BertSegmenter`, whose labels of characters say where words begin and end."""
 
     architecture: ClassVar[str] = "BertSegmenter"
 
