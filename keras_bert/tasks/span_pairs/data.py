@@ -26,8 +26,8 @@ class SpanPair(NamedTuple):
     Attributes:
         place: the line or the example, for messages.
         texts: one or two texts.
-        spans: of the text, or of each text of a pair.
-        label: its id; None if hidden.
+        spans: the two spans, both in the text, or one in each text of a pair.
+        label: the id of its label; None if hidden.
         number: its number in a submission; None if it has none.
     """
 
@@ -43,7 +43,7 @@ class SpanPairReader:
 
     Attributes:
         origin: the file or data set, for messages.
-        notes: what looks odd in what was read so far, one line each.
+        notes: what looks odd in the rows read so far, one line each.
 
     Raises:
         UserError: the examples cannot be read; also while iterating, naming the line.
@@ -96,7 +96,7 @@ class SpanPairReader:
         return SpanPair(place, texts, (spans[0], spans[1]), found, number)  # type: ignore[arg-type]
 
     def _words(self, place: str, text: str, target: object, which: int) -> Span:
-        """The span of WSC that begins at a word: its text there or, if that reads otherwise, as many words."""
+        """The span of WSC that begins at a given word: its text there or, if the text differs, as many words."""
         values = target if isinstance(target, dict) else {}
         index, wanted = values.get(f"span{which}_index"), values.get(f"span{which}_text")
         words, matches = check_text(wanted, f"a text span{which}_text").split(), list(_WORD.finditer(text))
@@ -106,7 +106,7 @@ class SpanPairReader:
                 f"on in its text of {len(matches)} words. Received: {index!r} and {wanted!r:.60}"
             )
         start, end = matches[index].start(), matches[index + len(words) - 1].end()
-        # Without what else stands in these words, such as a comma.
+        # Leave out other characters of these words, such as a comma.
         found = re.compile(r"\s+".join(map(re.escape, words)), re.IGNORECASE).search(text, start, end)
         if not found and not self.notes:
             self.notes.append(
@@ -126,7 +126,7 @@ def _span(text: str, start: object, end: object, which: int) -> Span:
 
 
 def _tfds_rows(task: SpanPairTask, split: str, source: TfdsSource, is_wsc: bool) -> tuple[str, Iterable[Row]]:
-    """(the origin, the rows as from a file)."""
+    """(the origin, the rows in the form of a file's)."""
     assert task.tfds is not None
     table, name = source.table(task.tfds.name), str(task.splits[split].tfds)
     columns = ("text", *_WSC_TARGET) if is_wsc else _WIC_COLUMNS

@@ -15,15 +15,15 @@ _OUTSIDE = -1e9
 
 @keras.saving.register_keras_serializable(package="keras_bert")
 class SpanPairHead(keras.layers.Layer):
-    """Attention within each of two spans, then dropout and a dense layer on what it gives (Wang et al. 2019, 4.1).
+    """Attention within each of two spans, then dropout and a dense layer (Wang et al. 2019, section 4.1).
 
     A span's vector is the mean of its states, weighted by a softmax over their scores (Lee et al. 2017, section 4). The
-    scores of the first and of the second span have weights of their own.
+    first and the second span are scored with separate weights.
 
     Args:
         num_labels: the number of labels.
         hidden_size: the size of a state.
-        reads_cls: whether the dense layer also sees the pooled vector, in front of those of the spans.
+        reads_cls: whether the dense layer also sees the pooled vector, before the vectors of the spans.
         dropout_prob, initializer_range: for the dense layer.
 
     Call arguments:
@@ -49,7 +49,7 @@ class SpanPairHead(keras.layers.Layer):
         self.reads_cls = reads_cls
         self.dropout_prob = dropout_prob
         self.initializer_range = initializer_range
-        # A bias would add the same to all scores of a span, which a softmax does not notice.
+        # No bias: it would shift all scores of a span equally, which does not change their softmax.
         self.attention = keras.layers.Dense(
             2,
             use_bias=False,
@@ -123,7 +123,7 @@ class BertForSpanPairs(EncoderWithHeads):
         return {"logits": self.classify(self.encoded(inputs, training=training), inputs, training)}
 
     def classify(self, outputs: dict[str, Tensor], inputs: Batch, training: bool = False) -> Tensor:
-        """The logits, from what `encoded` returns and the places of the spans."""
+        """The logits, from the outputs of `encoded` and the columns of the spans in `inputs`."""
         pooled = outputs["pooled_output"] if self.reads_cls else None
         states = outputs["sequence_output"]
         return self.span_classifier(states, inputs["span_starts"], inputs["span_ends"], pooled, training=training)

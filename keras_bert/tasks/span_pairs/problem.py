@@ -40,7 +40,7 @@ class SpanPairWindow:
 class SpanPairProblem(TextRowsProblem):
     """A `SpanPairTask`. The answers are float64 [examples, labels], the logits.
 
-    Rows have `span_starts` and `span_ends` in their extras, int32 [examples, 2], columns of the row.
+    The rows' extras hold `span_starts` and `span_ends`, int32 [examples, 2], which are columns of the row.
 
     Raises:
         UserError: examples are malformed, a span does not fit into a row, or settings do not fit.
@@ -117,7 +117,7 @@ def _with_texts(pair: SpanPair) -> Iterator[tuple[str, tuple[int, int]]]:
 
 
 def _noisy(pair: SpanPair, noise: Noise) -> SpanPair:
-    """The example with noise in its texts; the spans move with what they mark."""
+    """The example with noise in its texts; the spans move with the words they mark."""
     if len(pair.texts) == 1:
         edited = [noise.edited(pair.texts[0], pair.spans)] * 2
     else:

@@ -21,7 +21,7 @@ class SpanRows(NamedTuple):
     Attributes:
         segments: the pieces of each row, truncated.
         starts, ends: int32 [batch, 2], the first column of each span and one past the last, special tokens included.
-        is_whole: bool [batch], whether both spans have pieces, and all of these are in the row.
+        is_whole: bool [batch], whether both spans have pieces, all of them in the row.
     """
 
     segments: Sequence[PieceSpans]
@@ -35,7 +35,7 @@ def span_rows(
 ) -> SpanRows:
     """Lays out texts with two spans, or pairs of texts with a span in each.
 
-    A span is every piece that shares a character with it.
+    A span covers every piece that shares a character with it.
 
     Args:
         texts: strings [batch], of one or two columns.
@@ -60,7 +60,7 @@ def span_rows(
 
 
 def _counts(values: tf.RaggedTensor, limits: tf.Tensor, compare: Callable[..., tf.Tensor]) -> tf.Tensor:
-    """int32 [batch]: how many of the values of each row compare with its limit."""
+    """int32 [batch]: for how many values of each row `compare(value, limit of the row)` holds."""
     rows = values.value_rowids()
     is_counted = tf.cast(compare(values.values, tf.gather(limits, rows)), tf.int32)
     return tf.math.unsorted_segment_sum(is_counted, rows, tf.size(limits))
@@ -71,7 +71,7 @@ SPAN_STARTS, SPAN_ENDS = "span_starts", "span_ends"
 
 
 def span_pair_signatures(head: SpanPairConfig, text_inputs: TextInputs, network: Network) -> dict[str, Signature]:
-    """`serving_default` on strings, `tokens` on the encoder's inputs, each with the places of the spans.
+    """`serving_default` on strings, `tokens` on the encoder's inputs, each with the positions of the spans.
 
     Inputs of `serving_default`: `text` [batch], or `text_a` and `text_b` for a span in each; `starts` and `ends` int32
     [batch, 2], the offsets of the two spans in their texts, in code points. `tokens` has `span_starts` and `span_ends`
@@ -102,7 +102,7 @@ def span_pair_signatures(head: SpanPairConfig, text_inputs: TextInputs, network:
     names = ("text_a", "text_b") if text_inputs.reading.pair else ("text",)
     texts = tuple(tf.TensorSpec([None], tf.string, name=name) for name in names)
     return {
-        # The warm-up's spans are the first word: its first character, and its token.
+        # In the warm-up, both spans are the first word: its first character, or its token.
         "serving_default": Signature(
             answer_texts,
             (*texts, *_places(STARTS, ENDS)),

@@ -1,4 +1,4 @@
-"""Two spans of a text or of a pair of texts: words that may mean the same, a pronoun and what it may stand for."""
+"""Classifies two spans: whether a word means the same in two texts, or whether a pronoun stands for a phrase."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ class SpanPairConfig(ClassificationConfig):
     """The head of a `BertForSpanPairs`, for which transformers has no class.
 
     Attributes:
-        reads_cls: whether it sees the pooled [CLS] besides the two spans.
+        reads_cls: whether the head sees the pooled [CLS] besides the two spans.
     """
 
     architecture: ClassVar[str] = "BertForSpanPairs"
@@ -34,7 +34,7 @@ class SpanPairConfig(ClassificationConfig):
 
 @dataclass(frozen=True)
 class SpanPairTask(Task):
-    """A classification of two spans: of one text, or one of each text of a pair.
+    """A classification of two spans: both in one text, or one in each text of a pair.
 
     Attributes:
         reads_cls: whether the head sees the pooled [CLS] besides the spans.
@@ -43,7 +43,7 @@ class SpanPairTask(Task):
     reads_cls: bool = True
 
 
-# Both as the paper's section 4.1 has them: WiC's classifier sees [CLS] and the marked word, WSC's only the spans.
+# Both follow Wang et al. 2019, section 4.1: WiC's classifier sees [CLS] and the marked word, WSC's only the spans.
 WIC = SpanPairTask(
     name="wic",
     kind=SINGLE_LABEL,
