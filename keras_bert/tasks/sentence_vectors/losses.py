@@ -1,4 +1,4 @@
-"""Losses of pairs of vectors besides the in-batch one, and Matryoshka, which applies any of them to several sizes."""
+"""Losses of pairs of vectors besides the in-batch one, and Matryoshka, which averages any of them over sizes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from keras_bert.tasks.sentence_vectors.network import (
 
 
 class _PairObjective:
-    """Base of the losses that compare no more than the vectors of the batch; see `PretrainingObjective`.
+    """Base class of the other losses; see `PretrainingObjective`.
 
     A batch has `example_weights` [batch] float32, 0 for rows that only fill it.
 
@@ -29,7 +29,7 @@ class _PairObjective:
     terms: tuple[str, ...] = ("loss",)
 
     def counts(self, batch: Batch) -> dict[str, Tensor]:
-        """`{"loss": float32 scalar}`: the weight of the pairs."""
+        """`{"loss": float32 scalar}`: the total weight of the pairs."""
         return {"loss": ops.sum(batch["example_weights"])}
 
 
@@ -49,7 +49,7 @@ class CosentObjective(_PairObjective):
     """CoSENT (Su 2022): log(1 + Σ exp(20 (cos_i - cos_j))) over all i and j with score_i < score_j.
 
     A batch has `labels` [batch] float32, scores of any range: only their order counts. Pairs are compared with those of
-    the same replica and slice of the batch; the losses of several slices are averaged by their pairs.
+    the same replica and slice of the batch; the losses of several slices are averaged, weighted by their pairs.
     """
 
     def sums(self, outputs: Batch, batch: Batch) -> Sums:
@@ -67,23 +67,23 @@ class TripletObjective(_PairObjective):
     """max(0, d(anchor, positive) - d(anchor, negative) + margin), d = 1 - cosine, averaged over the hard negatives.
 
     Reimers and Gurevych 2019, section 3, take Euclidean distances of vectors of any length; those here have length 1,
-    for which the squared Euclidean distance is 2d. Pairs to judge by, which have no negatives, have no loss.
+    for which the squared Euclidean distance is 2d. Evaluation pairs have no negatives and therefore no loss.
 
     Args:
-        margin: how much further a negative must be.
+        margin: how much further than the positive a negative must be.
     """
 
     def __init__(self, margin: float):
         self._margin = margin
 
     def counts(self, batch: Batch) -> dict[str, Tensor]:
-        """`{"loss": …, "accuracy": …}`, float32 scalars: the weight of the pairs."""
+        """`{"loss": …, "accuracy": …}`, float32 scalars: the total weight of the pairs, 0 without negatives."""
         has_negatives = float(batch["input_word_ids"].shape[1] > 2)
         weights = ops.sum(batch["example_weights"]) * has_negatives
         return {"loss": weights, "accuracy": weights}
 
     def sums(self, outputs: Batch, batch: Batch) -> Sums:
-        """`{"loss": {"loss": scalar}, "accuracy": {"accuracy": scalar}}`; the share of negatives that are further."""
+        """`{name: {name: scalar}}` of "loss" and "accuracy", the share of negatives further than the positive."""
         weights = batch["example_weights"]
         if "negatives" not in outputs:
             return {"loss": {"loss": ops.zeros(())}, "accuracy": {"accuracy": ops.zeros(())}}
@@ -97,11 +97,11 @@ class TripletObjective(_PairObjective):
 class MatryoshkaObjective:
     """The mean of an objective's figures at several sizes of the vectors (Kusupati et al. 2022, section 3).
 
-    sentence-transformers adds the losses up; their mean needs no other learning rate and clips as a single loss does.
+    sentence-transformers sums the losses; their mean suits the learning rate and gradient clipping of a single loss.
 
     Args:
-        objective: any of this room.
-        sizes: how many of the first dimensions to keep.
+        objective: any other objective of this folder.
+        sizes: the numbers of first dimensions to keep.
     """
 
     def __init__(self, objective: Any, sizes: Sequence[int]):
@@ -109,11 +109,11 @@ class MatryoshkaObjective:
         self.terms = objective.terms
 
     def counts(self, batch: Batch) -> dict[str, Tensor]:
-        """As the objective's."""
+        """The counts of the objective."""
         return self._objective.counts(batch)
 
     def sums(self, outputs: Batch, batch: Batch) -> Sums:
-        """As the objective's."""
+        """The sums of the objective, averaged over the sizes."""
         by_size = [self._objective.sums(at_size(outputs, size), batch) for size in self._sizes]
         return {
             term: {name: sum(sums[term][name] for sums in by_size) / len(by_size) for name in metrics}
@@ -122,7 +122,7 @@ class MatryoshkaObjective:
 
 
 def at_size(outputs: Batch, size: int) -> Batch:
-    """The outputs of `BertForSentenceVectors`, had its vectors only their first dimensions, scaled to length 1."""
+    """The outputs of `BertForSentenceVectors` for vectors cut to their first `size` dimensions, at length 1."""
     anchors, positives = (at_length_one(outputs[name][:, :size]) for name in ("anchors", "positives"))
     scales = ops.sqrt(ops.sum(ops.square(outputs["anchors"]), axis=-1, keepdims=True))
     found = {

@@ -46,7 +46,7 @@ class BertForSentenceVectors(EncoderWithHeads):
             negatives, if it has any.
 
     Returns a dict, all float32: `logits` [batch, 1], the cosine; `anchors` [batch, hidden], the first texts' vectors of
-    length 1, times the learned scale; `positives` [batch, hidden], the second ones' of length 1; and, with hard
+    length 1, times the learned scale; `positives` [batch, hidden], the second texts', of length 1; and, with hard
     negatives, `negatives` [batch, negatives, hidden], of length 1.
     """
 
@@ -76,15 +76,15 @@ MASKED_SIMILARITY = -1e9
 
 
 class ContrastiveObjective:
-    """Cross-entropy of each text's partner among all of the batch, in both directions (in-batch negatives; Henderson
-    et al. 2017, section 4.4; Radford et al. 2021, figure 3); see `PretrainingObjective`.
+    """Cross-entropy of each text's partner among all texts of the batch, in both directions (in-batch negatives;
+    Henderson et al. 2017, section 4.4; Radford et al. 2021, figure 3); see `PretrainingObjective`.
 
     Hard negatives are candidates for every first text of the batch (Karpukhin et al. 2020, section 3.2). In the other
     direction, from the second texts to the first ones, there are none, as in sentence-transformers' symmetric loss.
 
-    The negatives are those of the same replica and slice of the batch. A text that equals the partner, token for token,
-    is no negative: nothing could tell them apart. A batch has `example_weights` [batch] float32, 0 for pairs that are
-    not positive or fill the batch; their texts are negatives all the same.
+    Negatives come from the same replica and slice of the batch. A text that equals the partner, token for token, is not
+    a negative: nothing could tell them apart. A batch has `example_weights` [batch] float32, 0 for pairs that are not
+    positive or only fill the batch; their texts still serve as negatives.
 
     Attributes:
         terms: the names of the loss terms.
@@ -93,7 +93,7 @@ class ContrastiveObjective:
     terms: tuple[str, ...] = ("loss",)
 
     def counts(self, batch: Batch) -> dict[str, Tensor]:
-        """`{term: float32 scalar}`: the weight of the pairs."""
+        """`{"loss": …, "accuracy": …}`, float32 scalars: the total weight of the pairs."""
         weights = ops.sum(batch["example_weights"])
         return {"loss": weights, "accuracy": weights}
 
@@ -118,7 +118,7 @@ class ContrastiveObjective:
 
 
 def _without_equal(similarities: Tensor, partners: Tensor, candidates: Tensor) -> Tensor:
-    """Similarities [batch, candidates] of texts to candidates, without candidates that equal a text's own partner.
+    """Mask similarities [batch, candidates] of texts to candidates that duplicate the text's own partner.
 
     Args:
         similarities: the partners are on the diagonal.

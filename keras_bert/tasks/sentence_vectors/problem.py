@@ -1,4 +1,4 @@
-"""Pairs of texts as a task for fine-tuning vectors, judged by how cosines rank pairs with scores."""
+"""Pairs of texts as a task for fine-tuning vectors, evaluated by how their cosines rank scored pairs."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ TRAIN = "train"
 
 
 class ContrastiveProblem(SequenceProblem):
-    """Pairs with scores, by which vectors are judged, and pairs that mean the same, on which they are trained.
+    """Scored pairs to evaluate vectors on, and pairs that mean the same or are scored to train them on.
 
-    The answers are float64 [examples, 1 + sizes], the cosines: of whole vectors and, if the recipe or a trained model
-    has sizes of `vectors.matryoshka`, of vectors shortened to each. The rows of an example are its texts, each by
-    itself: two, and in training also its hard negatives.
+    The answers are float64 [examples, 1 + sizes], the cosines of whole vectors and of vectors shortened to each size of
+    `vectors.matryoshka`, from the recipe or the trained model. An example has a row for each of its texts: two and, in
+    training, its hard negatives.
     """
 
     long = (TRUNCATE, HEAD_TAIL)
@@ -61,7 +61,7 @@ class ContrastiveProblem(SequenceProblem):
         return SentenceVectorsConfig((str(self.task.label),), self.task.kind)
 
     def train_on(self, task: Task, source: Source) -> None:
-        """Adds the split "train": the pairs of a table, unless their score is below `data.positive` and the loss needs
+        """Add the split "train": the pairs of a table, without those scored below `data.positive` if the loss needs
         pairs that mean the same.
         """
         self._training = (task, source)
@@ -100,7 +100,7 @@ class ContrastiveProblem(SequenceProblem):
         return super().averaged(split, [{"logits": self._cosines(one)} for one in outputs])
 
     def _cosines(self, outputs: Mapping[str, Any]) -> np.ndarray:
-        if "anchors" not in outputs:  # They are averaged already.
+        if "anchors" not in outputs:  # They are the cosines already, from `averaged`.
             return outputs["logits"]
         shortened = (np.asarray(at_size(dict(outputs), size)["logits"]) for size in self._sizes)
         return np.concatenate([outputs["logits"], *shortened], axis=1)
@@ -112,7 +112,7 @@ class ContrastiveProblem(SequenceProblem):
         return found
 
     def baseline(self, split: str) -> dict[str, float]:
-        """The scores of equal answers for all pairs, which are correlated with nothing."""
+        """The scores of a constant answer, which correlates with nothing."""
         return dict.fromkeys(self.metric_names, 0.0)
 
     def windows(self, split: str, labelled: bool = False) -> Iterator[TextWindow]:
@@ -132,18 +132,18 @@ class ContrastiveProblem(SequenceProblem):
         found = super().lay_out(windows)
         if found.labels is not None and not self._trains_on_all:
             positive = (found.labels >= self._config.data.positive).astype("float32")
-            # Only the loss, which no score depends on, is weighted; without any positive it is that of all pairs.
+            # The weights affect only the loss, not the scores; without any positive, all pairs count.
             found.rows.extra["example_weights"] = positive if positive.any() else np.ones_like(positive)
         return found
 
     def _with_cosines(self, window: TextWindow, task: Task) -> TextWindow:
-        """For the loss `cosine`, the scores from 0 to 1, which correlate as they did."""
+        """For the loss `cosine`, scale the scores to 0 to 1, which does not change their correlation."""
         vectors = self._config.vectors
         if vectors.loss != COSINE or window.labels is None:
             return window
         lowest, highest = task.label_range or vectors.score_range or (0.0, 1.0)
         outside = window.labels[(window.labels < lowest) | (window.labels > highest)]
-        if len(outside) and not self._is_trained:  # Of a trained model, no more than the figure of its loss is odd.
+        if len(outside) and not self._is_trained:  # For a trained model, they distort only the reported loss.
             raise UserError(
                 f"{window.origin}: needs scores from {lowest:g} to {highest:g}. Received: {outside[0]:g}. "
                 "Give the range: vectors.score_range=[LOWEST,HIGHEST]."
@@ -158,7 +158,7 @@ class ContrastiveProblem(SequenceProblem):
 
 
 class PairRows(SequenceRows):
-    """As `SequenceRows`, with a row for each text of an example: [CLS] first [SEP], [CLS] second [SEP], …"""
+    """Like `SequenceRows`, but with a row for each text of an example: [CLS] first [SEP], [CLS] second [SEP], …"""
 
     _texts = 2
 

@@ -27,7 +27,7 @@ from keras_bert.tasks.task import INPUT, Split, Task, with_own_files
 
 NAME = "pairs-contrastive"
 SIZES = "matryoshka"  # In config.json.
-# Its answers are cosines.
+# Its answers are cosines, not scores from 0 to 5.
 _STSB = dataclasses.replace(STSB, name=NAME, score_range=None, label_range=STSB.score_range)
 
 
@@ -40,7 +40,7 @@ class SentenceVectorsConfig(ClassificationConfig):
 
 
 def training_table(data: TaskDataConfig, loss: VectorLoss) -> tuple[Task, Source]:
-    """The pairs to train on: the user's `train`, with scores in the column `label` if that is named; else STS-B's.
+    """The pairs to train on: the user's `train`, with scores if the column `label` is named; otherwise STS-B's.
 
     The user's columns after the second hold hard negatives.
 
@@ -74,7 +74,7 @@ def training_table(data: TaskDataConfig, loss: VectorLoss) -> tuple[Task, Source
 
 
 def judging_table(data: TaskDataConfig, own: Mapping[str, str]) -> tuple[Task, Source]:
-    """The pairs with scores to judge by: a file to answer that `own` names, the user's `dev`, or STS-B's dev set."""
+    """The scored pairs to evaluate on: the file to answer in `own`, the user's `dev`, or STS-B's dev set."""
     if INPUT in own:
         task = _own(data, "dev", "", None, data.texts[:2]) if len(data.texts) > 1 else _STSB
         return with_own_files(dataclasses.replace(task, format=data.format), own, tuple(data.columns) or None), ""
@@ -110,9 +110,9 @@ PART = "similarity"
 
 
 class SentenceVectors(TaskKind):
-    """Pairs of texts that mean the same, brought together among the others of a batch and hard negatives.
+    """Vectors of texts, trained on pairs that mean the same (against in-batch and hard negatives) or have scores.
 
-    The encoder is what is trained; the only tensor of the head is the scale of the cosines.
+    The encoder is trained; the only tensor of the head is the scale of the cosines.
     """
 
     head, part, tasks = SentenceVectorsConfig, PART, (NAME,)
