@@ -19,7 +19,7 @@ _SWAG_ENDINGS = tuple(f"ending{number}" for number in range(4))
 _SWAG_TEXTS = ("sent1", "sent2", *_SWAG_ENDINGS)
 _COPA_CHOICES = ("choice1", "choice2")
 _COPA_COLUMNS = ("premise", "question", *_COPA_CHOICES)
-# What a choice is the answer to.
+# The questions that the choices answer.
 _COPA_QUESTIONS = {"cause": "What was the cause of this?", "effect": "What happened as a result?"}
 
 
@@ -30,7 +30,7 @@ class ChoiceExamples:
     Attributes:
         origin: the file or data set, for messages.
         contexts: n texts, which precede all choices.
-        beginnings: n texts, with which every choice of an example begins; "" for none.
+        beginnings: n texts, each the beginning of all choices of its example; "" for none.
         choices: n lists of two or more texts.
         labels: n numbers from 0, the correct choices; None if they are hidden.
         ids: the `id` of each example, None if it has none.
@@ -87,7 +87,7 @@ def swag_or_own_rows(of_stdin: Callable[[str], Iterator[ChoiceRow]], path: str) 
     """Iterates over the rows of a file: SWAG's if its name ends in .csv (.csv.gz, …), otherwise the user's own.
 
     Args:
-        of_stdin: reads "-".
+        of_stdin: function ("-") -> the rows of stdin.
 
     Raises:
         UserError: as `swag_rows`.
@@ -100,11 +100,11 @@ def swag_or_own_rows(of_stdin: Callable[[str], Iterator[ChoiceRow]], path: str) 
 def copa_rows(path: str) -> Iterator[ChoiceRow]:
     """Iterates over the rows of one of COPA's files in SuperGLUE, JSON lines.
 
-    Each line has `premise`, the context; `question`, cause or effect, with which both choices begin in words; `choice1`
-    and `choice2`; `label`, 0 or 1; and `idx`. "-" is stdin.
+    Each line has `premise`, the context; `question`, cause or effect, spelled out at the beginning of both choices;
+    `choice1` and `choice2`; `label`, 0 or 1; and `idx`. "-" is stdin.
 
     Raises:
-        UserError: as `swag_rows`, or a question is another.
+        UserError: as `swag_rows`, or for any other question.
     """
     return _copa(f"{path} line", read_table(path, _COPA_COLUMNS, ["label", "idx"], format="jsonl"))
 
@@ -150,7 +150,7 @@ def choice_examples(
         labelled: whether to read labels.
 
     Raises:
-        UserError: rows are malformed, giving their number and the first; or there are none, or only some have labels.
+        UserError: rows are malformed, with their count and the first; or there are none, or only some have labels.
     """
     kept, names, problems = [], [], []
     labels: list[int | None] = []
@@ -198,7 +198,7 @@ def _check_texts(context: object, beginning: object, choices: object) -> None:
 
 
 def _label(value: object, choices: int) -> int | None:
-    """A label's number, None for a hidden one."""
+    """The number of a label; None if it is hidden."""
     if value is None or value == "" or value == -1:
         return None
     number = None

@@ -1,4 +1,4 @@
-"""What a model that picks one of several choices answers in Python."""
+"""A multiple-choice model's answers as Python objects."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ class Choice:
     """The choice for one example.
 
     Attributes:
-        index: its number among the choices, from 0.
+        index: its index among the choices.
         text: the choice.
         probability: its probability.
-        probabilities: those of all choices, in their order.
+        probabilities: the probabilities of all choices, in their order.
     """
 
     index: int
@@ -30,12 +30,12 @@ class Choice:
 
 
 def choices_made(function: ServingFunction, examples: Sequence[Any]) -> list[Choice]:
-    """The best of the choices of each example.
+    """The best choice for each example.
 
     Args:
         function: the model's signatures.
-        examples: (context, choices) or (context, question, choices); or a dict with these names, `question` if there
-            is one.
+        examples: (context, choices) or (context, question, choices); or a dict with these names, `question` being
+            optional.
 
     Raises:
         ValueError: an example is none of these, or has fewer than two choices.

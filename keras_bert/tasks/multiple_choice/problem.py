@@ -34,7 +34,7 @@ Logits = list[np.ndarray]  # float64 [choices], for each example.
 
 @dataclasses.dataclass(kw_only=True)
 class ChoiceLayout(Layout):
-    """Examples as groups of rows, one for each choice, with `labels`, which are 0 if not `has_labels`."""
+    """Examples as groups of rows, one for each choice, with `labels`, which are 0 unless `has_labels`."""
 
     has_labels: bool
 
@@ -87,7 +87,7 @@ class MultipleChoiceProblem(Problem):
         return {"task": self.task.name, "max_length": input_config.max_length, "long": input_config.long}
 
     def windows(self, split: str, labelled: bool = False) -> Iterator[ChoiceExamples]:
-        """As `Problem.windows`; a split with labels is a single window, so that all its errors are counted."""
+        """Like `Problem.windows`, but a split with labels is a single window, so that all its errors are counted."""
         origin, rows, unit = self._opened(split)
         window = None
         for window in [rows] if labelled else windows(rows, _characters):
@@ -121,7 +121,7 @@ class MultipleChoiceProblem(Problem):
     def writing(self, split: str, output: str) -> Iterator[Callable[[ChoiceExamples, Logits], None]]:
         """Writes one JSON object per example, as `own_rows` reads, with the chosen `label` and all `probabilities`.
 
-        The answers to a test split that the benchmark scores are written as it expects them, into the folder `output`.
+        The answers to a benchmark's hidden test split are written as its submission, into the folder `output`.
         """
         is_submission = self.output_kind(split) == FOLDER
         if is_submission:
@@ -144,7 +144,7 @@ class MultipleChoiceProblem(Problem):
         return {"accuracy": np.stack([is_right, np.ones(len(answers))], axis=1)}
 
     def baseline(self, split: str) -> dict[str, float]:
-        """The scores of always choosing the number that is correct most often in training."""
+        """The scores of always choosing the index that is correct most often in training."""
         [(number, _)] = Counter(self._labels("train").tolist()).most_common(1)
         return self._scores(split, np.full(len(self.rows(split)), number))
 
@@ -154,7 +154,7 @@ class MultipleChoiceProblem(Problem):
             yield training_failed(f"Every example of {split} is predicted as choice {predicted[0]}")
 
     def _opened(self, split: str) -> tuple[str, Iterator[ChoiceRow], str]:
-        """(origin, rows, what their numbers count) of a split."""
+        """(origin, rows, "line" or "example" as the unit of the rows' numbers) of a split."""
         place = str(file_of(self.task.name, self._places, split))
         if isinstance(self._source, TfdsSource):
             assert self.task.tfds_rows is not None  # `open_problem` gives other tasks files.
@@ -162,7 +162,7 @@ class MultipleChoiceProblem(Problem):
         return place, self.task.rows(place), "line"
 
     def _labels(self, split: str) -> np.ndarray:
-        """int32 [examples]."""
+        """The labels, int32 [examples]. Raises `UserError` if they are hidden."""
         layout = self.layout(split)
         if not layout.has_labels:
             raise UserError(
@@ -185,7 +185,7 @@ def _noisy(examples: ChoiceExamples, noise: Noise) -> ChoiceExamples:
 
 
 def _characters(row: ChoiceRow) -> int:
-    """The number of characters of a row, which is not yet checked."""
+    """The number of characters of a row that is not yet checked."""
     choices = row.choices if isinstance(row.choices, list) else []
     return sum(len(text) for text in (row.context, row.beginning, *choices) if isinstance(text, str))
 
@@ -215,5 +215,5 @@ def _submission(examples: ChoiceExamples, answers: Logits) -> Iterator[str]:
 
 
 def _chosen(answers: Logits) -> np.ndarray:
-    """int [examples]: the number of the choice with the highest logit, the first of equal ones."""
+    """int [examples]: the index of the choice with the highest logit, the first in a tie."""
     return np.array([logits.argmax() for logits in answers])

@@ -14,7 +14,7 @@ def multiple_choice_signatures(text_inputs: TextInputs, network: Network) -> dic
     """`serving_default` on strings, `tokens` on the encoder's inputs, [batch, choices, seq] each.
 
     Inputs of `serving_default`: `context` [batch]; `question` [batch], the beginning of every choice, or ""; `choices`
-    [batch, choices], padded with "" at the end of a row. In `tokens` a choice of nothing but padding does not count.
+    [batch, choices], padded with "" at the end of a row. In `tokens`, a choice that is all padding does not count.
 
     Outputs: `choice` int32 [batch], the index of the best choice, 0 if there is none; `probabilities` and `logits`
     float32 [batch, choices], 0 for padding.

@@ -38,13 +38,13 @@ class ChoiceTask:
 
     Attributes:
         name: as in `--task NAME`.
-        rows: reads a file, or "-", stdin.
+        rows: function (path, or "-" for stdin) -> the rows of the file.
         patterns: the names that the file of each split may have in a folder; see `sources.FilePatterns`.
         tfds: TFDS's name of each split; None if TFDS does not have the task.
         data_set: TFDS's name of the data set.
-        tfds_rows: (one of those names, the source) -> (the origin for messages, the rows).
+        tfds_rows: function (TFDS's name of a split, the source) -> (the origin for messages, the rows).
         folders: names of the task's folder inside its benchmark's.
-        submission: the name of the file with the answers to the test split that the benchmark expects.
+        submission: the name that the benchmark expects of the file with the answers to the test split.
         published: published scores.
     """
 
