@@ -47,14 +47,15 @@ class BertForFewShotClassification(EncoderWithHeads):
 
 
 class LabelPairsObjective:
-    """The squared error of the cosine of two texts, which should be 1 if they have the same label and 0 if not, over
-    all pairs of the batch; see `PretrainingObjective`.
+    """Squared error of the cosine of two texts, over all pairs of the batch; see `PretrainingObjective`.
 
-    As in SetFit, pairs with the same label count as much as the others: a text's error is the mean of the mean over the
-    one kind and the mean over the other; a batch with one class has only the one. SetFit draws the pairs and encodes
+    The target is 1 for texts with the same label, 0 for others.
+
+    As in SetFit, pairs with the same label count as much as the others: a text's error is the average of its means over
+    the two kinds of pairs, or the mean over one kind if it has no pair of the other. SetFit draws the pairs and encodes
     both texts of each; here, each text is encoded once. Pairs are those of the same replica and slice of the batch.
 
-    A batch has `labels` [batch] int32 and `example_weights` [batch] float32, 0 for texts that fill the batch.
+    A batch has `labels` [batch] int32 and `example_weights` [batch] float32, 0 for texts that only fill the batch.
 
     Attributes:
         terms: the names of the loss terms.
@@ -63,7 +64,7 @@ class LabelPairsObjective:
     terms: tuple[str, ...] = ("loss",)
 
     def counts(self, batch: Batch) -> dict[str, Tensor]:
-        """`{"loss": float32 scalar}`: the weight of the texts."""
+        """`{"loss": float32 scalar}`: the total weight of the texts."""
         return {"loss": ops.sum(batch["example_weights"])}
 
     def sums(self, outputs: Batch, batch: Batch) -> Sums:

@@ -29,9 +29,9 @@ TRAIN = "train"
 
 
 class FewShotProblem(SequenceProblem):
-    """Texts with classes: the encoder is trained on pairs of them, and the head is solved on their vectors.
+    """Texts with classes: the encoder is trained on pairs of texts, and the head is fitted to their vectors.
 
-    The texts to train on are drawn anew for each seed, if `data.shots` says how many.
+    If `data.shots` is set, the training texts are drawn anew for each seed.
     """
 
     long = (TRUNCATE, HEAD_TAIL)
@@ -47,7 +47,7 @@ class FewShotProblem(SequenceProblem):
 
     def make_model(self, bert_config: BertConfig, dtype: str | None = None) -> keras.Model:
         model = super().make_model(bert_config, dtype)
-        model.logistic_head.trainable = False  # It is solved.
+        model.logistic_head.trainable = False  # `settle` fits it.
         return model
 
     def training_rows(self, seed: int) -> tuple[TokenRows, dict[str, dict[str, float]]]:
@@ -74,7 +74,7 @@ class FewShotProblem(SequenceProblem):
         self.notes += [*rows.warnings(), self._count(rows.origin, counts.tolist())]
 
     def _count(self, origin: str, counts: list[int]) -> str:
-        """How many texts there are to train on, in words."""
+        """A note of how many texts there are to train on. Raises `UserError` if a class has none."""
         if 0 in counts:
             raise UserError(
                 f"{origin}: needs a text or more of each class to train on. Received: none of "

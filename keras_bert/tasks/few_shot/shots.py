@@ -9,9 +9,10 @@ from keras_bert.tasks.classification.data import ExampleRow
 
 
 def drawn(rows: Iterable[ExampleRow], shots: int, seed: int) -> list[ExampleRow]:
-    """At most `shots` examples of each class, in their file's order: those with the smallest hashes with the seed.
+    """Draw at most `shots` examples of each class, in the file's order: those with the smallest hashes.
 
-    Which ones depends on the texts alone, not on their order. Of equal texts in a class, only the first is drawn.
+    The hash is of the seed and the texts, so the draw does not depend on the file's order. Of equal texts in a class,
+    only the first is drawn.
     """
     smallest: dict[object, list[tuple[int, int, ExampleRow]]] = collections.defaultdict(list)
     for position, row in enumerate(rows):

@@ -22,7 +22,7 @@ class FewShotConfig(ClassificationConfig):
 
 
 class FewShot(Classification):
-    """A class for a text or a pair of texts, learned from a few of each class."""
+    """A class for a text or a pair of texts, learned from a few examples of each class."""
 
     head, part = FewShotConfig, PART
     tasks, own_task = (NAME,), NAME
