@@ -98,8 +98,7 @@ class TaggingProblem(Problem):
             `CrfTaggingConfig`.
 
     Raises:
-        UserError: a file is missing or cannot be read, or labels that must mark entities do not, naming the line; or
-            the task's columns cannot be chosen.
+        UserError: a file is missing or cannot be read, or labels that must mark entities do not, naming the line.
     """
 
     by_token = ("logits",)
