@@ -1,4 +1,4 @@
-"""Attention by a fused kernel: what a training step may put in place of self-attention's own operations."""
+"""Fused attention kernels, which a training step may use in place of self-attention's own operations."""
 
 import contextlib
 import contextvars
@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator
 
 from keras_bert.layers.tensors import Tensor
 
-# Function (queries, keys and values, each [batch, heads, seq, head_size]; attention_bias) -> the values' sums
-# [batch, heads, seq, head_size], weighted by the softmax of queries * keys / sqrt(head_size) + attention_bias. None
-# where the kernel does not take these.
+# Function (queries, keys and values, each [batch, heads, seq, head_size]; attention_bias) -> the sums of the values
+# [batch, heads, seq, head_size], weighted by the softmax of queries * keys / sqrt(head_size) + attention_bias; None for
+# inputs that the kernel does not support.
 Kernel = Callable[[Tensor, Tensor, Tensor, Tensor], Tensor | None]
 
 _active: contextvars.ContextVar[Kernel | None] = contextvars.ContextVar("attention_kernel", default=None)
@@ -16,7 +16,7 @@ _active: contextvars.ContextVar[Kernel | None] = contextvars.ContextVar("attenti
 
 @contextlib.contextmanager
 def attention_kernel(kernel: Kernel | None) -> Iterator[None]:
-    """A block in which self-attention without dropout is computed by `kernel`; None for its own operations."""
+    """Within the block, train self-attention without dropout by `kernel`; None for the layer's own operations."""
     token = _active.set(kernel)
     try:
         yield
@@ -25,6 +25,6 @@ def attention_kernel(kernel: Kernel | None) -> Iterator[None]:
 
 
 def attended_by_kernel(query: Tensor, key: Tensor, value: Tensor, attention_bias: Tensor) -> Tensor | None:
-    """What the kernel of the block makes of these, or None without one or where it does not take them."""
+    """The output of the active kernel, or None if there is none or it does not support the inputs."""
     kernel = _active.get()
     return None if kernel is None else kernel(query, key, value, attention_bias)

@@ -12,21 +12,21 @@ _NUM_LAYERS = 2
 
 
 def make_lstms(lstm_size: int, policy: keras.DTypePolicy) -> list[keras.layers.Bidirectional]:
-    """The layers, not built, with `lstm_size` units in each direction."""
+    """The unbuilt layers of a BiLSTM, with `lstm_size` units in each direction."""
     return [bidirectional(keras.layers.LSTM, lstm_size, policy, f"lstm_{index}") for index in range(_NUM_LAYERS)]
 
 
 def bidirectional(
     layer: type[keras.layers.LSTM | keras.layers.GRU], units: int, policy: keras.DTypePolicy, name: str
 ) -> keras.layers.Bidirectional:
-    """A layer, not built, with `units` in each direction."""
+    """An unbuilt bidirectional layer, with `units` in each direction."""
     # cuDNN rejects rows of nothing but padding, such as those that fill up a batch, and XLA rejects cuDNN.
     options = {"return_sequences": True, "use_cudnn": False, "dtype": policy}
     return keras.layers.Bidirectional(layer(units, **options), dtype=policy, name=name)
 
 
 def build_lstms(lstms: Sequence[keras.layers.Bidirectional], width: int) -> None:
-    """Builds the layers for states of `width`."""
+    """Build the layers for states of `width`."""
     for lstm in lstms:
         lstm.build((None, None, width))
         width = 2 * lstm.forward_layer.units
@@ -35,23 +35,23 @@ def build_lstms(lstms: Sequence[keras.layers.Bidirectional], width: int) -> None
 def run_lstms(
     lstms: Sequence[keras.layers.Bidirectional], states: Tensor, is_token: Tensor, training: bool = False
 ) -> Tensor:
-    """The states [batch, seq, 2 * lstm_size] that the layers make of [batch, seq, width], 0 at padding.
+    """Run the layers over states [batch, seq, width]; returns [batch, seq, 2 * lstm_size], 0 at padding.
 
     `is_token` is [batch, seq] bool; padding is at the end and does not affect other tokens.
     """
     for lstm in lstms:
         states = lstm(states, mask=is_token, training=training)
-        # At padding it repeats its last state.
+        # At padding, Keras repeats the last state.
         states = states * ops.cast(is_token, states.dtype)[..., None]
     return states
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
 class BiLstm(PlainLayer):
-    """A two-layer BiLSTM on top of an encoder, between it and a head.
+    """A two-layer BiLSTM between an encoder and a head.
 
     Call arguments: `states` [batch, seq, hidden], `is_token` [batch, seq] bool.
-    Returns: (states [batch, seq, 2 * lstm_size]; for the whole sequence [batch, 2 * lstm_size], what each direction has
+    Returns: (states [batch, seq, 2 * lstm_size]; for the whole sequence [batch, 2 * lstm_size], each direction's state
     after its last token).
     """
 

@@ -1,4 +1,4 @@
-"""T5's relative positions: a learned bias on the scores of attention for each bucket of distances."""
+"""T5's relative positions: a learned bias on the attention scores for each bucket of distances."""
 
 from typing import Any
 
@@ -12,10 +12,10 @@ from keras_bert.layers.tensors import PlainLayer, Tensor, normal
 
 
 def distance_buckets(buckets: int, longest: int) -> npt.NDArray[np.int32]:
-    """The bucket of each distance from 0 to `longest`, from which on all share the last one: int32 [longest + 1].
+    """The bucket of each distance, int32 [longest + 1]; distances from `longest` on share the last one.
 
-    The first half of the buckets are one distance each, the others grow by a constant factor (Raffel et al. 2020,
-    section 2.1). A table, because the logarithm of another device may round across the edge of a bucket.
+    The first half of the buckets hold one distance each, the others grow by a constant factor (Raffel et al. 2020,
+    section 2.1). A table, because another device's logarithm may round across the edge of a bucket.
     """
     exact = buckets // 2
     distances = np.arange(longest + 1, dtype=np.int32)
@@ -26,14 +26,14 @@ def distance_buckets(buckets: int, longest: int) -> npt.NDArray[np.int32]:
 
 @keras.saving.register_keras_serializable(package="keras_bert")
 class BucketedBias(PlainLayer):
-    """What is added to the scores of attention for the distance between two tokens, by heads.
+    """A bias on each head's attention scores that depends on the distance between the two tokens.
 
     Args:
-        num_attention_heads: the heads, each with biases of its own.
+        num_attention_heads: the number of heads, each with its own biases.
         buckets: the number of buckets; with `both_sides`, an even number.
-        longest: the distance from which on all share a bucket.
-        both_sides: whether half of the buckets are for keys after the query; if not, these share the bucket of the
-            distance 0.
+        longest: the distance from which on all distances share a bucket.
+        both_sides: whether half of the buckets are for keys after the query; if not, such keys share the bucket
+            of distance 0.
         stddev: the standard deviation of new weights.
     """
 
@@ -64,17 +64,17 @@ class BucketedBias(PlainLayer):
         )
 
     def of_distances(self, distances: Tensor) -> Tensor:
-        """The biases of distances [n] int32 from a query back to a key, below 0 for a key after it: [heads, n]."""
+        """The biases [heads, n] for int32 distances [n] from a query back to a key, below 0 for a key after it."""
         back = ops.abs(distances) if self.both_sides else ops.maximum(distances, 0)
         found = ops.take(self._of_distances, ops.minimum(back, self.longest))
         if self.both_sides:
             found = found + ops.cast(distances < 0, "int32") * (self.buckets // 2)
-        # With so few rows, a product with one-hot vectors is faster than a gather, above all backwards.
+        # With so few rows, a product with one-hot vectors is faster than a gather, above all in the backward pass.
         return ops.transpose(ops.matmul(ops.one_hot(found, self.buckets, dtype="float32"), self.bias))
 
     def between(self, queries: int | Tensor, keys: int | Tensor) -> Tensor:
-        """The biases of all queries of a row for all keys, [1, heads, queries, keys]; both begin at the same token."""
-        # The last key of `shifted` is the last query's own token.
+        """The biases of all queries for all keys, [1, heads, queries, keys]; both begin at the same token."""
+        # `shifted` aligns the last key with the last query; here the first ones are aligned.
         by_distance = self.of_distances(ops.arange(queries, -keys, -1, dtype="int32"))
         rows = ops.broadcast_to(by_distance[None, :, None], (1, self.num_attention_heads, queries, queries + keys))
         return shifted(rows, keys)

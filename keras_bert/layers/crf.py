@@ -1,11 +1,11 @@
 """The linear-chain conditional random field (Lafferty et al. 2001): partition function, marginals and best paths.
 
-A sequence of labels is scored by the emissions of its labels, the transitions between neighbours, and a start and an
-end. Positions outside of the mask are skipped: the neighbours are the positions in the mask before and after them.
+The score of a sequence of labels is the sum of their emissions, of the transitions between neighbours, and of a start
+and an end score. Positions outside the mask are skipped: neighbours are consecutive positions in the mask.
 
 Shapes: emissions [batch, seq, labels] and mask [batch, seq] bool; starts and ends [batch, labels], because a row that
-is only a part of a sentence has none; transitions [labels, labels], from the row's label to the column's. All scores
-are float32. A transition of `FORBIDDEN` or less has the probability 0.
+is only a part of a sentence may lack either; transitions [labels, labels], from the row's label to the column's. All
+scores are float32. A transition of `FORBIDDEN` or less has probability 0.
 """
 
 from typing import Any, NamedTuple, TypeAlias
@@ -23,7 +23,7 @@ _Pair: TypeAlias = tuple[Tensor, Tensor]
 
 
 class Chain(NamedTuple):
-    """The scores of a batch; see the module."""
+    """The scores of a batch; the module's docstring has the shapes."""
 
     emissions: Tensor
     mask: Tensor
@@ -32,7 +32,7 @@ class Chain(NamedTuple):
     ends: Tensor
 
     def by_position(self) -> "Position":
-        """All positions, each [seq, batch, …]."""
+        """The batch by position: tensors [seq, batch, …]."""
         counts = ops.cumsum(ops.cast(self.mask, "int32"), axis=1)
         first = ops.logical_and(self.mask, counts == 1)
         last = ops.logical_and(self.mask, counts == counts[:, -1:])
@@ -41,7 +41,7 @@ class Chain(NamedTuple):
 
 
 class Position(NamedTuple):
-    """A position of all rows.
+    """One position of every row.
 
     Attributes:
         emissions: [batch, labels].
@@ -55,7 +55,7 @@ class Position(NamedTuple):
     is_last: Tensor
 
     def packed(self) -> Tensor:
-        """[…, labels + 3]: all of them in one tensor, because Keras cannot scan over several of unknown length."""
+        """All fields in one tensor […, labels + 3], because Keras cannot scan over several of unknown length."""
         return ops.concatenate([self.emissions, *(ops.cast(flag, "float32") for flag in self[1:])], axis=-1)
 
     @classmethod
@@ -64,15 +64,15 @@ class Position(NamedTuple):
 
 
 def log_likelihood(chain: Chain, labels: Tensor) -> tuple[Tensor, Tensor]:
-    """(the log-probability of the labels, the marginal probabilities of every label).
+    """The log-probability of the labels, and the marginal probability of every label at every position.
 
     The gradient of the partition function is computed from the marginals, not through the loop over positions.
 
     Args:
-        labels: [batch, seq] int32; those outside of the mask do not count.
+        labels: [batch, seq] int32; those outside the mask are ignored.
 
-    Returns: [batch] float32, 0 for a row without any position in the mask; [batch, seq, labels] float32, without
-        gradient.
+    Returns: ([batch] float32, 0 for a row without any position in the mask; [batch, seq, labels] float32, without
+        gradient).
     """
     partition, marginals, pairs = _expectations(Chain(*map(ops.stop_gradient, chain)))
     mask = ops.cast(chain.mask, "float32")
@@ -86,14 +86,14 @@ def log_likelihood(chain: Chain, labels: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def marginals(chain: Chain) -> Tensor:
-    """[batch, seq, labels] float32: the probability of each label at each position, 0 outside of the mask."""
+    """The probability of each label at each position, 0 outside the mask: float32 [batch, seq, labels]."""
     return _expectations(chain)[1]
 
 
 def best_paths(chain: Chain) -> Tensor:
-    """[batch, seq] int32: the most probable sequence of labels of each row (Viterbi); any outside of the mask.
+    """The most probable labels of each row (Viterbi), arbitrary outside the mask: int32 [batch, seq].
 
-    Of equally probable ones, it is the one with the smaller number at the last position where they differ.
+    A tie goes to the sequence with the smaller label at the last position where they differ.
     """
     labels = chain.emissions.shape[-1]
     same = ops.broadcast_to(ops.arange(labels, dtype="int32"), ops.shape(chain.starts))
@@ -119,9 +119,10 @@ def best_paths(chain: Chain) -> Tensor:
 
 
 def _expectations(chain: Chain) -> tuple[Tensor, Tensor, Tensor]:
-    """(log of the partition function [batch], marginals [batch, seq, labels], expected transitions [batch, from, to]).
+    """Run the forward-backward algorithm.
 
-    Computed by the forward-backward algorithm.
+    Returns: (log of the partition function [batch], marginals [batch, seq, labels], expected transitions
+        [batch, from, to]).
     """
     positions = chain.by_position()
     emissions, is_there, is_first, _ = positions
@@ -153,10 +154,10 @@ def _expectations(chain: Chain) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def _label_before(gold: Tensor) -> Tensor:
-    """[batch, seq, labels]: the one-hot label of the position in the mask before each; 0 at the first."""
+    """The one-hot label of the position in the mask before each, 0 at the first: [batch, seq, labels]."""
 
     def forward(label: Tensor, here: Tensor) -> tuple[Tensor, Tensor]:
-        # At a position outside of the mask, no label is 1.
+        # Outside the mask, no label is 1.
         return ops.where(ops.any(here > 0, axis=1, keepdims=True), here, label), label
 
     _, before = ops.scan(forward, ops.zeros_like(gold[:, 0]), ops.transpose(gold, (1, 0, 2)))
@@ -164,7 +165,7 @@ def _label_before(gold: Tensor) -> Tensor:
 
 
 def _dot(chain: Chain, labels: Tensor, pairs: Tensor, first: Tensor, last: Tensor) -> Tensor:
-    """[batch]: the score of (expected) labels [batch, seq, labels] and transitions [batch, from, to]."""
+    """The score [batch] of (expected) labels [batch, seq, labels] and transitions [batch, from, to]."""
     first, last = ops.cast(first, "float32"), ops.cast(last, "float32")
     emitted = chain.emissions + first * chain.starts[:, None] + last * chain.ends[:, None]
     return ops.sum(labels * emitted, axis=(1, 2)) + ops.sum(pairs * chain.transitions, axis=(1, 2))
@@ -172,11 +173,11 @@ def _dot(chain: Chain, labels: Tensor, pairs: Tensor, first: Tensor, last: Tenso
 
 @keras.saving.register_keras_serializable(package="keras_bert")
 class CrfTaggingHead(PlainLayer):
-    """Dropout, a dense layer for the emissions, and the scores of transitions, starts and ends, which begin at 0.
+    """Dropout, a dense layer for the emissions, and scores of transitions, starts and ends, initialized to 0.
 
     Args:
-        forbidden: [labels + 1, labels + 1] bool, whether a label may not follow another; the last row is for the first
-            label of a sentence, the last column for the last one. None forbids nothing.
+        forbidden: [labels + 1, labels + 1] bool, whether the column's label may not follow the row's; the last row is
+            for the first label of a sentence, the last column for its last one. None forbids nothing.
         dropout_prob, initializer_range: for the dense layer.
 
     Call arguments:
@@ -220,7 +221,7 @@ class CrfTaggingHead(PlainLayer):
     def chain(
         self, emissions: Tensor, mask: Tensor, has_start: Tensor | None = None, has_end: Tensor | None = None
     ) -> Chain:
-        """The scores of rows of emissions; see `Chain` and `Position`.
+        """The `Chain` of rows of emissions.
 
         Args:
             emissions: [batch, seq, labels].
@@ -237,7 +238,7 @@ class CrfTaggingHead(PlainLayer):
         return Chain(emissions, mask, rows + starts, transitions, rows + ends)
 
     def scores(self) -> tuple[Tensor, Tensor, Tensor]:
-        """(starts [labels], transitions [labels, labels], ends [labels]), with what is forbidden."""
+        """The starts [labels], transitions [labels, labels] and ends [labels], with the penalties of forbidden ones."""
         penalty = np.where(self.forbidden, FORBIDDEN, 0.0).astype("float32")
         return self.starts + penalty[-1, :-1], self.transitions + penalty[:-1, :-1], self.ends + penalty[:-1, -1]
 

@@ -15,11 +15,11 @@ KeysAndValues: TypeAlias = tuple[Tensor, Tensor]
 
 
 def written(before: Sequence[Tensor], new: Sequence[Tensor], is_new: Tensor) -> KeysAndValues:
-    """Keys and values with those of one place written over.
+    """The keys and values, with those of one place overwritten.
 
     Args:
         before: keys and values [batch, heads, width, head_size].
-        new: those of the place, [batch, heads, 1, head_size].
+        new: the key and value of the place, [batch, heads, 1, head_size].
         is_new: [width] bool, true at the place.
     """
     is_new = is_new[None, None, :, None]
@@ -29,16 +29,16 @@ def written(before: Sequence[Tensor], new: Sequence[Tensor], is_new: Tensor) -> 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
 class CrossAttention(SelfAttention):
-    """Every position of the decoder attends to the encoder's positions that `attention_bias` leaves open.
+    """Attention of every decoder position to the encoder positions that `attention_bias` does not mask.
 
     Call arguments:
         hidden: [batch, targets, hidden], the decoder's states.
-        remembered: what `keys_and_values` makes of the encoder's states [batch, seq, hidden].
+        remembered: the `keys_and_values` of the encoder's states [batch, seq, hidden].
         attention_bias: [batch, 1, 1, seq].
     Returns: (output [batch, targets, hidden], probabilities [batch, heads, targets, seq] before dropout).
     """
 
-    def call(  # type: ignore[override]  # Keys and values are of another text.
+    def call(  # type: ignore[override]  # Keys and values come from another text.
         self, hidden: Tensor, remembered: KeysAndValues, attention_bias: Tensor, training: bool = False
     ) -> tuple[Tensor, Tensor]:
         return self.attend(self.queries(hidden), *remembered, attention_bias, training)
@@ -48,13 +48,13 @@ class CrossAttention(SelfAttention):
 class DecoderBlock(EncoderBlock):
     """Self-attention, attention to the encoder's states, then the feed-forward network, each with a residual.
 
-    Its arguments are those of an `EncoderBlock`.
+    It takes the arguments of an `EncoderBlock`.
 
     Call arguments:
         hidden: [batch, targets, hidden].
-        attention_bias: [1 or batch, 1, targets, targets], for the targets that a target does not see.
-        remembered: keys and values of the encoder's states, which `remember` makes.
-        memory_bias: [batch, 1, 1, seq], for the encoder's positions that are padding.
+        attention_bias: [1 or batch, 1, targets, targets], which masks the targets that a target does not see.
+        remembered: keys and values of the encoder's states, from `remember`.
+        memory_bias: [batch, 1, 1, seq], which masks the encoder's padding.
     Returns: the output [batch, targets, hidden].
     """
 
@@ -75,7 +75,7 @@ class DecoderBlock(EncoderBlock):
         """Keys and values of the encoder's states [batch, seq, hidden], the same for every target."""
         return self.cross_attention.keys_and_values(memory)
 
-    def call(  # type: ignore[override]  # There is another text to attend to.
+    def call(  # type: ignore[override]  # Attends to another text, too.
         self,
         hidden: Tensor,
         attention_bias: Tensor,
@@ -95,15 +95,15 @@ class DecoderBlock(EncoderBlock):
         remembered: KeysAndValues,
         memory_bias: Tensor,
     ) -> tuple[Tensor, KeysAndValues]:
-        """What `call` returns for one target of each row, with the keys and values of those before it.
+        """Compute `call` for one target of each row, from the keys and values of the targets before it.
 
         Args:
             hidden: [batch, 1, hidden].
-            attention_bias: [1, 1, 1, width], for the places after the target's.
+            attention_bias: [1, 1, 1, width], which masks the places after the target's.
             is_new: [width] bool, true at the target's place.
             before: keys and values of the targets, valid before the target's place.
 
-        Returns: (output [batch, 1, hidden], keys and values with the target's).
+        Returns: (output [batch, 1, hidden], keys and values, now with the target's).
         """
         query, *new = self.attention.project(hidden)
         read = written(before, new, is_new)
@@ -118,7 +118,7 @@ class DecoderBlock(EncoderBlock):
         memory_bias: Tensor,
         training: bool = False,
     ) -> Tensor:
-        """The block's output for its input and what self-attention made of it."""
+        """The block's output, from its input and the output of self-attention."""
         hidden = self.with_attended(hidden, attended, training)
         crossed, _ = self.cross_attention(hidden, remembered, memory_bias, training=training)
         crossed = self.cross_attention_dropout(crossed, training=training)

@@ -1,9 +1,9 @@
 """Dropout whose random bits, inside a training step, depend only on a key and the element's place in the global batch.
 
 A training step opens `dropout_key` around the forward pass, with a key made of the seed and the step. Every `Dropout`
-called inside draws from that key, its own number in the order of calls, and the index that the element would have if
-the global batch were computed at once. So a repeated step draws the same masks, and how a batch is divided among
-replicas and slices changes none. Outside such a scope (a user's own `fit`) each layer uses a Keras seed generator.
+called inside draws from that key, the number of the call, and the index that the element would have if the global batch
+were computed at once. So a repeated step draws the same masks, and so does any division of the batch among replicas and
+slices. Outside such a scope (a user's own `fit`) each layer uses a Keras seed generator.
 """
 
 import contextlib
@@ -18,7 +18,7 @@ from keras import ops
 from keras_bert.layers.tensors import PlainLayer, Tensor
 
 # Function (key; number of the dropout call in the block, from 0; shape, batch first; number of the part) -> uint16 or
-# uint32 tensor of that shape, uniform over all values. Parts in a row give what one call for all of them would.
+# uint32 tensor of that shape, uniform over all values. Consecutive parts give what one call for all of them would.
 Bits = Callable[[Tensor, int, Sequence[int | Tensor], int | Tensor], Tensor]
 
 
@@ -35,7 +35,7 @@ _active: contextvars.ContextVar[_KeyScope | None] = contextvars.ContextVar("drop
 
 @contextlib.contextmanager
 def dropout_key(key: Tensor, bits: Bits | None = None, part: int | Tensor = 0) -> Iterator[_KeyScope]:
-    """Makes every `Dropout` called in the block draw its mask from `key`.
+    """Make every `Dropout` called in the block draw its mask from `key`.
 
     Args:
         key: [2] uint32 tensor, different for every step.
@@ -51,10 +51,10 @@ def dropout_key(key: Tensor, bits: Bits | None = None, part: int | Tensor = 0) -
 
 
 def recomputed(function: Callable) -> Callable:
-    """`function` of tensors, computed again in the backward pass instead of keeping what it computed in between.
+    """`function` of tensors, recomputed in the backward pass instead of keeping its intermediate results.
 
-    `keras.remat` with the same dropout masks both times. Without a `dropout_key`, whose masks can be drawn again, it is
-    `function` itself.
+    It is `keras.remat` with the same dropout masks both times. Outside a `dropout_key`, masks cannot be drawn again and
+    `function` is returned as it is.
     """
     scope = _active.get()
     if scope is None:
@@ -72,9 +72,9 @@ def recomputed(function: Callable) -> Callable:
 
 
 def drawn_bits(shape: Sequence[int | Tensor], of_batch: bool = True) -> Tensor | None:
-    """The next random bits of a `dropout_key`; None outside of one.
+    """The next random bits of the active `dropout_key`; None outside one.
 
-    All parts of a batch have the same ones unless the first dimension is that of the batch.
+    Unless the first dimension is the batch (`of_batch`), all parts of a batch get the same bits.
     """
     scope = _active.get()
     if scope is None:
@@ -103,7 +103,7 @@ def counter_bits(key: Tensor, call: int, shape: Sequence[int | Tensor], part: in
 
 
 def _least_kept(rate: float, dtype: str) -> Tensor:
-    """The smallest of an unsigned type's values of which dropout keeps the element."""
+    """The smallest value of an unsigned type at which dropout keeps the element."""
     return ops.cast(np.asarray(int(round(rate * 2.0 ** (8 * np.dtype(dtype).itemsize))), dtype), dtype)
 
 
@@ -120,7 +120,7 @@ def is_static(shape: Sequence[int | Tensor]) -> bool:
 class Dropout(PlainLayer):
     """In training, sets inputs to zero with probability `rate` and scales the others by 1 / (1 - rate).
 
-    Inputs that all rows of a batch share are called with `of_batch=False`.
+    Call it with `of_batch=False` on inputs that all rows of a batch share.
     """
 
     def __init__(self, rate: float, **kwargs: Any) -> None:

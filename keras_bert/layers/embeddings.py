@@ -10,7 +10,7 @@ from keras import ops
 from keras_bert.layers.dropout import Dropout, drawn_bits
 from keras_bert.layers.tensors import PlainLayer, Tensor, first_beyond, truncated_normal
 
-# Function (a table; ids) -> the rows.
+# Function (table; ids) -> the table's rows at these ids.
 LookUp: TypeAlias = Callable[[Any, Tensor], Tensor]
 
 _LONGEST_WAVE = 10_000.0
@@ -24,28 +24,29 @@ def sinusoids(positions: int, width: int) -> np.ndarray:
 
 
 def scaled_sinusoids(positions: int, width: int, deviation: float) -> np.ndarray:
-    """`sinusoids` with the standard deviation of the other embeddings, beside which they would be far too large."""
+    """`sinusoids` scaled to the standard deviation of the other embeddings, which they would dwarf."""
     return sinusoids(positions, width) * (deviation / np.sqrt(0.5))
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
 class BertEmbeddings(PlainLayer):
-    """Sum of three embeddings, then LayerNorm and dropout. They are learned; `sinusoidal` fixes those of positions.
+    """Sum of word, position and segment embeddings, then LayerNorm and dropout.
 
-    With `type_vocab_size` 1 every token is of segment 0, so that a pair is two texts of the same segment.
-    `first_position` rows of the position embeddings come before those of `max_position_embeddings` tokens.
+    All are learned, but `sinusoidal` fixes the position embeddings. With `type_vocab_size` 1 every token has segment 0,
+    so both texts of a pair share it. The position embeddings have `first_position` rows before those of the
+    `max_position_embeddings` tokens.
 
     Attributes:
-        random_within: in a training step, rows shorter than this begin at a random position, from which they end within
-            it (SHAPE, Kiyono et al. 2021); 0, the default, for all to begin at the first.
+        random_within: in a training step, rows shorter than this begin at a random position such that they end within
+            it (SHAPE, Kiyono et al. 2021); 0, the default, lets all begin at the first.
 
     Call arguments: `input_word_ids` and `input_type_ids`, both [batch, seq] int32.
     Returns: [batch, seq, hidden].
 
     Raises:
         ValueError: a sequence is longer than `max_position_embeddings` or, in eager mode, an id is out of range. A
-            compiled step cannot raise on every device, and a GPU or XLA would silently read another row, so there an id
-            out of range makes the vector of its token NaN.
+            compiled step cannot raise on every device, and a GPU or XLA would silently read another row, so there the
+            vector of such a token is NaN.
 
     Example:
         ids = np.array([[2, 7, 8, 3]], "int32")
@@ -86,7 +87,7 @@ class BertEmbeddings(PlainLayer):
         self.layer_norm.build((None, None, self.hidden_size))
 
     def add_tables(self) -> None:
-        """Makes the weights of the three embeddings."""
+        """Create the weights of the three embeddings."""
         self.word_embeddings = self._add_table("word_embeddings", self.vocab_size)
         positions = self.first_position + self.max_position_embeddings
         self.position_embeddings = self._add_table("position_embeddings", positions, self.sinusoidal)
@@ -129,7 +130,7 @@ class BertEmbeddings(PlainLayer):
         return self.mapped(self.dropout(embedded, training=training))
 
     def _rows_of_positions(self, input_word_ids: Tensor, training: bool) -> Tensor:
-        """Of the table of positions, [seq, hidden], or [batch, seq, hidden] if each row begins at one of its own."""
+        """The position embeddings, [seq, hidden], or [batch, seq, hidden] if each row begins at its own position."""
         table = self.position_embeddings[self.first_position :]
         rows, seq = ops.shape(input_word_ids)
         is_fixed = not training or not self.random_within or isinstance(seq, int) and seq >= self.random_within
@@ -141,9 +142,9 @@ class BertEmbeddings(PlainLayer):
         return ops.take(table, firsts + ops.arange(seq, dtype="int32"), axis=0)
 
     def of_tokens(self, ids: Tensor, positions: Tensor, types: Tensor, look_up: LookUp) -> Tensor:
-        """What `call` returns without dropout for single tokens, [tokens, hidden].
+        """Compute `call` without dropout for single tokens, [tokens, hidden].
 
-        `ids`, `positions` and `types` are int32 [tokens], in range; `look_up` gets rows of a table.
+        `ids`, `positions` and `types` are int32 [tokens], in range; `look_up` reads rows of a table.
         """
         words = look_up(self.word_embeddings.value, ids)
         words += look_up(self.position_embeddings.value, self.first_position + positions)
@@ -151,11 +152,11 @@ class BertEmbeddings(PlainLayer):
         return self.mapped(self.layer_norm(words))
 
     def segments(self, input_type_ids: Tensor) -> Tensor:
-        """The segments of tokens: as given, or 0 if there is only one."""
+        """The segments of tokens: as given, or all 0 if there is only one segment."""
         return input_type_ids if self.type_vocab_size > 1 else ops.zeros_like(input_type_ids)
 
     def mapped(self, embedded: Tensor) -> Tensor:
-        """What the first block receives for the normalized sum [..., hidden]: in BERT the same."""
+        """The first block's input, from the normalized sum [..., hidden]; in BERT that sum itself."""
         return embedded
 
     def compute_output_shape(
@@ -170,7 +171,7 @@ class BertEmbeddings(PlainLayer):
 class WordEmbeddings(PlainLayer):
     """Word embeddings, then dropout: int32 [batch, seq] -> [batch, seq, width].
 
-    An id out of range is refused in eager mode; in a graph it makes the vector of its token NaN.
+    An id out of range raises `ValueError` in eager mode; in a graph the vector of its token is NaN.
     """
 
     def __init__(
@@ -193,7 +194,7 @@ class WordEmbeddings(PlainLayer):
         )
 
     def make_initializer(self) -> Callable:
-        """Of the table."""
+        """The initializer of the table."""
         return truncated_normal(self.initializer_range)
 
     def call(self, input_word_ids: Tensor, training: bool = False) -> Tensor:
@@ -207,7 +208,7 @@ class WordEmbeddings(PlainLayer):
 
 
 def in_range(ids: Tensor, size: int, name: str, size_name: str) -> Tensor:
-    """Which ids are in range: [batch, seq] bool. In eager mode raises `ValueError` if any is not."""
+    """Whether each id is in range: [batch, seq] bool. Raises `ValueError` in eager mode if any is not."""
     if (wrong := first_beyond(ids, size)) is not None:
         raise ValueError(
             f"{name} needs ids from 0 to {size_name} - 1 ({size - 1}). Received: {wrong}. "

@@ -14,7 +14,7 @@ from keras_bert.layers.tensors import PlainLayer, Tensor, gather_positions, trun
 
 @keras.saving.register_keras_serializable(package="keras_bert")
 class SelfAttention(PlainLayer):
-    """Every position attends to every position that `attention_bias` leaves open.
+    """Multi-head attention of every position to all positions that `attention_bias` does not mask.
 
     Call arguments:
         hidden: [batch, seq, hidden].
@@ -88,7 +88,7 @@ class SelfAttention(PlainLayer):
     def attend(
         self, query: Tensor, key: Tensor, value: Tensor, attention_bias: Tensor, training: bool = False
     ) -> tuple[Tensor, Tensor]:
-        """What `call` returns for what `project` returned; there may be more keys and values than queries."""
+        """Compute `call` from the output of `project`; there may be more keys and values than queries."""
         batch, _, seq, _ = ops.shape(query)
         scores = ops.matmul(query * self.head_size**-0.5, ops.transpose(key, (0, 1, 3, 2)))
         # In float32 even under bfloat16, whose 8 bits of precision are too few to sum 512 probabilities.
@@ -104,7 +104,7 @@ class SelfAttention(PlainLayer):
 
 
 def _in_float32(function: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
-    """`function` of half-precision values, computed in float32 and rounded once, at its end."""
+    """`function`, computed in float32 even for half-precision values and rounded once, at the end."""
 
     def rounded(x: Tensor) -> Tensor:
         if keras.backend.standardize_dtype(x.dtype) not in ("float16", "bfloat16"):
@@ -114,9 +114,9 @@ def _in_float32(function: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tens
     return rounded
 
 
-# TensorFlow's own gelu takes twice as long, on CPUs in bfloat16 three times: it has erfc, for the sake of very small
-# values, or a power. In half precision 1 + erf(x) would lose those values. LiteRT makes one op of each of these two; of
-# other orders of their products it does not.
+# TensorFlow's own gelu takes twice as long, on CPUs in bfloat16 three times: it uses erfc, for the sake of very small
+# values, or a power. In half precision 1 + erf(x) would lose those values. LiteRT fuses each of these two into one op,
+# but not if their products are in another order.
 @_in_float32
 def _gelu(x: Tensor) -> Tensor:
     return (0.5 * x) * (1.0 + ops.erf(x / 2.0**0.5))
@@ -127,7 +127,7 @@ def _tanh_gelu(x: Tensor) -> Tensor:
     return (0.5 * x) * (1.0 + ops.tanh((2.0 / math.pi) ** 0.5 * (x + 0.044715 * (x * x * x))))
 
 
-# transformers has several names for some: they differ in how it computes them.
+# transformers has several names for some functions, which differ only in how it computes them.
 _FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
     **dict.fromkeys(("gelu", "gelu_python"), _gelu),
     "gelu_10": lambda x: ops.clip(_gelu(x), -10.0, 10.0),
@@ -157,15 +157,15 @@ def activation(name: str) -> Callable[[Tensor], Tensor]:
 class EncoderBlock(keras.layers.Layer):
     """Self-attention, then the feed-forward network, each with a residual connection and LayerNorm.
 
-    `attention_of` and `ffn_of` are blocks whose weights it shares (ALBERT): those of the attention and its LayerNorm,
-    those of the feed-forward network and its LayerNorm. `attention` is a layer in place of self-attention, with the
-    same interface; what it takes for `attention_bias` is its own. `inner_dropout_rate` is that of dropout within the
-    feed-forward network, which BERT has not.
+    `attention_of` and `ffn_of` are blocks to share layers with (ALBERT): the attention and its LayerNorm of the first,
+    the feed-forward network and its LayerNorm of the second. `attention` is a layer in place of self-attention, with
+    the same interface, but `attention_bias` may be whatever it needs. `inner_dropout_rate` adds dropout within the
+    feed-forward network, which BERT does not have.
 
     Call arguments:
         hidden: [batch, seq, hidden].
         attention_bias: [batch, 1, 1 or seq, seq].
-        positions: [batch, positions] int32, those whose output is needed; None for all. The others are not computed.
+        positions: [batch, positions] int32, the only positions to compute the output of; None for all.
     Returns: (output [batch, seq or positions, hidden], attention probabilities [batch, heads, seq or positions, seq]).
 
     Example:
@@ -202,7 +202,7 @@ class EncoderBlock(keras.layers.Layer):
         self.inner_dropout_rate = inner_dropout_rate
 
         policy = self.dtype_policy
-        # In this order: the seeds of their random numbers are drawn as they are made.
+        # Keep this order: each layer draws the seed of its random numbers when it is made.
         self.attention: SelfAttention
         self.attention_layer_norm: keras.layers.LayerNormalization
         self.intermediate: keras.layers.Dense
@@ -255,24 +255,24 @@ class EncoderBlock(keras.layers.Layer):
         return self.after_attention(hidden, attended, training), probabilities
 
     def attention_input(self, hidden: Tensor) -> Tensor:
-        """What attention reads of the block's input [..., hidden]."""
+        """The input of attention, from the block's input [..., hidden]."""
         return hidden
 
     def after_attention(self, hidden: Tensor, attended: Tensor, training: bool = False) -> Tensor:
-        """The block's output [..., hidden] for its input and what attention made of it."""
+        """The block's output [..., hidden], from its input and the output of attention."""
         return self.fed_forward(self.with_attended(hidden, attended, training), training)
 
     def with_attended(self, hidden: Tensor, attended: Tensor, training: bool = False) -> Tensor:
-        """What the feed-forward network receives, [..., hidden]."""
+        """The input of the feed-forward network [..., hidden], from the block's input and the output of attention."""
         return self.attention_layer_norm(hidden + self.attention_dropout(attended, training=training))
 
     def fed_forward(self, hidden: Tensor, training: bool = False) -> Tensor:
-        """What the feed-forward network makes of states [..., hidden], with the residual connection and LayerNorm."""
+        """Apply the feed-forward network to states [..., hidden], with its residual connection and LayerNorm."""
         output = self.output_dense(self.inner(hidden, training))
         return self.output_layer_norm(hidden + self.output_dropout(output, training=training))
 
     def inner(self, hidden: Tensor, training: bool = False) -> Tensor:
-        """What the feed-forward network has between its layers, [..., intermediate], for states [..., hidden]."""
+        """The inner activations [..., intermediate] of the feed-forward network for states [..., hidden]."""
         inner = self.activation(self.intermediate(hidden))
         return inner if self.inner_dropout is None else self.inner_dropout(inner, training=training)
 

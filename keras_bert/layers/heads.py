@@ -1,4 +1,4 @@
-"""The layers on top of the encoder: the pooler, the heads of pretraining and of tasks, and the loss of classes."""
+"""The layers on top of the encoder: the pooler and the heads of pretraining and tasks; and their cross-entropies."""
 
 from typing import Any, NamedTuple
 
@@ -12,7 +12,7 @@ from keras_bert.layers.tensors import PlainLayer, Tensor, gather_positions, trun
 
 @keras.saving.register_keras_serializable(package="keras_bert")
 class Pooler(PlainLayer):
-    """Dense and an activation over the first of some states: [batch, seq, hidden] -> [batch, hidden].
+    """A dense layer with an activation on the first state: [batch, seq, hidden] -> [batch, hidden].
 
     Example:
         keras_bert.Pooler(16)(np.ones((2, 8, 16), "float32"))      # [2, 16]
@@ -74,19 +74,19 @@ class ClassificationHead(PlainLayer):
 
 
 def cross_entropy(logits: Tensor, labels: Tensor) -> dict[str, Tensor]:
-    """Computes `loss` (nats) and `accuracy` (0 or 1) for each label, both [...] float32.
+    """Compute `loss` (nats) and `accuracy` (0 or 1) for each label, both [...] float32.
 
     Args:
         logits: [..., classes].
         labels: [...] int32.
     """
-    # In one op, whose gradient is held in place of the exponentials: that of a gather is a scatter into zeros.
+    # One op, which keeps its gradient in place of the exponentials; the gradient of a gather is a scatter into zeros.
     loss = ops.sparse_categorical_crossentropy(labels, logits, from_logits=True)
     logits = ops.stop_gradient(logits)
     picked = ops.take_along_axis(logits, labels[..., None], axis=-1)[..., 0]
     largest = ops.max(logits, axis=-1)
-    # The class is the first of the largest logits, as of `ops.argmax`. XLA on a CPU writes to memory whatever it
-    # reduces; truth values are a quarter of the logits' size.
+    # The predicted class is the first of the largest logits, as in `ops.argmax`. XLA on a CPU writes what it reduces to
+    # memory, and booleans take a quarter of the logits' size.
     is_earlier = ops.less(ops.arange(ops.shape(logits)[-1], dtype="int32"), labels[..., None])
     is_tied = ops.any(ops.equal(logits, largest[..., None]) & is_earlier, axis=-1)
     return {"loss": loss, "accuracy": ops.cast(ops.equal(picked, largest) & ops.logical_not(is_tied), "float32")}
@@ -96,8 +96,8 @@ def cross_entropy(logits: Tensor, labels: Tensor) -> dict[str, Tensor]:
 class MaskedLMHead(PlainLayer):
     """Dense, gelu, LayerNorm, then a decoder tied to the word embeddings, with its own bias.
 
-    `embedding_size` is the width of the word embeddings where it is not `hidden_size` (ALBERT). If not `tied`, it has a
-    `decoder` of its own in place of the word embeddings.
+    `embedding_size` is the width of the word embeddings where it is not `hidden_size` (ALBERT). If not `tied`, the head
+    has a `decoder` of its own in place of the word embeddings.
 
     Call arguments:
         sequence_output: [batch, seq, hidden].
@@ -213,7 +213,7 @@ class ReplacedTokenHead(PlainLayer):
 
 
 def binary_cross_entropy(logits: Tensor, labels: Tensor) -> dict[str, Tensor]:
-    """Computes `loss` (nats), `accuracy` (0 or 1) and `majority`, the accuracy of always 0, for each label, all [...].
+    """Compute `loss` (nats), `accuracy` (0 or 1) and `majority`, the accuracy of always 0, for each label, all [...].
 
     Args:
         logits: [...] float32.
@@ -231,7 +231,7 @@ MOST_PLACES, PLACE_SIZE = 20, 200  # As in SpanBERT's code: max_pair_targets and
 
 
 class SpanPlaces(NamedTuple):
-    """Where predictions are in their spans, each int32 [batch, predictions].
+    """The places of predictions in their spans, each int32 [batch, predictions].
 
     Attributes:
         left, right: the positions next to the span, outside of it.
@@ -244,13 +244,13 @@ class SpanPlaces(NamedTuple):
 
 
 def span_places(positions: Tensor) -> SpanPlaces:
-    """The places of positions int32 [batch, predictions], ascending and then filled up with 0.
+    """The `SpanPlaces` of positions int32 [batch, predictions], which ascend and are then filled up with 0.
 
-    A span is a run of neighbouring positions, so that the tokens next to it are never masked. Where two spans of
-    SpanBERT's meet they are one here, as in its code.
+    A span is a run of consecutive positions, so the tokens next to it are never masked. Two of SpanBERT's spans that
+    touch count as one, as in its code.
     """
     index = ops.arange(ops.shape(positions)[1], dtype="int32")
-    # The same throughout a run, larger in the next; those of the zeros at the end are all different and below any.
+    # Constant within a run and larger in the next; the filled-up zeros get values that all differ and are smaller.
     runs = positions - index
     in_same_run = ops.equal(runs[:, :, None], runs[:, None, :])
     comes_before = index[None, :] < index[:, None]
@@ -263,8 +263,8 @@ def span_places(positions: Tensor) -> SpanPlaces:
 class SpanBoundaryHead(PlainLayer):
     """Predicts each token of a span from the two tokens next to the span and its place in it.
 
-    [left; right; position embedding] through two times dense, gelu and LayerNorm, then a decoder tied to the word
-    embeddings, with its own bias. Places from the 20th on share an embedding; the objective leaves them out.
+    [left; right; position embedding] go twice through dense, gelu and LayerNorm, then through a decoder tied to the
+    word embeddings, with its own bias. Places after the 20th share its embedding; the objective leaves them out.
     `embedding_size` is the width of the word embeddings where it is not `hidden_size`.
 
     Call arguments:

@@ -1,4 +1,4 @@
-"""From the states of a text's tokens to one vector."""
+"""Pooling of the states of a text's tokens into one vector."""
 
 from keras import ops
 
@@ -12,16 +12,16 @@ def mean_of_tokens(states: Tensor, input_mask: Tensor) -> Tensor:
 
 
 def max_of_tokens(states: Tensor, input_mask: Tensor) -> Tensor:
-    """The largest value [batch, width] of each dimension of states [batch, seq, width] over each row's tokens."""
+    """The maximum [batch, width] of states [batch, seq, width] over the tokens of each row, in float32."""
     states = ops.cast(states, "float32")
     return ops.max(ops.where(ops.cast(input_mask, "bool")[..., None], states, -1e9), axis=1)
 
 
 def at_length_one(vectors: Tensor) -> Tensor:
-    """Vectors [..., width] scaled to the length 1; zeros stay."""
+    """Vectors [..., width] scaled to length 1; zero vectors stay zero."""
     return vectors / ops.maximum(ops.sqrt(ops.sum(ops.square(vectors), axis=-1, keepdims=True)), 1e-9)
 
 
 def mean_vectors(states: Tensor, input_mask: Tensor) -> Tensor:
-    """The `mean_of_tokens` at length 1, float32 [batch, width]."""
+    """The `mean_of_tokens` scaled to length 1, float32 [batch, width]."""
     return at_length_one(mean_of_tokens(states, input_mask))

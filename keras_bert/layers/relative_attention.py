@@ -16,9 +16,9 @@ def relative_sinusoids(queries: int | Tensor, keys: int | Tensor, width: int, cl
     """The sinusoids of all distances from a query back to a key, from `keys` down to 1 - `queries`.
 
     Args:
-        queries, keys: how many there are; the last key is the last query's own token.
+        queries, keys: their numbers; the last key is the last query's own token.
         width: even.
-        clamp: the largest distance told from larger ones; 0 or less for no limit.
+        clamp: the largest distance, to which larger ones are clipped; 0 or less for no limit.
 
     Returns: [keys + queries, width] float32, sines in the first half of a row, cosines in the second.
     """
@@ -31,7 +31,7 @@ def relative_sinusoids(queries: int | Tensor, keys: int | Tensor, width: int, cl
 
 
 def shifted(scores: Tensor, keys: int | Tensor) -> Tensor:
-    """Scores by distance, [batch, heads, queries, keys + queries] as `relative_sinusoids`, as scores by key.
+    """Turn scores by distance, [batch, heads, queries, keys + queries] like `relative_sinusoids`, into scores by key.
 
     Returns: [batch, heads, queries, keys].
     """
@@ -41,14 +41,14 @@ def shifted(scores: Tensor, keys: int | Tensor) -> Tensor:
 
 
 def shifted_at(scores: Tensor, keys: int | Tensor, places: Tensor) -> Tensor:
-    """As `shifted`, for queries that are not at every place of the row: [batch, queries] int32."""
+    """Like `shifted`, but for queries at the given places of the row, [batch, queries] int32."""
     first = ops.shape(scores)[3] - keys - places
     numbers = ops.cast(first, "int32")[:, None, :, None] + ops.arange(keys, dtype="int32")
     return ops.take_along_axis(scores, numbers, axis=-1)
 
 
 def hidden_by_order(ranks: Tensor) -> Tensor:
-    """What tokens do not see if each is predicted in its turn (Yang et al. 2019, section 2.2).
+    """The tokens hidden from each token under a permuted order of prediction (Yang et al. 2019, section 2.2).
 
     A token of rank -1 sees the others of rank -1; one with a rank also sees those of lower ranks, but not itself.
 
@@ -62,7 +62,7 @@ def hidden_by_order(ranks: Tensor) -> Tensor:
 
 
 class Attended(NamedTuple):
-    """What queries attend to, computed once for both streams.
+    """The keys, values and distances that queries attend to, computed once for both streams.
 
     Attributes:
         keys, values: [batch, heads, keys, head_size].
@@ -76,13 +76,13 @@ class Attended(NamedTuple):
 
 @keras.saving.register_keras_serializable(package="keras_bert")
 class RelativeAttention(PlainLayer):
-    """Attention whose scores add up content, relative position and whether both tokens are of the same segment.
+    """Attention whose scores sum up content, relative position and whether both tokens are of the same segment.
 
     Its weights have transformers' shapes: `q`, `k`, `v`, `o` and `r` are [hidden, heads, head_size].
 
     Call arguments:
         queried: [batch, queries, hidden], the states that attend.
-        attended: what `attended` returns.
+        attended: the output of `attended`.
         attention_bias: [batch, 1, queries, keys], 0 for the keys that a query attends to, a large negative number for
             the others.
         is_other_segment: [batch, queries, keys] bool.
@@ -125,11 +125,11 @@ class RelativeAttention(PlainLayer):
         return self.add_weight(name=name, shape=shape, initializer=truncated_normal(self.initializer_range))
 
     def attended(self, states: Tensor, distances: Tensor) -> Attended:
-        """What queries attend to.
+        """The keys, values and projected distances for queries to attend to.
 
         Args:
             states: [batch, keys, hidden], those of the memory, then those of the row.
-            distances: [keys + row, hidden], the embeddings of relative positions.
+            distances: [keys + queries, hidden], the embeddings of relative positions.
         """
         keys, values = (ops.einsum("bjh,hnd->bnjd", states, self._cast(weight)) for weight in (self.k, self.v))
         return Attended(keys, values, ops.einsum("ph,hnd->npd", self._cast(distances), self._cast(self.r)))
@@ -157,8 +157,8 @@ class RelativeAttention(PlainLayer):
     def _scores(self, query: Tensor, attended: Attended, is_other_segment: Tensor, places: Tensor | None) -> Tensor:
         """[batch, heads, queries, keys], not yet scaled."""
         keys = ops.shape(attended.keys)[2]
-        # Each gradient of the query is a sum of two. TensorFlow adds up three in the order in which memory is freed, so
-        # that equal runs would differ in their last bits.
+        # Each gradient of the query is a sum of only two terms: TensorFlow adds up three in the order in which memory is
+        # freed, and equal runs would differ in their last bits.
         of_content = query + self.r_w_bias[:, None]
         of_position = of_content + (self.r_r_bias - self.r_w_bias)[:, None]
         content = ops.matmul(of_content, ops.transpose(attended.keys, (0, 1, 3, 2)))

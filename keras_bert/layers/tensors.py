@@ -1,4 +1,4 @@
-"""What all layers share: the type of what they take and return, their base class, initializers, a gather, a check."""
+"""What all layers share: tensor types, a base class, initializers, a gather and a range check."""
 
 import contextlib
 import contextvars
@@ -29,15 +29,15 @@ def truncated_normal(stddev: float) -> Callable:
 
 
 def normal(stddev: float) -> Callable:
-    """A normal distribution that is not truncated, as T5's."""
+    """A normal distribution without truncation, as in T5."""
     return _replacement.get() or keras.initializers.RandomNormal(stddev=stddev)
 
 
 def gather_positions(sequence: Tensor, positions: Tensor) -> Tensor:
-    """Gathers [batch, seq, hidden] at [batch, predictions]: [batch, predictions, hidden].
+    """Gather states [batch, seq, hidden] at positions [batch, predictions]: [batch, predictions, hidden].
 
     Raises:
-        ValueError: in eager mode, a position is beyond the row, where another row's state would be.
+        ValueError: in eager mode, a position is outside the row, where it would read another row's state.
     """
     batch, seq, hidden = ops.shape(sequence)
     if (wrong := first_beyond(positions, seq)) is not None:
@@ -48,7 +48,7 @@ def gather_positions(sequence: Tensor, positions: Tensor) -> Tensor:
 
 
 def first_beyond(ids: Tensor, size: int) -> int | None:
-    """In eager mode the first id that is not in 0 to `size` - 1; None if all are, and in a graph."""
+    """The first id outside 0 to `size` - 1; None if there is none, and always in a graph."""
     if not hasattr(ids, "numpy"):
         return None
     values = ops.convert_to_numpy(ids)
@@ -57,7 +57,7 @@ def first_beyond(ids: Tensor, size: int) -> int | None:
 
 
 class PlainLayer(keras.layers.Layer):
-    """A layer whose constructor takes plain values and keeps each as an attribute of that name: they are its config."""
+    """A layer whose config is its constructor's arguments: plain values, kept as attributes of the same names."""
 
     def get_config(self) -> dict[str, Any]:
         config = super().get_config()
@@ -70,7 +70,7 @@ class PlainLayer(keras.layers.Layer):
 
 @contextlib.contextmanager
 def normal_replaced_by(initializer: Callable) -> Iterator[None]:
-    """In the block, and in this thread, models are built with `initializer` in place of the normal ones."""
+    """Within the block, in this thread, build models with `initializer` in place of the normal ones."""
     token = _replacement.set(initializer)
     try:
         yield

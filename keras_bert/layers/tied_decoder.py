@@ -10,7 +10,7 @@ from keras_bert.layers.tensors import PlainLayer, Tensor, gather_positions
 
 @keras.saving.register_keras_serializable(package="keras_bert")
 class TiedDecoder(PlainLayer):
-    """States and word embeddings to logits, without the dense layer and the LayerNorm of a `MaskedLMHead`.
+    """From states and word embeddings to logits, without the dense layer and LayerNorm of a `MaskedLMHead`.
 
     Call arguments:
         states: [batch, seq, hidden].

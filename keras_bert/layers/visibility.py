@@ -1,16 +1,16 @@
-"""Which positions a position attends to, as a bias on the scores of attention."""
+"""Which positions a position attends to, as a bias on the attention scores."""
 
 from keras import ops
 
 from keras_bert.layers.tensors import Tensor
 
 PADDING_BIAS = -1e9
-# float16 ends at 65,504. With -inf, the softmax over a row that is all padding would be NaN.
+# -1e9 would be -inf in float16, and the softmax over a row that is all padding NaN.
 FLOAT16_PADDING_BIAS = -3e4
 
 
 def as_bias(is_hidden: Tensor, compute_dtype: str) -> Tensor:
-    """The bias, float32, for what is 1 or true where a position does not attend to another, and 0 elsewhere."""
+    """The float32 bias for a mask that is 1 or true where a position does not attend to another, and 0 elsewhere."""
     return ops.cast(is_hidden, "float32") * (FLOAT16_PADDING_BIAS if compute_dtype == "float16" else PADDING_BIAS)
 
 
