@@ -157,8 +157,8 @@ class RelativeAttention(PlainLayer):
     def _scores(self, query: Tensor, attended: Attended, is_other_segment: Tensor, places: Tensor | None) -> Tensor:
         """[batch, heads, queries, keys], not yet scaled."""
         keys = ops.shape(attended.keys)[2]
-        # Each gradient of the query is a sum of only two terms: TensorFlow adds up three in the order in which memory is
-        # freed, and equal runs would differ in their last bits.
+        # Each gradient of the query sums only two terms: TensorFlow adds three in the order in which memory is freed,
+        # so that equal runs would differ in their last bits.
         of_content = query + self.r_w_bias[:, None]
         of_position = of_content + (self.r_r_bias - self.r_w_bias)[:, None]
         content = ops.matmul(of_content, ops.transpose(attended.keys, (0, 1, 3, 2)))

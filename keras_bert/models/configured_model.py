@@ -1,4 +1,4 @@
-"""The base class of encoders and of models with heads: what a `.keras` file keeps of them."""
+"""The base class of encoders and of models with heads: their config in a `.keras` file."""
 
 import dataclasses
 from typing import Any, TypeVar
@@ -12,7 +12,7 @@ _Model = TypeVar("_Model", bound="ConfiguredModel")
 
 
 class ConfiguredModel(keras.Model):
-    """A model that Keras saves as its config, and whether it is quantized."""
+    """A model that Keras saves by its config and its quantization mode."""
 
     config: BertConfig
 
@@ -29,5 +29,5 @@ class ConfiguredModel(keras.Model):
         arguments = {name: value for name, value in config.items() if name != "quantization_mode"}
         model = cls(**{**arguments, "config": config_from_mapping(config["config"])})
         if mode:
-            model.quantize(mode)  # Makes the variables that the file has; their values do not matter.
+            model.quantize(mode)  # Creates the file's variables; Keras loads their values later.
         return model

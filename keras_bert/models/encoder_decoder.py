@@ -16,12 +16,12 @@ from keras_bert.models.kind import kind_of_config, with_article
 
 
 class Cache(NamedTuple):
-    """What a decoder keeps from one token to the next. The first axis of every tensor is rows.
+    """A decoder's state between tokens. The first axis of every tensor is rows.
 
     Attributes:
         targets: for each block, keys and values of the tokens so far, [rows, heads, width, head_size].
-        memory: for each block, those of the encoder's states, [rows, heads, seq, head_size].
-        memory_bias: [rows, 1, 1, seq] float32, for the encoder's positions that are padding.
+        memory: for each block, keys and values of the encoder's states, [rows, heads, seq, head_size].
+        memory_bias: [rows, 1, 1, seq] float32, which masks the encoder's padding.
     """
 
     targets: tuple[KeysAndValues, ...]
@@ -30,16 +30,16 @@ class Cache(NamedTuple):
 
 
 class Decoder(keras.layers.Layer, abc.ABC):
-    """From the embeddings of tokens, and what the encoder has made of a text, to states that predict the next tokens.
+    """From the embeddings of tokens and the encoder's states to states that predict the next tokens.
 
     Args:
-        heads, head_size: of the blocks' attention to the words.
+        heads, head_size: of the blocks' self-attention.
 
     Attributes:
-        blocks: `DecoderBlock`s, or what has their `remember`, `call` and `step`.
+        blocks: `DecoderBlock`s, or layers with their `remember`, `call` and `step`.
 
     Call arguments:
-        words: float32 [batch, targets, hidden], what the encoder's `embeddings.words` gives for the tokens.
+        words: float32 [batch, targets, hidden], from the encoder's `embeddings.words` for the tokens.
         memory: [batch, seq, hidden], the encoder's states.
         memory_mask: [batch, seq] int32, 1 for tokens of the text, 0 for padding.
         decoder_mask: [batch, targets] int32, the same for the decoder's tokens; None if all are tokens.
@@ -56,14 +56,14 @@ class Decoder(keras.layers.Layer, abc.ABC):
 
     @abc.abstractmethod
     def embedded(self, words: Tensor, first_place: Tensor | int, training: bool = False) -> Tensor:
-        """What the first block reads, [batch, targets, hidden], for words from a place on."""
+        """The first block's input [batch, targets, hidden], for words that begin at a place."""
 
     def with_distances(self, attention_bias: Tensor, place: Tensor | None = None) -> Tensor:
-        """The bias [..., targets or 1, width] with that of relative positions, for all targets or for one place."""
+        """Add the bias of relative positions to [..., targets or 1, width], for all targets or for one place."""
         return attention_bias
 
     def finished(self, hidden: Tensor, training: bool = False) -> Tensor:
-        """The states for what the last block gives."""
+        """The decoder's states, from the last block's output."""
         return hidden
 
     def call(
@@ -84,7 +84,7 @@ class Decoder(keras.layers.Layer, abc.ABC):
         return self.finished(hidden, training)
 
     def begin(self, memory: Tensor, memory_mask: Tensor, width: int) -> Cache:
-        """A cache for `width` tokens of each row; no token has been read yet."""
+        """A cache for `width` tokens of each row, none of them read yet."""
         empty = ops.zeros((ops.shape(memory)[0], self.heads, width, self.head_size), self.compute_dtype)
         return Cache(
             targets=tuple((empty, empty) for _ in self.blocks),
@@ -93,11 +93,11 @@ class Decoder(keras.layers.Layer, abc.ABC):
         )
 
     def step(self, words: Tensor, place: Tensor, cache: Cache) -> tuple[Tensor, Cache]:
-        """Reads one more token of each row.
+        """Read one more token of each row.
 
         Args:
             words: float32 [rows, 1, hidden].
-            place: int32 scalar, the tokens' position, from 0.
+            place: int32 scalar, the position of these tokens, from 0.
             cache: valid before that place.
 
         Returns: (states [rows, 1, hidden], the cache with the tokens).
@@ -129,7 +129,7 @@ class EncoderDecoder(ConfiguredModel):
             decoder_mask: optional, int32 [batch, targets], 1 for tokens and 0 for padding. Padding on the right needs
                 none, since no token sees what comes after it.
             decoder_first_place: optional, int32 [batch], the position of the decoder's first token; 0 by default.
-            encoder_states: optional, [batch, seq, hidden], what `encode` gives for these inputs, not to compute twice.
+            encoder_states: optional, [batch, seq, hidden], from `encode` for these inputs, to reuse them.
 
     Returns a dict:
         logits: float32 [batch, targets, vocab], of the token after each.
@@ -177,12 +177,12 @@ class EncoderDecoder(ConfiguredModel):
         return {"logits": self._logits(states), "decoder_states": states, "sequence_output": memory}
 
     def encode(self, inputs: Batch, training: bool = False) -> Tensor:
-        """The encoder's states of the texts that are read, [batch, seq, hidden]; `encoder_states` if they are given."""
+        """The encoder's states of the texts that are read, [batch, seq, hidden]; `encoder_states` if given."""
         states = inputs.get("encoder_states")
         return self.encoder(inputs, training=training)["sequence_output"] if states is None else states
 
     def begin(self, inputs: Batch, width: int) -> Cache:
-        """Reads texts with the encoder.
+        """Read texts with the encoder.
 
         Args:
             inputs: the encoder's inputs, with or without `encoder_states`.
@@ -193,12 +193,12 @@ class EncoderDecoder(ConfiguredModel):
         return self.decoder.begin(self.encode(inputs), inputs["input_mask"], width)
 
     def step(self, token_ids: Tensor, place: Tensor, cache: Cache) -> tuple[Tensor, Cache]:
-        """Reads one more token of each row.
+        """Read one more token of each row.
 
         Args:
             token_ids: int32 [rows].
-            place: int32 scalar, their position, from 0.
-            cache: what `begin` or the step before returned.
+            place: int32 scalar, the position of these tokens, from 0.
+            cache: from `begin` or the previous step.
 
         Returns: (float32 [rows, vocab], the logits of the next token; the cache with the tokens).
         """

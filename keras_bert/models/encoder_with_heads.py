@@ -16,8 +16,8 @@ class EncoderWithHeads(ConfiguredModel):
     """An encoder of the config's kind of model. Subclasses create their heads and then call `build()`.
 
     Args:
-        bilstm_size: the units in each direction of a BiLSTM between the encoder and the heads, which then has no use
-            for the pooler; None for no BiLSTM.
+        bilstm_size: the units in each direction of a BiLSTM between the encoder and the heads, in place of the pooler;
+            None for no BiLSTM.
     """
 
     def __init__(
@@ -33,7 +33,7 @@ class EncoderWithHeads(ConfiguredModel):
             self.bilstm = BiLstm(config.hidden_size, bilstm_size, dtype=self.dtype_policy, name="bilstm")
 
     def encoded(self, inputs: Batch, training: bool = False) -> dict[str, Any]:
-        """What the heads read: the encoder's outputs, or with a BiLSTM what it makes of them."""
+        """The inputs of the heads: the encoder's outputs, or those of a BiLSTM on top of it."""
         return self.on_top(self.encoder(inputs, training=training), inputs["input_mask"], training)
 
     def pooled(self, inputs: Batch, training: bool = False) -> Tensor:
@@ -44,7 +44,7 @@ class EncoderWithHeads(ConfiguredModel):
         return self.encoder(inputs, training=training, positions=none)["pooled_output"]
 
     def on_top(self, outputs: dict[str, Any], input_mask: Tensor, training: bool = False) -> dict[str, Any]:
-        """`encoded`, for the encoder's outputs."""
+        """`encoded`, from the encoder's outputs."""
         if self.bilstm is None:
             return outputs
         states, pooled = self.bilstm(outputs["sequence_output"], input_mask > 0, training=training)
@@ -53,7 +53,7 @@ class EncoderWithHeads(ConfiguredModel):
     def make_classifier(
         self, num_labels: int, name: str = "classifier", dropout_prob: float | None = None
     ) -> ClassificationHead:
-        """Creates a head for what `encoded` returns.
+        """Create a head for the output of `encoded`.
 
         The default of `dropout_prob` is the config's `head_dropout_prob`.
         """

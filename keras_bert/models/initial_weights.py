@@ -21,7 +21,7 @@ def apply_initialization(
     vectors: np.ndarray | None,
     seed: int,
 ) -> None:
-    """Sets the weights that `initialization` selects; all others keep their values.
+    """Set the weights that `initialization` selects; all others keep their values.
 
     Args:
         model: a new `BertForPreTraining`, or any model with an `encoder` if all selected weights are the encoder's.
@@ -35,7 +35,7 @@ def apply_initialization(
         UserError: the kind of model has no place for selected weights.
     """
     embeddings = model.encoder.embeddings
-    deviation = embeddings.initializer_range  # A T5's is not the config's.
+    deviation = embeddings.initializer_range  # A T5's differs from the config's.
     initialization.require_for(kind_of_config(model.encoder.config))
     if initialization.word_embeddings == CORPUS:
         assert vectors is not None
@@ -49,7 +49,7 @@ def apply_initialization(
         assert unigram_nats is not None
         model.mlm_head.bias.assign(-unigram_nats)
     if initialization.attention == MIMETIC:
-        # Blocks of an ALBERT share theirs.
+        # Blocks of an ALBERT share them.
         attentions = {id(block.attention): block.attention for block in model.encoder.blocks}
         for layer, attention in enumerate(attentions.values()):
             query, key = mimetic_kernels(attention.hidden_size, attention.num_attention_heads, (seed, layer))
@@ -60,7 +60,7 @@ def apply_initialization(
 
 
 def set_new_words(model: BertForPreTraining, pieces: dict[int, list[int]]) -> None:
-    """Initializes new words of a trained model as the mean of the pieces that they were split into before.
+    """Initialize new words of a trained model as the mean of the pieces into which they were split before.
 
     Args:
         model: a model with the weights of the older vocabulary.
@@ -76,7 +76,7 @@ def set_new_words(model: BertForPreTraining, pieces: dict[int, list[int]]) -> No
 
 
 def _scaled(vectors: np.ndarray, deviation: float, others: np.ndarray) -> np.ndarray:
-    """Centers the vectors [vocab, hidden] and scales them to a standard deviation; zero rows come from `others`."""
+    """Center the vectors [vocab, hidden] and scale them to a standard deviation; zero rows come from `others`."""
     is_known = vectors.any(axis=1)
     known = vectors[is_known] - vectors[is_known].mean(axis=0)
     table = np.array(others)

@@ -2,7 +2,7 @@
 
 The package's own records are in `models/KIND/kind.py`; `register_model_kind` adds one from anywhere. As with
 `tasks/kind.py`, the registry is below all rooms that use it, so a record imports what it needs from them only when it
-is used; a config is `Any` to its own kind.
+is used, and the base class types a kind's config as `Any`.
 
 A config belongs to a kind by its class, a config.json by its `model_type`.
 """
@@ -37,7 +37,7 @@ _DEFAULT = "bert"  # The kind of a file without `model_type`: Google's files and
 
 @dataclasses.dataclass(frozen=True)
 class GoogleFiles:
-    """The names of the files in Google's folders of a kind.
+    """The names of the files in Google's folders for a kind of model.
 
     Attributes:
         config: the architecture.
@@ -49,31 +49,31 @@ class GoogleFiles:
 
 
 class ModelKind(abc.ABC):
-    """What distinguishes one kind of model from another: its config, its encoder, and how files name its tensors.
+    """A kind of model: its config, its encoder, and the names of its tensors in files.
 
     Class attributes:
         model_type: the name in config.json and in a recipe's `model`.
-        title: what messages and model cards call it.
+        title: its name in messages and model cards.
         config: the class of its config, `BertConfig` or one that extends it.
-        class_prefix: what the names of its classes in transformers begin with, where BERT's begin with "Bert".
-        stored_prefix: what the names of the encoder's tensors begin with in Hugging Face's files.
+        class_prefix: the prefix of its class names in transformers, where BERT's is "Bert".
+        stored_prefix: the prefix of the encoder's tensor names in Hugging Face's files.
         google_files: the names of the files in Google's folders; None if there are no such folders.
-        pretraining_heads: the terms of the loss (`models/objectives.py`) beside the masked LM that a model for
-            pretraining has a head for in any case, one of two classes.
+        pretraining_heads: the terms of the loss (`models/objectives.py`) besides the masked LM for which a model for
+            pretraining always has a head, one of two classes.
         pretrains_pooler: whether a model for pretraining has a pooler even if no term of the loss needs it.
         encoder_class: transformers' class of the encoder alone, under BERT's name for it.
         decodes: whether it has a decoder, so that the whole model is an `EncoderDecoder`.
-        objective: the settings of pretraining, by key, that go with the tokens it predicts.
-        vocabularies: values of `vocabulary.kind` of which one is learned for a new model; empty for any.
+        objective: settings of pretraining, by key, that go with the tokens it predicts.
+        vocabularies: the values of `vocabulary.kind` that a new model may learn; empty for any.
         word_embeddings: the name of the word embeddings, after `stored_prefix`.
-        also_word_embeddings: other names of theirs, one of which a file may have in place of that one.
+        also_word_embeddings: other names for them, one of which a file may use instead.
         encoder_pools: whether transformers' encoder alone has a pooler.
-        classification_names: what tensors' names begin with here, and in transformers' class for the classification of
-            texts if it differs there.
-        classifier_classes: the classes of transformers, under BERT's names for them, with `classification_names`.
+        classification_names: prefixes of tensor names here, each with that in transformers' class for sequence
+            classification where it differs.
+        classifier_classes: the classes of transformers with `classification_names`, under BERT's names for them.
         in_transformers: whether transformers has such models.
-        attends: whether the encoder is made of BERT's attention blocks, of which serving computes only the real tokens.
-        has_positions: whether the embeddings are the sum of a word's, a position's and a segment's.
+        attends: whether the encoder consists of BERT's attention blocks, which serving computes for real tokens only.
+        has_positions: whether the embeddings are the sum of word, position and segment embeddings.
         values_here: fields of config.json that change the computation, with the values that are supported.
     """
 
@@ -101,23 +101,23 @@ class ModelKind(abc.ABC):
 
     @property
     def scores_kept(self) -> int:
-        """How many times the memory of BERT's attention scores a block takes in training, for the estimate of it."""
+        """The attention scores that a block keeps in training, as a multiple of BERT's, to estimate memory."""
         return int(self.attends)
 
     def inner_kept(self, config: Any) -> int:
-        """As `scores_kept`, for the states between the layers of the feed-forward network."""
+        """Like `scores_kept`, for the inner activations of the feed-forward network."""
         return 1
 
     def is_of(self, fields: Mapping[str, Any]) -> bool:
-        """Whether the fields of a model config or a config.json are of this kind."""
+        """Whether the fields of a model config or a config.json describe this kind."""
         return fields.get("model_type") == self.model_type
 
     @abc.abstractmethod
     def make_encoder(self, config: Any, with_pooler: bool = True, **keras_options: Any) -> "ConfiguredEncoder":
-        """A new encoder: a `BertEncoder` or what has the same inputs, outputs and attributes."""
+        """A new encoder: a `BertEncoder` or a model with the same inputs, outputs and attributes."""
 
     def make_token_head(self, config: Any, **keras_options: Any) -> "keras.layers.Layer | None":
-        """A new layer that predicts tokens in place of a `MaskedLMHead`, called as one; None for that head itself."""
+        """A new layer that predicts tokens in place of a `MaskedLMHead`, called like one; None to use that head."""
         return None
 
     def make_decoder(self, config: Any, **keras_options: Any) -> "Decoder | None":
@@ -140,7 +140,7 @@ class ModelKind(abc.ABC):
         """The `models.sizes.Part`s of the masked LM head."""
 
     def quoted_counts(self, config: Any, exact: int) -> list[tuple[str, int, str]]:
-        """Formulas that people quote for the encoder's size: `[(formula, its result, how it differs)]`."""
+        """Commonly quoted formulas for the encoder's size: `[(formula, its result, how it differs)]`."""
         return []
 
     @abc.abstractmethod
@@ -149,7 +149,7 @@ class ModelKind(abc.ABC):
 
     @abc.abstractmethod
     def class_in_transformers(self, parts: Collection[str], config: Any) -> str:
-        """The class of transformers, under BERT's name for it, that takes these parts if none is a task's head."""
+        """transformers' class, under BERT's name for it, for these parts, none of which is a task's head."""
 
     def to_google_fields(self, config: Any) -> dict[str, Any]:
         """The architecture as fields of Google's config."""
@@ -160,7 +160,7 @@ class ModelKind(abc.ABC):
 
         Args:
             fields: the content of the file.
-            path: the file, for messages and to tell Google's by its name.
+            path: the file, for messages and to recognize Google's by its name.
 
         Raises:
             UserError: a field has a value that is not supported.
@@ -181,11 +181,11 @@ class ModelKind(abc.ABC):
         return {key: value for key, value in fields.items() if key not in self.config.json_fields()}
 
     def class_name(self, berts: str) -> str:
-        """The name in transformers of this kind's class that corresponds to a class of BERT's."""
+        """The name in transformers of this kind's counterpart to a class of BERT's."""
         return self.class_prefix + berts.removeprefix("Bert")
 
     def berts_name(self, own: str) -> str:
-        """The name of BERT's class that corresponds to one of this kind."""
+        """The name of BERT's counterpart to a class of this kind."""
         return "Bert" + own.removeprefix(self.class_prefix)
 
 
@@ -197,7 +197,7 @@ def _by_type() -> dict[str, ModelKind]:
 
 
 def register_model_kind(kind: ModelKind) -> ModelKind:
-    """Registers a kind. Raises `ValueError` if its `model_type` or the class of its config is taken."""
+    """Register a kind. Raises `ValueError` if its `model_type` or the class of its config is taken."""
     for other in model_kinds():
         if kind.model_type == other.model_type or kind.config is other.config:
             raise ValueError(f"{kind.model_type}: is registered already.")
@@ -206,7 +206,7 @@ def register_model_kind(kind: ModelKind) -> ModelKind:
 
 
 def unregister_model_kind(kind: ModelKind) -> None:
-    """Removes a kind from the registry."""
+    """Remove a kind from the registry."""
     del _by_type()[kind.model_type]
 
 
@@ -221,7 +221,7 @@ def kind_of_config(config: "BertConfig") -> ModelKind:
 
 
 def kind_of_model_fields(fields: Mapping[str, Any], where: str) -> ModelKind:
-    """The kind that the fields of a model config or a config.json are of.
+    """The kind that the fields of a model config or a config.json describe.
 
     `where` names their file or section in messages. Raises `UserError` for an unknown `model_type`.
     """
@@ -234,20 +234,20 @@ def kind_of_model_fields(fields: Mapping[str, Any], where: str) -> ModelKind:
 
 
 def config_from_mapping(values: Mapping[str, Any]) -> "BertConfig":
-    """The config of which `dataclasses.asdict` made `values`."""
+    """The config from its `dataclasses.asdict`."""
     kind = kind_of_model_fields(values, "config")
     return kind.config(**values)
 
 
 def bert_counterpart(architecture: str) -> str:
-    """The name of the class of BERT's that corresponds to a class of transformers, such as `AlbertModel`."""
+    """The name of BERT's counterpart to a class of transformers, such as `AlbertModel`."""
     kinds = [kind for kind in model_kinds() if architecture.startswith(kind.class_prefix)]
     kind = max(kinds, key=lambda kind: len(kind.class_prefix), default=None)  # RobertaPreLayerNorm, not Roberta.
     return kind.berts_name(architecture) if kind else architecture
 
 
 def google_configs() -> list[str]:
-    """The names that the config of a Google folder may have."""
+    """The possible file names of the config in a Google folder."""
     return [kind.google_files.config for kind in model_kinds() if kind.google_files]
 
 

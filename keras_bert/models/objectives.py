@@ -1,7 +1,7 @@
 """The terms of the pretraining loss, one record each; no other file knows their names. See `models.term.Term`.
 
-The heads are layers in `layers/heads.py`. Keras takes seconds to import, and recipes are checked without
-it, so a record imports it where it computes.
+The heads are layers in `layers/heads.py`. Keras takes seconds to import, and recipes are checked without it, so a
+record imports it where it computes.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class ClassTerm(Term):
 class MaskedTokens(ClassTerm):
     """Masked LM (paper, section 3.1, task 1).
 
-    Phases of a run may predict next tokens instead, and the run's figures keep their names; so the batch says which.
+    A phase of a run may predict next tokens instead under the same names of figures, so the batch says which it is.
     """
 
     name, title, heading, sentence = "mlm", "masked LM", "masked LM", "masked LM"
@@ -67,7 +67,7 @@ class NextTokens(MaskedTokens):
 
 
 class DecodedTokens(MaskedTokens):
-    """What a decoder predicts of a text from a corrupted one: the next token of all of it, or of what is missing."""
+    """The next tokens of a text, or of its missing parts, that a decoder predicts from the corrupted text."""
 
     name, title, heading, sentence = "decoded", "decoded tokens", "decoded", "restoring corrupted text"
 
@@ -98,7 +98,7 @@ class PermutedTokens(MaskedTokens):
 
 
 class PreviousTokens(ClassTerm):
-    """The other half of an ELMo's LM, right to left, by the same head."""
+    """The right-to-left half of an ELMo's LM, with the same head."""
 
     name, title, heading, sentence = "previous", "previous tokens", "prev. token", "previous tokens, right to left"
     card_metrics = ("loss", "accuracy")
@@ -134,7 +134,7 @@ class _OfPairs(ClassTerm):
 
 
 class NextSentence(_OfPairs):
-    """Next sentence prediction (paper, section 3.1, task 2): whether B follows A (0) or is of another document (1)."""
+    """Next sentence prediction (paper, section 3.1, task 2): B follows A (0) or is from another document (1)."""
 
     name, title, heading, sentence = "nsp", "next sentence", "next sent.", "next sentence prediction"
     argument, label = "next_sentence", "next_sentence_labels"
@@ -172,9 +172,9 @@ class SentenceOrder(_OfPairs):
 
 
 class Related(_OfPairs):
-    """Whether two texts of many equal words are related (0) or an unrelated pair that looks alike (1).
+    """Whether two texts that share many words are related (0) or only look alike (1).
 
-    Rows of running text do not count. Its head is left out of the model's folder.
+    Rows of running text do not count. The model's folder leaves out the head.
     """
 
     name, title, heading, sentence = "related", "related texts", "related", "telling related texts apart"
@@ -195,9 +195,9 @@ class Related(_OfPairs):
 
 
 class Match(ClassTerm):
-    """For every word, at each of its pieces, whether it stands in the other text of the row too (1) or not (0).
+    """Whether each word, at each of its pieces, is in the other text of the row too (1) or not (0).
 
-    Its head is left out of the model's folder.
+    The model's folder leaves out the head.
     """
 
     name, title, heading, sentence = "match", "matching words", "match", "matching the words of two texts"
@@ -304,15 +304,15 @@ class SpanBoundary(ClassTerm):
 
 
 class ReplacedTokens(Term):
-    """Whether each token, [CLS] and [SEP] too, is another than in the text (ELECTRA, Clark et al. 2020, section 2).
+    """Whether each token, [CLS] and [SEP] too, differs from the text (ELECTRA, Clark et al. 2020, section 2).
 
-    Which are replaced is known once the model has read the batch, so its outputs hold the labels.
+    The model itself replaces tokens when it reads the batch, so its outputs hold the labels.
     """
 
     name, title, heading, sentence = "rtd", "replaced token", "replaced", "replaced token detection"
     card_metrics = ("accuracy", "majority")
     setting = "objective.tokens"
-    has_head = False  # Of a `BertForPreTraining`; an `ElectraForPreTraining` is made with it.
+    has_head = False  # In a `BertForPreTraining`; an `ElectraForPreTraining` always has it.
 
     def is_on(self, objective: ObjectiveConfig) -> bool:
         return objective.tokens == REPLACED

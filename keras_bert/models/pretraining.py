@@ -21,16 +21,16 @@ class BertForPreTraining(EncoderWithHeads):
     """Masked LM and next sentence prediction on one encoder (paper, section 3.1), and what later papers added.
 
     Args:
-        terms: the names of the objectives to have a head for, such as `("sbo",)`; names without a head of their own
-            are allowed. A BERT always has that of next sentence prediction (`nsp`), an ALBERT that of sentence order
-            prediction (`sop`).
-        mapped_size: the size of a dense layer on the last states, for training alone: folders do not have it. None for
-            no such layer.
+        terms: the names of the objectives that need a head, such as `("sbo",)`; names of those without a head of their
+            own are allowed. A BERT always has the head of next sentence prediction (`nsp`), an ALBERT that of sentence
+            order prediction (`sop`).
+        mapped_size: the size of a dense layer on the last states, for training only: folders leave it out. None for no
+            such layer.
         kwargs: for `keras.Model`; and `next_sentence`, `sentence_order` and `span_boundary`, which add a head as the
             terms `nsp`, `sop` and `sbo` do.
 
     Attributes:
-        terms: the names of the terms that it has a head for.
+        terms: the names of the terms for which it has a head.
 
     Call arguments:
         inputs: the encoder's inputs. If they include `masked_lm_positions` [batch, predictions] int32, the masked LM
@@ -93,7 +93,7 @@ class BertForPreTraining(EncoderWithHeads):
 
     @property
     def reads_predictions(self) -> bool:
-        """Whether the last states are read at the predicted positions alone, so that others need not be computed."""
+        """Whether only the last states at the predicted positions are read, so that others need not be computed."""
         is_narrow = kind_of_config(self.config).attends and self.state_map is None
         return is_narrow and not any(term_named(name).reads_states for name in self.terms)
 
@@ -131,7 +131,7 @@ class BertForPreTraining(EncoderWithHeads):
 
 
 class PretrainingObjective:
-    """Sums over a batch, and the counts to divide them by.
+    """The terms' sums over a batch, and the counts to divide them by.
 
     The training loop divides the sums over all replicas by the counts over all replicas, so the loss is the mean over
     all predictions of the global batch, not a mean of means. Each loss term is `sums[term]["loss"] / counts[term]`; the
@@ -141,11 +141,11 @@ class PretrainingObjective:
         mask_id: the id of [MASK], to find the positions where the input is [MASK].
         unigram_nats: [vocab] float32, -log p of each token in the training text. If given, `sums` also measures the
             unigram's cross-entropy at [MASK] positions or, of next tokens, at those of text (for validation).
-        terms: the names of the loss terms (`models/objectives.py`), first what the token head predicts. Whether masked
-            or next tokens are predicted follows from the batch, so a run whose phases differ in that keeps its terms.
+        terms: the names of the loss terms (`models/objectives.py`), the token head's first. The batch says whether
+            masked or next tokens are predicted, so a run whose phases differ in that keeps its terms.
         sep_id, cls_id: the ids of [SEP] and [CLS], which are predicted as next tokens but not counted as text.
-        marker_ids: the ids of what else a decoder predicts that is not in the text, such as T5's sentinels.
-        weights: what the losses of terms are multiplied by, if not by `Term.weight`.
+        marker_ids: the ids of other tokens that a decoder predicts but texts lack, such as T5's sentinels.
+        weights: factors on the losses of terms, in place of `Term.weight`.
     """
 
     terms: tuple[str, ...]
@@ -168,7 +168,7 @@ class PretrainingObjective:
         self._weights = {**{term.name: term.weight for term in self._terms}, **(weights or {})}
 
     def counts(self, batch: Batch) -> dict[str, Tensor]:
-        """Float32 scalars: the predictions or examples of each term, and those of `mask_token` or `text_token`."""
+        """The number of predictions or examples of each term and of `mask_token` or `text_token`: float32 scalars."""
         counts = {term.name: ops.sum(term.weights(batch)) for term in self._terms}
         if not self._terms[0].predicts_tokens:
             return counts
@@ -179,7 +179,7 @@ class PretrainingObjective:
         """`{term: {metric: scalar}}` of a model's outputs, some of which may be labels.
 
         `mask_token` has the loss at [MASK] positions only. A kept token gives the answer away and a replaced one
-        misleads, so the loss over all predictions tells less about what the model has learned. Of next tokens,
+        misleads, so the loss over all predictions tells less about what the model has learned. For next tokens,
         `text_token` has the loss without special tokens, which the unigram does not know.
         """
         batch = {**outputs, **batch}
@@ -201,7 +201,7 @@ class PretrainingObjective:
         return sums
 
     def _unseen_tokens(self, batch: Batch) -> tuple[str, Tensor]:
-        """`mask_token` or `text_token`, and the weights of the predictions at [MASK] or of text alone."""
+        """`mask_token` or `text_token`, and the weights of only the predictions at [MASK] or of text."""
         if "permutation_ranks" in batch:  # Predicted unseen, and never a special token.
             return "text_token", batch["masked_lm_weights"]
         if "masked_lm_positions" in batch:

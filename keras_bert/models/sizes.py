@@ -26,7 +26,7 @@ class Part:
 
 
 def embedding_parts(config: BertConfig) -> list[Part]:
-    """The parts of embeddings of a width of their own, E."""
+    """The parts of embeddings that have a width of their own, E."""
     V, E, H = config.vocab_size, config.embedding_width, config.hidden_size
     P, T = config.max_position_embeddings, config.type_vocab_size
     return [
@@ -53,25 +53,25 @@ def block_parts(config: BertConfig) -> list[Part]:
 
 
 def encoder_parts(config: BertConfig) -> list[Part]:
-    """Returns the parts of the encoder, pooler included."""
+    """The parts of the encoder, pooler included."""
     return kind_of_config(config).encoder_table(config)
 
 
 def head_parts(config: BertConfig) -> list[Part]:
-    """Returns the parts of the pretraining heads. A decoder that shares the word embeddings is not counted."""
+    """The parts of the pretraining heads. A decoder that shares the word embeddings is not counted."""
     kind, H = kind_of_config(config), config.hidden_size
     of_pairs = [term_named(name).title for name in kind.pretraining_heads]
     return [*kind.heads_table(config), *(Part(f"{title} head", "2·H + 2", 2 * H + 2) for title in of_pairs)]
 
 
 def whole_model(config: BertConfig) -> int:
-    """Returns the number of parameters of an encoder with its decoder and output layer, which has no pooler."""
+    """The number of parameters of an encoder without pooler, its decoder and its output layer."""
     encoder = (part for part in encoder_parts(config) if part.name != POOLER)
     return total(encoder) + total(head_parts(config))
 
 
 def total(parts: Iterable[Part]) -> int:
-    """Returns the number of parameters in all `parts`."""
+    """The number of parameters in all `parts`."""
     return sum(part.count for part in parts)
 
 
@@ -81,25 +81,24 @@ def training_flops(
     predictions_per_sequence: int,
     recurrence: int | None = None,
 ) -> int:
-    """Returns the FLOPs of the forward and backward pass of one example in pretraining.
+    """The FLOPs of the forward and backward pass of one example in pretraining.
 
     A product of [m, k] and [k, n] is 2·m·k·n FLOPs. With S tokens, P predictions and, from the config, L layers,
     hidden size H, feed-forward size F and vocabulary V, the forward pass is
 
         L · (8·S·H² + 4·S²·H + 4·S·H·F)    projections, scores and context, feed-forward
         + P · (2·H·E + 2·E·V)              masked LM transform and decoder, at the masked positions only
-        + 2·H² + 4·H                       pooler and a head of two classes, also where it is not trained
+        + 2·H² + 4·H                       pooler and a head of two classes, even if it is not trained
 
-    where E is the width of the word embeddings, in BERT H. ALBERT maps them to H by 2·S·E·H more, and L then counts the
-    blocks that a token passes through, whether or not they share weights. The backward pass takes twice that, one
-    product for each operand. Elementwise operations, LayerNorm, softmax,
-    embedding lookups and the optimizer are not counted: they are what keeps a step below the rate of a bare matrix
-    product. Other heads add `Term.flops`.
+    where E is the width of the word embeddings, in BERT H. ALBERT's mapping of them to H adds 2·S·E·H, and its L counts
+    the blocks that a token passes through, whether or not they share weights. The backward pass takes twice that, one
+    product for each operand. Elementwise operations, LayerNorm, softmax, embedding lookups and the optimizer are not
+    counted: they keep a step below the rate of a bare matrix product. Other heads add `Term.flops`.
 
     Args:
         sequence_length: tokens per example, padding included.
         predictions_per_sequence: masked LM predictions per example, unused ones included.
-        recurrence: the FLOPs of the forward pass of what a block has in place of self-attention, if it has.
+        recurrence: the FLOPs of the forward pass of the layer that replaces self-attention in a block, if any.
     """
     S, P = sequence_length, predictions_per_sequence
     L, H, F, V = config.num_blocks, config.hidden_size, config.intermediate_size, config.vocab_size
@@ -113,10 +112,10 @@ def training_flops(
 
 
 def unread_flops(config: BertConfig, sequence_length: int, read: int) -> int:
-    """Returns those of `training_flops` that the last block need not compute, as only `read` tokens' states are read.
+    """The part of `training_flops` that the last block saves if only the states of `read` tokens are read.
 
-    Of the others: 4·H² for query and output, 4·S·H for scores and context, 4·H·F for the feed-forward network; keys and
-    values are needed of all.
+    Each other token saves 4·H² for query and output, 4·S·H for scores and context, and 4·H·F for the feed-forward
+    network; keys and values are needed for all.
     """
     S, H, F = sequence_length, config.hidden_size, config.intermediate_size
     return 3 * (S - read) * (4 * H**2 + 4 * S * H + 4 * H * F)

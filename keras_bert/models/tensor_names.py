@@ -31,9 +31,9 @@ class StoredName:
         name: its name in the file.
         transposed: whether the file stores the transpose of ours.
         also: other names under which a file may store the same tensor again.
-        copies: other names under which the file stores the same tensor in any case, because the classes that open it
-            have a tensor of their own for each.
-        may_differ: whether the file's tensors under the other names may have other values, which do not count.
+        copies: other names under which the file always stores the same tensor, because the classes that open it have a
+            separate tensor for each.
+        may_differ: whether the file's tensors under the other names may have other values, which are ignored.
     """
 
     name: str
@@ -66,7 +66,7 @@ class TensorName:
         return TensorName(self.attribute.format(i=index), filled_in(self.huggingface), filled_in(self.google))
 
     def with_copies(self, others: Iterable["TensorName"]) -> "TensorName":
-        """This name, with those of `others` for its copies in both formats."""
+        """This name, with those of `others` as its copies in both formats."""
         others = list(others)
         huggingface = dataclasses.replace(self.huggingface, copies=tuple(name.huggingface.name for name in others))
         google = dataclasses.replace(self.google, copies=tuple(name.google.name for name in others))
@@ -97,14 +97,14 @@ def _table(kind: str, name: str, also: tuple[str, ...] = ()) -> TensorName:
     return TensorName(
         f"encoder.embeddings.{name}",
         StoredName(f"{kind}.embeddings.{name}.weight", also=also),
-        StoredName(f"bert/embeddings/{name}"),  # Of ALBERT too.
+        StoredName(f"bert/embeddings/{name}"),  # ALBERT's too.
     )
 
 
 def decoder(config: BertConfig, head: str) -> tuple[TensorName, ...]:
     """The output layer of a masked LM; `head` is what the names of the masked LM begin with in Hugging Face's files.
 
-    Its kernel is the word embeddings', unless config.json unties them. transformers then has a second bias without use.
+    Its kernel is the word embeddings, unless config.json unties them; transformers then has a second, unused bias.
     """
     weight, bias, of_decoder = f"{head}.decoder.weight", f"{head}.bias", f"{head}.decoder.bias"
     google_bias = StoredName("cls/predictions/output_bias")
@@ -150,8 +150,9 @@ def own_tensor(attribute: str, name: str) -> TensorName:
 
 
 def bidirectional(attribute: str, name: str) -> tuple[TensorName, ...]:
-    """The tensors of `layers.bilstm.bidirectional`. The gates are in Keras' order; an LSTM's: input, forget, cell,
-    output.
+    """The tensors of `layers.bilstm.bidirectional`.
+
+    The gates are in Keras' order, an LSTM's: input, forget, cell, output.
     """
     return tuple(
         own_tensor(f"{attribute}.{direction}_layer.cell.{weight}", f"{name}.{direction}.{weight}")
@@ -171,15 +172,16 @@ DECODER, LM_HEAD = "decoder", "lm_head"  # Of an `EncoderDecoder`.
 
 
 def parts(config: BertConfig) -> dict[str, list[TensorName]]:
-    """The names of all tensors that a model of this architecture can have, by the attribute of the models that have the
-    part: those of its kind, of the terms of the pretraining loss, and of every head. A file has all tensors of a part
-    or none.
+    """The names of all tensors that a model of this architecture can have, by part, which is the model's attribute.
+
+    The parts are those of its kind, and the heads of the terms of the pretraining loss and of every task. A file has
+    all tensors of a part or none.
     """
     of_kind = kind_of_config(config).parts(config)
     heads = {term.head: term.tensors() for term in all_terms() if term.has_head and term.head not in of_kind}
     for kind in task_kinds():
         heads |= kind.tensors
-    heads[BILSTM] = lstms("bilstm.lstms", "bilstm")  # Between an encoder that is trained and any task's head.
+    heads[BILSTM] = lstms("bilstm.lstms", "bilstm")  # Between a trained encoder and any task's head.
     return {**of_kind, **{part: for_layers(rows, config.num_hidden_layers) for part, rows in heads.items()}}
 
 
@@ -189,7 +191,7 @@ def pretraining_parts(config: BertConfig) -> set[str]:
 
 
 def heads(config: BertConfig) -> tuple[str, ...]:
-    """The parts outside the paper's figure 1, each trained for one objective or task; a decoder is none."""
+    """The parts trained for one objective or task: all but the encoder, the pooler and the decoder with its LM head."""
     return tuple(part for part in parts(config) if part not in (ENCODER, POOLER, DECODER, LM_HEAD))
 
 
@@ -225,10 +227,10 @@ def lora_layers(model: "keras.Model") -> "dict[TensorName, keras.layers.Dense]":
 
 
 def model_values(model: "keras.Model") -> dict[TensorName, np.ndarray]:
-    """The weights of a model as those of plain layers: with LoRA's additions, and dequantized.
+    """The weights of a model as plain layers would have them: with LoRA's additions, and dequantized.
 
     Raises:
-        ValueError: a layer is quantized otherwise than to int8.
+        ValueError: a layer is quantized to a type other than int8.
     """
     root = _root(model)
     values = {}

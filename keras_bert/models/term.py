@@ -1,4 +1,4 @@
-"""What a term of the pretraining loss is, and the registry through which every room finds the terms.
+"""The base class of the terms of the pretraining loss, and the registry through which every room finds them.
 
 The package's own terms are the table in `models/objectives.py`; `register_term` adds one from anywhere. As with
 `models/kind.py`, the registry is below all rooms that use it, and neither it nor a term needs Keras to be imported.
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from keras_bert.models.tensor_names import TensorName
 
 _TABLE = "keras_bert.models.objectives"
-# How the two segments of a row are chosen: consecutive, or the second from another document; or consecutive, in either
-# order; or made of a sentence and another of its document (`data.batches.related_texts`). A row's label is 0 for the
-# order of the text, or for related segments; `RUNNING_TEXT` for rows that hold no such segments.
+# How the two segments of a row are chosen. RANDOM_NEXT: consecutive, or the second from another document. SWAPPED:
+# consecutive, in either order. RELATED: made of a sentence and another of its document (`data.batches.related_texts`).
+# A row's label is 0 for the order of the text, or for related segments; `RUNNING_TEXT` for rows without such segments.
 RANDOM_NEXT, SWAPPED, RELATED = "random_next", "swapped", "related"
 RUNNING_TEXT = 2
 
@@ -37,7 +37,7 @@ class Rows(NamedTuple):
         lengths: int32 [batch], tokens that are not padding.
         segment_ids: int32 [batch, seq].
         pair_labels: int32 [batch], 0, 1 or `RUNNING_TEXT`; see `Term.pairs`. 0 where no row holds a pair.
-        shared: int32 [batch, seq], of `RELATED` segments: see `RelatedTexts`.
+        shared: int32 [batch, seq], for `RELATED` segments only; see `RelatedTexts`.
     """
 
     word_ids: Tensor
@@ -48,29 +48,29 @@ class Rows(NamedTuple):
 
 
 class Term(abc.ABC):
-    """A term of the pretraining loss: a label, a head, a weight, a cost, and what it is called.
+    """A term of the pretraining loss: its labels, head, weight, cost and names.
 
     The loss of a run is the sum of its terms' losses, each a mean over the predictions of the global batch. A run's
     first term is what the token head predicts (`predicts_tokens`); all others have a head of their own, or share the
     token head.
 
     Class attributes:
-        name: what its figures (`sbo_loss`), its logits (`sbo_logits`) and its head (`sbo_head`) begin with.
-        title: what commands and messages call it; `inspect` calls its head "TITLE head".
-        heading: of its column in the table of figures, at most 11 characters.
-        sentence: how a model card calls it, in "Pretrained on … by …".
+        name: the prefix of its figures (`sbo_loss`), its logits (`sbo_logits`) and its head (`sbo_head`).
+        title: its name in commands and messages; `inspect` calls its head "TITLE head".
+        heading: the heading of its column in the table of figures, at most 11 characters.
+        sentence: its name in a model card's "Pretrained on … by …".
         card_metrics: the metrics that a model card shows.
-        weight: what its loss is multiplied by, in its own figure too.
-        setting, off: the recipe's setting that switches it on, and the value that does not.
-        argument: an argument of `BertForPreTraining` that adds its head, apart from `terms`; None for none.
+        weight: the factor on its loss, in its own figure too.
+        setting, off: the recipe's setting that switches it on, and the value that leaves it off.
+        argument: an argument of `BertForPreTraining` that adds its head, besides `terms`; None for none.
         has_head: whether it has a head of its own.
-        pools: whether that reads the pooled vector.
-        reads_states: whether its head may read the last states of other tokens than the predicted ones.
+        pools: whether its head reads the pooled vector.
+        reads_states: whether its head may read the last states of tokens other than the predicted ones.
         predicts_tokens: whether it is what the token head predicts.
         predicts_vocabulary: whether its logits are over the vocabulary, at every prediction of a row.
-        needs_both_sides: whether it is learned from rows that are seen from both sides, not left to right.
-        pairs: how it needs the segments of rows to be paired, `RANDOM_NEXT`, `SWAPPED` or `RELATED`; None for any rows.
-        zero_label: what the label 0 of such a pair means, after "40% ".
+        needs_both_sides: whether it needs bidirectional attention, not left to right.
+        pairs: how the segments of its rows must be chosen, `RANDOM_NEXT`, `SWAPPED` or `RELATED`; None for any rows.
+        zero_label: the meaning of such a pair's label 0, to follow "40% ".
     """
 
     name: ClassVar[str]
@@ -93,7 +93,7 @@ class Term(abc.ABC):
 
     @property
     def head(self) -> str:
-        """The attribute of the model that is its head, and the part of a file that holds the head's tensors."""
+        """The model's attribute that holds its head, and the part of a file that holds the head's tensors."""
         return f"{self.name}_head"
 
     @property
@@ -106,23 +106,23 @@ class Term(abc.ABC):
         return self.name in objective.auxiliary
 
     def weight_in(self, objective: ObjectiveConfig) -> float:
-        """What its loss is multiplied by in a recipe."""
+        """The factor on its loss in a recipe."""
         return self.weight
 
     def check(self, objective: ObjectiveConfig, masking: MaskingConfig) -> None:
-        """Raises `ValueError` if a recipe that trains it has settings that do not fit, as `core.settings.require`."""
+        """Raise `ValueError`, like `core.settings.require`, if other settings of a recipe that trains it do not fit."""
         return
 
     def features(self, rows: Rows) -> Mapping[str, Tensor]:
-        """Tensors [batch, …] that it adds to a batch; runs in the graph of the input pipeline."""
+        """The tensors [batch, …] that it adds to a batch; runs in the graph of the input pipeline."""
         return {}
 
     def make_head(self, model: EncoderWithHeads) -> keras.layers.Layer:
-        """Its new head for a model, with the model's `dtype_policy` and the name `head`; if it `has_head`."""
+        """A new head for a model, with the model's `dtype_policy` and the name `head`; needed only if it `has_head`."""
         raise NotImplementedError
 
     def unfreeze(self, model: EncoderWithHeads) -> None:
-        """Makes weights of a new model trainable that no other term trains."""
+        """Make trainable the weights of a new model that no other term trains."""
         return
 
     def tensors(self) -> tuple[TensorName, ...]:
@@ -132,13 +132,13 @@ class Term(abc.ABC):
     def logits(
         self, head: keras.layers.Layer, encoded: Mapping[str, Tensor], inputs: Batch, training: bool
     ) -> Tensor | None:
-        """What the head predicts, float32 [..., n].
+        """The head's logits, float32 [..., n].
 
         Args:
-            head: what `make_head` made.
+            head: the layer from `make_head`.
             encoded: the encoder's outputs, and the table of its `word_embeddings`.
             inputs: the model's inputs.
-            training: whether there is dropout.
+            training: whether to apply dropout.
 
         Returns: None for inputs from which they cannot be computed.
         """
@@ -146,10 +146,10 @@ class Term(abc.ABC):
 
     @abc.abstractmethod
     def labels(self, batch: Batch) -> Tensor:
-        """What is to be predicted, [...]."""
+        """The labels to predict, [...]."""
 
     def weights(self, batch: Batch) -> Tensor:
-        """How much each label counts, float32 [...]; the mean loss is over their sum."""
+        """The weight of each label, float32 [...]; the mean loss divides by their sum."""
         return batch["example_weights"]
 
     @abc.abstractmethod
@@ -157,10 +157,10 @@ class Term(abc.ABC):
         """`loss` and the other figures of each label, float32 [...]."""
 
     def flops(self, config: BertConfig, predictions: int) -> int:
-        """The FLOPs of its forward pass beside those in `models.sizes.training_flops`, which counts the encoder, the
-        token head and one head of two classes on the pooled vector.
+        """The FLOPs of its forward pass that `models.sizes.training_flops` does not count.
 
-        `predictions` are those of the masked LM in a row, unused ones included.
+        That counts the encoder, the token head and one head of two classes on the pooled vector. `predictions` are
+        those of the masked LM in a row, unused ones included.
         """
         return 0
 
@@ -173,7 +173,7 @@ def _by_name() -> dict[str, Term]:
 
 
 def register_term(term: Term) -> Term:
-    """Registers a term. Raises `ValueError` if its name is taken."""
+    """Register a term. Raises `ValueError` if its name is taken."""
     if term.name in _by_name():
         raise ValueError(f"{term.name}: is registered already.")
     _by_name()[term.name] = term
@@ -181,7 +181,7 @@ def register_term(term: Term) -> Term:
 
 
 def unregister_term(term: Term) -> None:
-    """Removes a term from the registry."""
+    """Remove a term from the registry."""
     del _by_name()[term.name]
 
 
@@ -191,7 +191,7 @@ def all_terms() -> list[Term]:
 
 
 def term_named(name: str) -> Term:
-    """The term of a name. Raises `ValueError` for an unknown one."""
+    """The term with this name. Raises `ValueError` if there is none."""
     if name not in _by_name():
         raise ValueError(f"terms: needs names among {', '.join(_by_name())}. Received: {name!r}.")
     return _by_name()[name]
