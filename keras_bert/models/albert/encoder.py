@@ -14,7 +14,7 @@ from keras_bert.models.bert.encoder import BertEncoder
 
 @keras.saving.register_keras_serializable(package="keras_bert")
 class AlbertEmbeddings(BertEmbeddings):
-    """`BertEmbeddings` of width `hidden_size`, then a dense layer of `output_size` units; with None no such layer.
+    """`BertEmbeddings` of width `hidden_size`, then a dense layer of `output_size` units; None for no such layer.
 
     Returns: [batch, seq, output_size or hidden_size].
     """
@@ -65,8 +65,8 @@ def embeddings_options(config: BertConfig) -> dict[str, Any]:
 class AlbertEncoder(BertEncoder):
     """`BertEncoder` with an `AlbertConfig`.
 
-    `blocks` holds a block for each that states pass through; blocks of a group have the same layers in them, and the
-    first one of the group has made them.
+    `blocks` are all blocks that states pass through; the blocks of a group contain the same layers, made by the first
+    of them.
 
     Example:
         config = keras_bert.AlbertConfig(vocab_size=60, hidden_size=16, num_attention_heads=2, embedding_size=8)

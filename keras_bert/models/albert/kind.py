@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 Sharing = Literal["all", "attention", "ffn", "none"]
 ALL, ATTENTION, FFN, NONE = SHARINGS = get_args(Sharing)
 
-# What a JSON file means that does not say: transformers' and Google's defaults, which are those of albert-xxlarge.
+# The values of fields that a JSON file leaves out: transformers' and Google's defaults, those of albert-xxlarge.
 _JSON_DEFAULTS = {"hidden_size": 4096, "num_attention_heads": 64, "intermediate_size": 16384}
-# The number of groups of the weights that are shared, in JSON files whose `num_hidden_groups` counts the stored ones.
+# The field for the groups that share weights, in JSON files whose `num_hidden_groups` counts the stored groups.
 _SHARED_GROUPS = "shared_groups"
 
 
@@ -95,17 +95,17 @@ class AlbertConfig(BertConfig):
 
     @property
     def attention_groups(self) -> int:
-        """How many groups of layers there are by their attention."""
+        """The number of groups of layers that share attention."""
         return self.num_hidden_groups if self.sharing in (ALL, ATTENTION) else self.num_hidden_layers
 
     @property
     def ffn_groups(self) -> int:
-        """How many groups of layers there are by their feed-forward network."""
+        """The number of groups of layers that share the feed-forward network."""
         return self.num_hidden_groups if self.sharing in (ALL, FFN) else self.num_hidden_layers
 
     @property
     def stored_groups(self) -> int:
-        """How many groups of layers files hold, in which all weights of a group are shared."""
+        """The number of groups of layers in files, where a group shares all weights."""
         return max(self.attention_groups, self.ffn_groups)
 
     def group_of(self, layer: int, groups: int) -> int:
@@ -113,7 +113,7 @@ class AlbertConfig(BertConfig):
         return int(layer / (self.num_hidden_layers / groups))  # As in transformers, rounding included.
 
     def to_fields(self) -> dict[str, Any]:
-        """The fields for a JSON file, with the groups that files hold."""
+        """The fields for a JSON file, where `num_hidden_groups` counts the stored groups."""
         fields = super().to_fields()
         if self.sharing == ALL:
             del fields["sharing"]
@@ -159,15 +159,15 @@ _HEADS: dict[str, tuple[TensorName, ...]] = {
         *dense("mlm_head.transform", "predictions.dense", "cls/predictions/transform/dense"),
         *layer_norm("mlm_head.layer_norm", "predictions.LayerNorm", "cls/predictions/transform/LayerNorm"),
     ),
-    # Google's code still calls it by what it took the place of.
+    # Google's code still names it after the head that it replaced.
     SENTENCE_ORDER_HEAD: output_layer("sop_head.dense", "sop_classifier.classifier", "cls/seq_relationship/"),
 }
 
 
 def _blocks(config: AlbertConfig, rows: tuple, groups: int) -> Iterator[TensorName]:
-    """The names of these layers, of which each of `groups` groups has one, in the first block of the group.
+    """The names of the layers in `rows`, which each of `groups` groups has in its first block.
 
-    Where files hold more groups, each one that belongs to the group holds a copy.
+    Where files hold more groups, each of those within a group holds a copy.
     """
     layers = range(config.num_hidden_layers)
     for _, of_group in itertools.groupby(layers, lambda layer: config.group_of(layer, groups)):
@@ -190,11 +190,11 @@ def _blocks(config: AlbertConfig, rows: tuple, groups: int) -> Iterator[TensorNa
 
 
 class Albert(ModelKind):
-    """ALBERT. Google's files do not name the kind; `num_hidden_groups` tells it.
+    """ALBERT. Google's files do not name the kind; `num_hidden_groups` identifies it.
 
-    Files hold groups in which all weights are shared. A model whose layers share only a part of them, or none, is
-    stored with a group for each layer, and what is shared in each of these: transformers opens it with equal outputs.
-    Fields of our own (`sharing`, `shared_groups`) tell what to share again.
+    Files hold groups that share all weights. A model whose layers share only some weights, or none, is stored with a
+    group for each layer, each with a copy of the shared weights: transformers opens it with equal outputs. Fields of
+    our own (`sharing`, `shared_groups`) say what to share again.
     """
 
     model_type, title, config = "albert", "ALBERT", AlbertConfig

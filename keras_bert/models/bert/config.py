@@ -28,9 +28,9 @@ BIDIRECTIONAL, CAUSAL = get_args(Attention)
 Positions = Literal["learned", "sinusoidal"]
 LEARNED, SINUSOIDAL = get_args(Positions)
 IS_DECODER = "is_decoder"
-# What a model learns to predict: masked tokens; the next token; from both sides the next and the previous one; the next
-# token of another text than the one that it reads; tokens in a random order, each from those before it in that order;
-# which tokens were replaced.
+# What a model learns to predict: masked tokens; the next token; the next and, right to left, the previous one; the next
+# token of a text other than the one it reads; tokens in a random order, each from those before it in that order; which
+# tokens were replaced.
 Tokens = Literal["masked", "next", "both", "decoded", "permuted", "replaced"]
 MASKED, NEXT, BOTH, DECODED, PERMUTED, REPLACED = TOKENS = get_args(Tokens)
 
@@ -39,7 +39,7 @@ MASKED, NEXT, BOTH, DECODED, PERMUTED, REPLACED = TOKENS = get_args(Tokens)
 class BertConfig(Checked):
     """The architecture of a BERT (paper, section 3). The defaults are BERT-base, uncased.
 
-    The configs of other kinds of models extend it; which class it is says which kind of model it is (`models/kind.py`).
+    The configs of other kinds of models extend it; a config's class determines its kind of model (`models/kind.py`).
 
     Attributes:
         vocab_size: rows of the word embeddings, at least as many as the vocabulary has pieces.
@@ -51,21 +51,21 @@ class BertConfig(Checked):
         hidden_dropout_prob: dropout after embeddings, attention and feed-forward network.
         attention_probs_dropout_prob: dropout of the attention probabilities.
         max_position_embeddings: the most tokens in a row.
-        type_vocab_size: kinds of segments.
+        type_vocab_size: the number of segment types.
         initializer_range: standard deviation of new weights; 0.02 is for a width of 768.
         layer_norm_eps: epsilon of LayerNorm.
         attention: `causal` makes a left-to-right model, in which a token sees itself and those before it. JSON files
-            say so by `is_decoder`, as transformers does.
+            hold it as `is_decoder`, like transformers.
         positions: `learned` embeddings, or `sinusoidal`: fixed sines and cosines (Vaswani et al. 2017, section 3.5),
             which files hold as position embeddings, so that transformers computes the same.
-        pools_cls: whether a causal model's pooler reads [CLS], as in models that transformers trained, and not the last
-            token, the only one that has seen the whole row.
-        tie_word_embeddings: whether the masked LM's decoder has the word embeddings as its weights, or weights of its
-            own.
+        pools_cls: whether a causal model's pooler reads [CLS], as in models that transformers trained, instead of the
+            last token, the only one that has seen the whole row.
+        tie_word_embeddings: whether the masked LM's decoder uses the word embeddings as its weights instead of weights
+            of its own.
 
     Example:
         config = keras_bert.BertConfig(vocab_size=4096, hidden_size=128, num_hidden_layers=2, num_attention_heads=2)
-        config.intermediate_size      # 3072, as BERT-base
+        config.intermediate_size      # 3072, as in BERT-base
     """
 
     vocab_size: Positive[int] = 30522
@@ -104,7 +104,7 @@ class BertConfig(Checked):
         return self.is_causal and not self.pools_cls
 
     def for_training(self) -> "BertConfig":
-        """The architecture as it is trained here: what a causal model pools has seen the whole row."""
+        """The architecture for training here: a causal model pools the last token, which has seen the whole row."""
         return dataclasses.replace(self, pools_cls=False)
 
     @property
@@ -124,22 +124,22 @@ class BertConfig(Checked):
 
     @property
     def embedding_width(self) -> int:
-        """The width of the embeddings, and of what the masked LM's decoder compares with them."""
+        """The width of the embeddings, and of the vectors that the masked LM's decoder multiplies by them."""
         return self.hidden_size
 
     @property
     def maps_embeddings(self) -> bool:
-        """Whether a dense layer brings the embeddings to the width of the hidden states."""
+        """Whether a dense layer maps the embeddings to the width of the hidden states."""
         return False
 
     @property
     def feed_forward_width(self) -> int:
-        """The width of the feed-forward networks between their layers."""
+        """The inner width of the feed-forward networks."""
         return self.intermediate_size
 
     @property
     def first_position(self) -> int:
-        """The row of the position embeddings that is the first token's; those before it are no token's."""
+        """The first token's row of the position embeddings; no token uses the rows before it."""
         return 0
 
     @property
@@ -162,15 +162,15 @@ class BertConfig(Checked):
 
     @classmethod
     def from_mapping(cls, values: Mapping[str, Any], where: str = "") -> "BertConfig":
-        """Builds the config from a mapping; `where` names its section in messages. Raises `UserError`."""
+        """Build the config from a mapping; `where` names its section in messages. Raises `UserError`."""
         return settings.from_mapping(cls, dict(values), where)
 
     @classmethod
     def from_file(cls, path: str | os.PathLike[str]) -> "BertConfig":
-        """Reads a YAML model config, Google's bert_config.json or Hugging Face's config.json.
+        """Read a YAML model config, Google's bert_config.json or Hugging Face's config.json.
 
-        Its `model_type` says which kind of model it describes; without one it is a BERT. Fields of a JSON file that do
-        not belong to the architecture are ignored. In YAML, which is written by hand, unknown fields are refused.
+        Its `model_type` is the kind of model; without one it is a BERT. Fields of a JSON file that do not belong to the
+        architecture are ignored. In YAML, which is written by hand, unknown fields raise an error.
 
         Raises:
             UserError: the file cannot be read, is not a config, or describes a kind of model or a variant that is not
@@ -188,7 +188,7 @@ class BertConfig(Checked):
         return kind_of_model_fields(values, os.fspath(path)).from_fields(values, os.fspath(path))
 
     def to_file(self, path: str | os.PathLike[str]) -> None:
-        """Writes the config as JSON if the path ends in .json, else as YAML."""
+        """Write the config as JSON if the path ends in .json, else as YAML."""
         with atomic_write(path) as stream:
             if os.fspath(path).endswith(".json"):
                 stream.write(json.dumps(self.to_fields(), indent=2) + "\n")
@@ -209,7 +209,7 @@ class BertConfig(Checked):
 
     @classmethod
     def from_fields(cls, values: Mapping[str, Any], where: str) -> "BertConfig":
-        """The config of which a JSON file has the fields; its other fields are ignored."""
+        """The config that the fields of a JSON file describe; other fields are ignored."""
         names = {item.name for item in dataclasses.fields(cls)} - {"attention"} | {IS_DECODER}
         known = {key: value for key, value in values.items() if key in names}
         if known.pop(IS_DECODER, False):
@@ -218,7 +218,7 @@ class BertConfig(Checked):
 
     @classmethod
     def json_fields(cls) -> frozenset[str]:
-        """The fields of a JSON file that the config describes."""
+        """The fields of a JSON file that describe the config."""
         return frozenset({item.name for item in dataclasses.fields(cls)} - {"attention"} | {IS_DECODER})
 
 

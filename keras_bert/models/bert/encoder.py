@@ -35,32 +35,32 @@ class ConfiguredEncoder(ConfiguredModel):
 class BertEncoder(ConfiguredEncoder):
     """BERT's Transformer encoder (Devlin et al. 2018, section 3), with the pooler.
 
-    Encoders of other kinds of models extend it by what they make otherwise.
+    Encoders of similar kinds of models override the methods that make its layers.
 
     Class attributes:
         block_class: the class of the blocks.
 
     Args:
-        with_pooler: whether to add the pooler; models that use only the tokens' vectors do without.
+        with_pooler: whether to add the pooler; models that use only the tokens' vectors need none.
         embeddings: a layer to use in place of `make_embeddings()`.
 
     Attributes:
-        recompute_every: 0, or n for every n-th block to keep only its input for the backward pass and be computed again
-            there (Chen et al. 2016), which saves memory and costs time. Only training uses it.
+        recompute_every: 0, or n to keep only the input of every n-th block for the backward pass and recompute the
+            block there (Chen et al. 2016), which saves memory and costs time. Only training uses it.
 
     Call arguments:
         inputs: `input_word_ids`, `input_mask` (1 for tokens, 0 for padding) and `input_type_ids` (segment), each
             [batch, seq] int32.
         return_attentions: whether to return `attentions` too.
         causal: whether tokens attend only to themselves and those before them; None: as the config says.
-        positions: [batch, positions] int32, those whose last states are needed; None for all. The last block does not
-            compute the others, and `sequence_output`, the last of `hidden_states` and that of `attentions` have these
-            positions in place of seq; the latter two also that of the pooler, before them.
+        positions: [batch, positions] int32, the only positions to compute the last block for; None for all. In
+            `sequence_output` and the last of `hidden_states` and of `attentions` they replace seq; in the latter two,
+            the position that the pooler reads, if there is one, comes before them.
 
     Returns a dict:
         sequence_output: [batch, seq, hidden], the last layer.
         pooled_output: [batch, hidden], if there is a pooler: of [CLS], or under causal attention of the last token,
-            the only one that has seen the whole row, unless the config says `pools_cls`.
+            the only one that has seen the whole row, unless the config sets `pools_cls`.
         hidden_states: list of [batch, seq, hidden]: the embeddings, then each block; the last is `sequence_output`.
         attentions: on request, list of [batch, heads, seq, seq], one for each block.
 
@@ -151,7 +151,7 @@ class BertEncoder(ConfiguredEncoder):
         return list({id(layer): layer for block in self.blocks for layer in block._flatten_layers()}.values())
 
     def enable_lora(self, rank: int, alpha: float | None = None) -> None:
-        """Trains low-rank additions to the blocks' dense kernels in place of the weights (Hu et al. 2021).
+        """Train low-rank additions to the blocks' dense kernels in place of the weights (Hu et al. 2021).
 
         A kernel [in, out] becomes `kernel + alpha / rank * a @ b`, with `a` [in, rank] and `b` [rank, out]; `b` begins
         as zeros, so that outputs do not change at first. The embeddings, kernels, biases and LayerNorms are frozen; the
@@ -159,7 +159,7 @@ class BertEncoder(ConfiguredEncoder):
 
         Args:
             rank: at least 1.
-            alpha: the factor on the additions is `alpha / rank`; by default 1.
+            alpha: the additions are multiplied by `alpha / rank`; by default `rank`, for a factor of 1.
 
         Raises:
             ValueError: LoRA is already enabled, or a block has no self-attention.
@@ -220,18 +220,18 @@ class BertEncoder(ConfiguredEncoder):
         return outputs
 
     def _with_pooled(self, positions: Tensor, input_mask: Tensor, pools_last: bool) -> Tensor:
-        """`positions` after the one that the pooler reads, if there is a pooler."""
+        """`positions`, preceded by the one that the pooler reads if there is a pooler."""
         if self.pooler is None:
             return positions
         pooled = last_place(input_mask) if pools_last else ops.zeros_like(input_mask[:, :1], dtype="int32")
         return ops.concatenate([pooled, positions], axis=1)
 
     def after_blocks(self, hidden: Tensor) -> Tensor:
-        """The last hidden states [..., hidden] for those of the last block."""
+        """The last hidden states [..., hidden], from the output of the last block."""
         return hidden if self.final_layer_norm is None else self.final_layer_norm(hidden)
 
     def visibility(self, input_mask: Tensor, causal: bool) -> Tensor:
-        """What the blocks take beside the states, to tell which tokens they see."""
+        """The blocks' input besides the states, which determines the tokens that they see."""
         return as_bias(hidden_positions(input_mask, causal), self.compute_dtype)
 
 
@@ -247,5 +247,5 @@ def last_state(states: Tensor, input_mask: Tensor) -> Tensor:
 
 
 def _hidden_alone(block: EncoderBlock, hidden: Tensor, attention_bias: Tensor, **options: Any) -> Tensor:
-    """A block's output in training, without the probabilities, which would be kept for their gradient."""
+    """A block's output in training, without the probabilities, which would otherwise be kept for their gradient."""
     return block(hidden, attention_bias, training=True, **options)[0]

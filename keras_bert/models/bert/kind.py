@@ -113,8 +113,8 @@ class Bert(ModelKind):
         ]
 
     def quoted_counts(self, config: BertConfig, exact: int) -> list[tuple[str, int, str]]:
-        # Tutorials count kernels, embeddings and LayerNorm. The estimate takes 30,000 words, and only the kernels of
-        # each layer, with F = 4·H.
+        # Tutorials count kernels, embeddings and LayerNorm. The estimate assumes 30,000 words and counts only the
+        # kernels of each layer, with F = 4·H.
         left_out = {"attention biases", "feed-forward biases", "pooler"}
         weights = sum(part.count for part in self.encoder_table(config) if part.name not in left_out)
         rough = 30_000 * config.hidden_size + 12 * config.num_hidden_layers * config.hidden_size**2
@@ -136,7 +136,7 @@ class Bert(ModelKind):
         return training_flops(config, sequence_length, predictions_per_sequence)
 
     def class_in_transformers(self, parts: Collection[str], config: BertConfig) -> str:
-        # It has no place for next sentence prediction.
+        # BertLMHeadModel has no head for next sentence prediction.
         if config.is_causal and MASKED_LM_HEAD in parts and not (config.pools_cls and NEXT_SENTENCE_HEAD in parts):
             return "BertLMHeadModel"
         if NEXT_SENTENCE_HEAD in parts:

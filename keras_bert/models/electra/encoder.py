@@ -1,4 +1,4 @@
-"""ELECTRA's encoder, and the embeddings of a discriminator that has its generator's."""
+"""ELECTRA's encoder, and the embeddings of a discriminator, which derive from its generator's."""
 
 from typing import Any
 
@@ -14,10 +14,10 @@ from keras_bert.models.electra.kind import ElectraConfig
 
 
 class DiscriminatorEmbeddings(AlbertEmbeddings):
-    """Embeddings whose three tables are made of a generator's; LayerNorm and mapping are their own.
+    """Embeddings whose three tables derive from a generator's; LayerNorm and mapping are their own.
 
     Shared (Clark et al. 2020, section 3.2), they are the generator's. Disentangled (He et al. 2021, DeBERTaV3, section
-    3.2), each is the generator's, which no gradient reaches from here, plus a difference that is learned from zeros.
+    3.2), each is the generator's, without gradient, plus a learned difference that begins at zero.
 
     Args:
         base: the generator's embeddings, of the same width.

@@ -33,7 +33,7 @@ class ElectraConfig(BertConfig):
 
     Attributes:
         model_type: the kind of model.
-        embedding_size: width of the embeddings, which are mapped to `hidden_size` if that is another.
+        embedding_size: width of the embeddings, which are mapped to `hidden_size` if that differs.
     """
 
     hidden_size: Positive[int] = 256
@@ -62,16 +62,16 @@ class ElectraConfig(BertConfig):
 
     @classmethod
     def from_bert(cls, config: BertConfig) -> BertConfig:
-        """The architecture that computes what a BERT does.
+        """The ELECTRA that computes the same as a BERT.
 
         Raises:
-            UserError: the BERT has something that no ELECTRA has.
+            UserError: the BERT has a feature that no ELECTRA has.
         """
         own = {"model_type": cls.model_type, "embedding_size": config.hidden_size}
         return cls.from_mapping({**dataclasses.asdict(config), **own}, "model")
 
     def generator(self, size: float) -> "ElectraConfig":
-        """The architecture of a generator with this share of the heads and the widths, but for the embeddings'."""
+        """The architecture of a generator with this share of the heads and of all widths but the embeddings'."""
         heads = max(1, round(self.num_attention_heads * size))
         return dataclasses.replace(
             self,
@@ -96,7 +96,7 @@ class Electra(Bert):
     class_prefix, stored_prefix, google_files = "Electra", "electra.", None
     pretraining_heads = ()
     pretrains_pooler = encoder_pools = False
-    # As RoBERTa's; its own name is the one in transformers' class for multiple choice.
+    # Same as RoBERTa's; `sequence_summary.summary` is the name in transformers' class for multiple choice.
     classification_names: ClassVar = {
         "sequence_summary.summary.": "classifier.dense.",
         "classifier.": "classifier.out_proj.",
@@ -163,7 +163,7 @@ class Electra(Bert):
         return []
 
     def training_flops(self, config: Any, sequence_length: int, predictions_per_sequence: int) -> int:
-        """Of the discriminator: 2·S·(H² + H) for its head, at every token."""
+        """The FLOPs of the discriminator, with 2·S·(H² + H) for its head, at every token."""
         head = 2 * sequence_length * (config.hidden_size**2 + config.hidden_size)
         return training_flops(config, sequence_length, 0) + 3 * head
 

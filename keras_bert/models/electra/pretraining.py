@@ -1,4 +1,4 @@
-"""The model that learns from replaced tokens: a discriminator and, unless they come from elsewhere, a generator."""
+"""The model for replaced token detection: a discriminator and, unless tokens are replaced without it, a generator."""
 
 import dataclasses
 from typing import Any
@@ -24,17 +24,18 @@ class ElectraForPreTraining(ConfiguredModel):
     Model folders hold the discriminator: `encoder` and `rtd_head`.
 
     Args:
-        replacement: what tokens are replaced by; None for a discriminator alone, which reads its input as it is.
+        replacement: how to replace tokens; None for a discriminator alone, which reads its input as it is.
 
     Attributes:
         generator: a small masked LM; None if tokens are replaced without one.
 
     Call arguments:
-        inputs: the encoder's inputs, and for `replacement` what `DynamicMasking` makes, with `replacement_draws`
+        inputs: the encoder's inputs and, for `replacement`, the output of `DynamicMasking`, with `replacement_draws`
             [batch, predictions] float32.
 
-    Returns a dict: `rtd_logits` [batch, seq] float32, above 0 for what looks replaced; of replaced tokens also
-        `is_replaced` [batch, seq] int32; of a generator `mlm_logits` [batch, predictions, vocab] float32.
+    Returns a dict: `rtd_logits` [batch, seq] float32, above 0 for tokens that look replaced; with
+        `replacement` also `is_replaced` [batch, seq] int32; with a generator `mlm_logits` [batch, predictions, vocab]
+        float32.
 
     Example:
         config = keras_bert.ElectraConfig(vocab_size=60, hidden_size=16, num_attention_heads=2, embedding_size=8)
@@ -100,18 +101,18 @@ class ElectraForPreTraining(ConfiguredModel):
 
 # Below, `positions`, `originals` and `replacements` are int32 [batch, predictions], `weights` float32 and 0 for entries
 # that are not used, as `DynamicMasking` makes them. `draws` are float32 from [0, 1), one for each prediction, made with
-# the batch, so that what is drawn does not depend on how a batch is divided.
+# the batch, so that results do not depend on how a batch is divided.
 
 
 def sampled(logits: Tensor, draws: Tensor) -> Tensor:
-    """A class of each distribution: the first whose cumulative probability is above the draw, int32 [...].
+    """Sample a class from each distribution, the first whose cumulative probability exceeds the draw: int32 [...].
 
     Args:
         logits: float32 [..., classes].
         draws: float32 [...].
     """
     cumulative = ops.cumsum(ops.softmax(logits, axis=-1), axis=-1)
-    # Of the sum as it is rounded, which is not always 1.
+    # Draws are a share of the sum, which after rounding is not always 1.
     below = ops.cast(cumulative <= draws[..., None] * cumulative[..., -1:], "int32")
     return ops.minimum(ops.sum(below, axis=-1), logits.shape[-1] - 1)
 
@@ -125,8 +126,9 @@ def _shuffled(originals: Tensor, weights: Tensor, draws: Tensor) -> Tensor:
 def _with_replacements(
     word_ids: Tensor, positions: Tensor, weights: Tensor, originals: Tensor, replacements: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """The rows [batch, seq] int32 with the replacements at their positions, and where these differ from the originals:
-    0 or 1, [batch, seq] int32.
+    """Put the replacements at their positions in the rows.
+
+    Returns: (the rows [batch, seq] int32; [batch, seq] int32, 1 where a replacement differs from the original).
     """
     places = ops.arange(ops.shape(word_ids)[1], dtype="int32")
     is_there = ops.logical_and(ops.equal(positions[:, :, None], places), (weights > 0)[:, :, None])

@@ -1,4 +1,4 @@
-"""A BERT of GRUs or LSTMs: what attention is compared with."""
+"""A BERT of GRUs or LSTMs, to compare attention with."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ class RecurrentConfig(BertConfig):
 
     Attributes:
         model_type: the kind of model.
-        block: what a block has in place of self-attention.
+        block: the layer that replaces self-attention.
     """
 
     num_attention_heads: Positive[int] = 1
@@ -39,10 +39,10 @@ class RecurrentConfig(BertConfig):
 
     @property
     def recurrence_parameters(self) -> tuple[int, int]:
-        """The parameters of a block's recurrence: those of the kernels, and the biases.
+        """The numbers of parameters of a block's recurrence: in kernels, and in biases.
 
-        With W = H / 2 units a direction, a gate has kernels [H, W] and [W, W]. An LSTM has four gates; a GRU three, and
-        each of them a bias on the input and one on the state.
+        With W = H / 2 units a direction, a gate has kernels [H, W] and [W, W]. An LSTM has four gates with one
+        bias each, a GRU three with a bias on the input and one on the state.
         """
         gates, biases = (4, 1) if self.block == LSTM else (3, 2)
         width = self.hidden_size // 2
