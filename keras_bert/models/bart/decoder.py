@@ -10,7 +10,7 @@ from keras_bert.models.encoder_decoder import Decoder
 
 
 class BartDecoder(Decoder):
-    """From words to states, each of which has seen the words up to its own and the encoder's states."""
+    """From words to states, each of which sees the words up to its own and the encoder's states."""
 
     def __init__(self, config: BartConfig, **kwargs: Any) -> None:
         heads = config.decoder_attention_heads

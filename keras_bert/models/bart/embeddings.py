@@ -12,9 +12,9 @@ from keras_bert.models.bart.kind import BartConfig
 
 
 class PositionedEmbeddings(PlainLayer):
-    """Words [batch, seq, hidden] float32 and the embeddings of their positions, then LayerNorm and dropout.
+    """Sum of words [batch, seq, hidden] float32 and position embeddings, then LayerNorm and dropout.
 
-    `first_place`, an int or an int32 scalar, is the first word's position.
+    `first_place`, an int, an int32 scalar or int32 [batch, 1], is the first word's position.
     """
 
     def __init__(self, config: BartConfig, **kwargs: Any) -> None:
@@ -49,7 +49,7 @@ class PositionedEmbeddings(PlainLayer):
 
 
 class BartEmbeddings(WordEmbeddings):
-    """The encoder's embeddings. A token has no segment: what is given as that counts for nothing."""
+    """The encoder's embeddings. There are no segments: `input_type_ids` are ignored."""
 
     def __init__(self, config: BartConfig, **kwargs: Any) -> None:
         super().__init__(config.vocab_size, config.hidden_size, config.initializer_range, 0.0, **kwargs)
@@ -60,7 +60,7 @@ class BartEmbeddings(WordEmbeddings):
         super().build(*input_shapes)
         self.positioned.build()
 
-    def call(  # type: ignore[override]  # It is called as a BERT's.
+    def call(  # type: ignore[override]  # Called like BERT's.
         self, input_word_ids: Tensor, input_type_ids: Tensor | None = None, training: bool = False
     ) -> Tensor:
         return self.positioned(self.words(input_word_ids), training=training)

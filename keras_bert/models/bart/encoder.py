@@ -14,8 +14,8 @@ from keras_bert.models.bert.encoder import BertEncoder
 class BartEncoder(BertEncoder):
     """A BART's encoder without its decoder (Lewis et al. 2020, section 2.1).
 
-    Its arguments, inputs and outputs are those of a `BertEncoder`. There are no segments: `input_type_ids` count for
-    nothing. The pooler, which transformers' BART has not, reads <s>.
+    Its arguments, inputs and outputs are those of a `BertEncoder`. There are no segments: `input_type_ids` are ignored.
+    The pooler, which transformers' BART lacks, reads <s>.
 
     Example:
         config = keras_bert.BartConfig(vocab_size=60, hidden_size=48, num_hidden_layers=2)

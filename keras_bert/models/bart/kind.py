@@ -41,9 +41,9 @@ _NAMES = {
     "forced_bos_token_id": "forced_bos_token_id",
     "forced_eos_token_id": "forced_eos_token_id",
 }
-# transformers' other name for encoder_layers, and a name of the past for classifier_dropout.
+# transformers' other name for encoder_layers, and an old name for classifier_dropout.
 _OTHER_NAMES = ("num_hidden_layers", "classif_dropout")
-# What every model here has, by fields of older files.
+# Fields of older files, with the only values that are supported.
 _FIXED = {
     "is_encoder_decoder": True,
     "normalize_before": False,
@@ -53,7 +53,7 @@ _FIXED = {
     "add_bias_logits": False,
 }
 _CLASSES = ("BartForConditionalGeneration", "BartModel", "BartEncoder")
-# transformers' classes for tasks, which read what the decoder makes of the text, given to it once more.
+# transformers' classes for tasks whose heads read the decoder's states, for the text as its input again.
 _READ_BY_DECODER = ("BartForSequenceClassification", "BartForQuestionAnswering")
 
 
@@ -61,19 +61,19 @@ _READ_BY_DECODER = ("BartForSequenceClassification", "BartForQuestionAnswering")
 class BartConfig(BertConfig):
     """The architecture of a BART (Lewis et al. 2020, section 2). The defaults are bart-base.
 
-    `num_hidden_layers`, `num_attention_heads` and `intermediate_size` are the encoder's. No token has a segment.
+    `num_hidden_layers`, `num_attention_heads` and `intermediate_size` are the encoder's. There are no segments.
 
     Attributes:
         model_type: the kind of model.
         decoder_layers: layers of the decoder.
-        decoder_attention_heads: heads in each of them; a divisor of `hidden_size`.
-        decoder_ffn_dim: width of their feed-forward network.
+        decoder_attention_heads: heads in each decoder layer; a divisor of `hidden_size`.
+        decoder_ffn_dim: width of the decoder's feed-forward networks.
         activation_dropout: dropout within the feed-forward networks.
         classifier_dropout: dropout before the output layer of a task.
-        scale_embedding: whether words' embeddings are multiplied by the root of `hidden_size`.
-        decoder_start_token_id: the token from which the decoder predicts a text's first.
-        forced_bos_token_id: the first token of every text that is generated; null for none.
-        forced_eos_token_id: the last token of a text that reaches the greatest length; null for none.
+        scale_embedding: whether word embeddings are multiplied by the square root of `hidden_size`.
+        decoder_start_token_id: the token from which the decoder predicts a text's first token.
+        forced_bos_token_id: the first token of every generated text; null for none.
+        forced_eos_token_id: the last token of a generated text that reaches the maximum length; null for none.
     """
 
     vocab_size: Positive[int] = 50265
@@ -121,7 +121,7 @@ class BartConfig(BertConfig):
     def to_fields(self) -> dict[str, Any]:
         fields = {theirs: getattr(self, ours) for theirs, ours in _NAMES.items()}
         if self.forced_bos_token_id is None:
-            del fields["forced_bos_token_id"]  # As transformers, which takes none without the field.
+            del fields["forced_bos_token_id"]  # Like transformers, which uses none without the field.
         return {"model_type": self.model_type, **fields, "is_encoder_decoder": True}
 
     @classmethod
@@ -135,7 +135,7 @@ class BartConfig(BertConfig):
 
 
 class Bart(ModelKind):
-    """BART, as transformers has it. Its encoder alone, with a task's head, is a model that only this package has."""
+    """BART, as in transformers. Only this package has its encoder alone with a task's head."""
 
     model_type, title, config = "bart", "BART", BartConfig
     class_prefix, stored_prefix = "Bart", "model."
@@ -145,7 +145,7 @@ class Bart(ModelKind):
     pretrains_pooler = encoder_pools = has_positions = False
     decodes = True
     objective: ClassVar = {"objective.packing": "document"}
-    vocabularies = ("bytes", "xlm-roberta")  # Positions are counted from their padding's id, 1.
+    vocabularies = ("bytes", "xlm-roberta")  # Positions are counted from the padding's id, 1.
     values_here: ClassVar = {
         **{name: (value,) for name, value in _FIXED.items()},
         "tie_word_embeddings": (True,),

@@ -11,7 +11,7 @@ from keras_bert.models.tensor_names import (
     layer_norm,
 )
 
-# What files may hold the words' table as, too.
+# Other names under which files may hold the word embeddings.
 _TIED = ("model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight", "lm_head.weight")
 
 
@@ -33,7 +33,7 @@ def _attention(attribute: str, name: str) -> tuple[TensorName, ...]:
 
 
 def _block(side: str) -> tuple[TensorName, ...]:
-    """What a layer of the encoder and of the decoder have."""
+    """The tensors that layers of the encoder and of the decoder have."""
     block, layer = f"{side}.blocks.{{i}}", f"model.{side}.layers.{{i}}"
     return (
         *_attention(f"{block}.attention", f"{layer}.self_attn"),

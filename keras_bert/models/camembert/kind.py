@@ -1,4 +1,4 @@
-"""CamemBERT (Martin et al. 2020): RoBERTa of French, over a SentencePiece vocabulary."""
+"""CamemBERT (Martin et al. 2020): RoBERTa for French, over a SentencePiece vocabulary."""
 
 from dataclasses import dataclass
 from typing import Literal

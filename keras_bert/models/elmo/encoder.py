@@ -1,4 +1,4 @@
-"""The encoder of an ELMo-like model: from token ids to what both language models know at each token."""
+"""The encoder of an ELMo-like model: from token ids to the states of both language models at each token."""
 
 from typing import Any
 
@@ -15,12 +15,12 @@ from keras_bert.models.elmo.kind import ElmoConfig
 
 @keras.saving.register_keras_serializable(package="keras_bert")
 class ElmoBlock(PlainLayer):
-    """A layer of both language models, which know nothing of each other.
+    """A layer of both language models, which are independent of each other.
 
     Args:
         width: the units of each direction, and the width of its input.
         is_residual: whether the input is added to the output.
-        dropout_rate: of the output.
+        dropout_rate: the dropout of the output.
 
     Call arguments:
         states: [batch, seq, 2 * width], the forward direction's and the backward direction's side by side.
@@ -60,7 +60,7 @@ class ElmoEncoder(ConfiguredEncoder):
     half those from its own on.
 
     Args:
-        with_pooler: whether to add the pooler, which reads what each direction has after its last token.
+        with_pooler: whether to add the pooler, which reads each direction's state after its last token.
 
     Attributes:
         recompute_every: must be 0.

@@ -23,7 +23,7 @@ from keras_bert.models.tensor_names import (
 if TYPE_CHECKING:
     from keras_bert.models.elmo.encoder import ElmoEncoder
 
-# Fields of a BERT that this model has no use for.
+# BERT's fields that this model does not use.
 _UNUSED = ("num_attention_heads", "intermediate_size", "attention_probs_dropout_prob", "type_vocab_size")
 
 
@@ -32,8 +32,8 @@ class ElmoConfig(BertConfig):
     """A left-to-right and a right-to-left LSTM language model over word pieces, after ELMo (Peters et al. 2018).
 
     Each direction has `hidden_size` / 2 units in each of `num_hidden_layers` layers; a state is both directions side by
-    side. Both share the word embeddings and the output layer. ELMo itself has characters for input and larger cells
-    with projections. Rows are at most `max_position_embeddings` tokens, as in other models, though none has a position.
+    side. Both share the word embeddings and the output layer. ELMo itself reads characters and has larger cells
+    with projections. There are no positions, but `max_position_embeddings` limits a row as in other models.
 
     Attributes:
         model_type: the kind of model.

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 class PreLayerNormGluConfig(RobertaPreLayerNormConfig):
     """A RoBERTa-PreLayerNorm whose feed-forward networks are gated: `output(hidden_act(gate(x)) * intermediate(x))`.
 
-    `intermediate_size` is that of a network without a gate and of as many parameters: gated ones have two thirds of it,
-    in multiples of 8.
+    `intermediate_size` is that of a network without a gate and with as many parameters: gated ones have two thirds of
+    it, in multiples of 8.
 
     Attributes:
         model_type: the kind of model.
@@ -57,7 +57,7 @@ class PreLayerNormGlu(RobertaPreLayerNorm):
         return [gated.get(part.name, part) for part in super().encoder_table(config)]
 
     def training_flops(self, config: Any, sequence_length: int, predictions_per_sequence: int) -> int:
-        # Of as many products as three kernels have.
+        # As many products as three kernels of this width have.
         plain = dataclasses.replace(config, intermediate_size=config.feed_forward_width * 3 // 2)
         return super().training_flops(plain, sequence_length, predictions_per_sequence)
 

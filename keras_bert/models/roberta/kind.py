@@ -1,4 +1,4 @@
-"""RoBERTa (Liu et al. 2019): BERT without segments and next sentences, whose positions are counted from its padding."""
+"""RoBERTa (Liu et al. 2019): BERT without segments and next sentences, whose positions begin after the padding's id."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -29,8 +29,8 @@ class RobertaConfig(BertConfig):
 
     Attributes:
         model_type: the kind of model.
-        pad_token_id: the id of <pad>. The first token's position is the one after it, as in fairseq, so that the table
-            has `pad_token_id` + 1 rows more than a row may have tokens; JSON files count these in
+        pad_token_id: the id of <pad>. The first token's position is `pad_token_id` + 1, as in fairseq, so the position
+            embeddings have that many rows more than a row may have tokens; JSON files include these in
             `max_position_embeddings`.
     """
 
@@ -79,14 +79,14 @@ _HEAD = "lm_head"
 
 
 class Roberta(Bert):
-    """RoBERTa, and models of its architecture under the same `model_type`, as far as their tokenizer is known."""
+    """RoBERTa, and models of its architecture with the same `model_type` whose tokenizer is supported."""
 
     model_type, title = "roberta", "RoBERTa"
     config: ClassVar[type[BertConfig]] = RobertaConfig
     class_prefix, stored_prefix, google_files = "Roberta", "roberta.", None
     pretraining_heads = ()
     pretrains_pooler = False
-    # Its dense layer is what the pooler is: tanh of the first token's state.
+    # The classifier's dense layer equals the pooler: tanh over the first token's state.
     classification_names: ClassVar = {
         "roberta.pooler.dense.": "classifier.dense.",
         "classifier.": "classifier.out_proj.",

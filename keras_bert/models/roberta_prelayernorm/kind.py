@@ -1,4 +1,4 @@
-"""RoBERTa with LayerNorm before attention and feed-forward network, as transformers has it (Wettig et al. 2023)."""
+"""RoBERTa with LayerNorm before attention and feed-forward network, as in transformers (Wettig et al. 2023)."""
 
 import dataclasses
 from dataclasses import dataclass
@@ -35,7 +35,7 @@ _LAYER_NORMS = {
 
 
 class RobertaPreLayerNorm(Roberta):
-    """RoBERTa-PreLayerNorm: a pre-norm BERT without next sentences, whose positions are counted from its padding."""
+    """RoBERTa-PreLayerNorm: a pre-norm BERT without next sentences, whose positions begin after the padding's id."""
 
     model_type, title = "roberta-prelayernorm", "RoBERTa-PreLayerNorm"
     config: ClassVar[type[BertConfig]] = RobertaPreLayerNormConfig

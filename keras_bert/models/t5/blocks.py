@@ -26,11 +26,11 @@ def t5_norm(config: T5Config, policy: Any, name: str) -> keras.layers.RMSNormali
 class T5Attention(PlainLayer):
     """Attention without scaling: the initial weights of the queries are smaller instead.
 
-    The width of a head is a setting of its own, so that the heads' widths need not add up to that of the states.
+    The width of a head is a setting of its own: the heads' widths need not add up to that of the states.
 
     Call arguments:
         queried: [batch, queries, hidden], the states that attend.
-        attended: what `keys_and_values` made of the states that are attended to.
+        attended: the `keys_and_values` of the states to attend to.
         attention_bias: broadcastable to [batch, heads, queries, keys]: the bias of relative positions, and a large
             negative number for the keys that a query does not attend to.
     Returns: (output as `queried`, probabilities [batch, heads, queries, keys] before dropout).
@@ -179,7 +179,7 @@ class T5Block(keras.layers.Layer):
         return self.fed_forward(self.added(hidden, attended, training), training), probabilities
 
     def added(self, hidden: Tensor, more: Tensor, training: bool = False) -> Tensor:
-        """States with what a part of the block makes of them."""
+        """The states plus the output of a part of the block, after dropout."""
         return hidden + self.dropout(more, training=training)
 
     def fed_forward(self, hidden: Tensor, training: bool = False) -> Tensor:

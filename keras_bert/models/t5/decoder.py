@@ -19,8 +19,8 @@ class T5DecoderBlock(T5Block):
     Call arguments:
         hidden: [batch, targets, hidden].
         attention_bias: that of `T5Attention`.
-        remembered: keys and values of the encoder's states, which `remember` makes.
-        memory_bias: [batch, 1, 1, seq], for the encoder's positions that are padding.
+        remembered: keys and values of the encoder's states, from `remember`.
+        memory_bias: [batch, 1, 1, seq], which masks the encoder's padding.
     Returns: the output [batch, targets, hidden].
     """
 
@@ -55,15 +55,15 @@ class T5DecoderBlock(T5Block):
         remembered: KeysAndValues,
         memory_bias: Tensor,
     ) -> tuple[Tensor, KeysAndValues]:
-        """What `call` returns for one target of each row, with the keys and values of those before it.
+        """Compute `call` for one target of each row, from the keys and values of the targets before it.
 
         Args:
             hidden: [batch, 1, hidden].
-            attention_bias: [1, heads, 1, width], of relative positions and for the places after the target's.
+            attention_bias: [1, heads, 1, width], of relative positions, which also masks the places after the target's.
             is_new: [width] bool, true at the target's place.
             before: keys and values of the targets, valid before the target's place.
 
-        Returns: (output [batch, 1, hidden], keys and values with the target's).
+        Returns: (output [batch, 1, hidden], keys and values, now with the target's).
         """
         normed = self.attention_norm(hidden)
         read = written(before, self.attention.keys_and_values(normed), is_new)
@@ -78,14 +78,14 @@ class T5DecoderBlock(T5Block):
         memory_bias: Tensor,
         training: bool = False,
     ) -> Tensor:
-        """The block's output for its input and what self-attention made of it."""
+        """The block's output, from its input and the output of self-attention."""
         hidden = self.added(hidden, attended, training)
         crossed, _ = self.cross_attention(self.cross_attention_norm(hidden), remembered, memory_bias, training=training)
         return self.fed_forward(self.added(hidden, crossed, training), training)
 
 
 class T5Decoder(Decoder):
-    """From words to states, each of which has seen the words up to its own and the encoder's states."""
+    """From words to states, each of which sees the words up to its own and the encoder's states."""
 
     def __init__(self, config: T5Config, **kwargs: Any) -> None:
         super().__init__(config.num_attention_heads, config.head_size, **kwargs)
@@ -104,7 +104,7 @@ class T5Decoder(Decoder):
             layer.build((None, None, self.config.hidden_size))
 
     def embedded(self, words: Tensor, first_place: Tensor | int, training: bool = False) -> Tensor:
-        # Where the words begin makes no difference to their distances.
+        # The first word's place does not affect distances.
         return self.embedding_dropout(ops.cast(words, self.compute_dtype), training=training)
 
     def with_distances(self, attention_bias: Tensor, place: Tensor | None = None) -> Tensor:

@@ -51,8 +51,8 @@ class T5Encoder(ConfiguredEncoder):
     """A T5's encoder without its decoder (Raffel et al. 2020, section 2.1).
 
     Its inputs and outputs are those of a `BertEncoder`, with the following differences. There are no positions, only
-    distances, and no segments: `input_type_ids` count for nothing. `hidden_states` end with the norm of the last
-    block's states, as in transformers.
+    distances, and no segments: `input_type_ids` are ignored. `hidden_states` end with the norm of the last block's
+    states, as in transformers.
 
     Args:
         with_pooler: whether to pool. As T5 has neither [CLS] nor a pooler, the pooled vector is the mean of the tokens.

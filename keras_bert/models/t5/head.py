@@ -10,11 +10,11 @@ from keras_bert.layers.tensors import PlainLayer, Tensor, gather_positions, norm
 
 @keras.saving.register_keras_serializable(package="keras_bert")
 class T5TokenHead(PlainLayer):
-    """States to logits, without biases.
+    """From states to logits, without biases.
 
     Args:
-        tied: whether it has the word embeddings as its weights, and divides the states by the root of their width.
-            If not, it has a `kernel` [vocab, hidden] of its own (T5 1.1).
+        tied: whether it uses the word embeddings as its weights and divides the states by the square root of their
+            width. If not, it has a `kernel` [vocab, hidden] of its own (T5 1.1).
 
     Call arguments:
         states: [batch, seq, hidden].

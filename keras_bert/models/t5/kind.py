@@ -1,4 +1,4 @@
-"""T5 (Raffel et al. 2020): an encoder and a decoder that see distances in buckets, and a text for every task."""
+"""T5 (Raffel et al. 2020): an encoder and a decoder with relative positions in buckets; every task outputs text."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -42,7 +42,7 @@ _NAMES = {
     "forced_eos_token_id": "forced_eos_token_id",
     "n_positions": "max_position_embeddings",
 }
-# What transformers has no field for, or leaves out, is only written where it is not as there.
+# Fields that transformers lacks or leaves out are written only if they differ from its values.
 _OWN = {"attention_dropout_rate": "dropout_rate"}
 _OWN_DEFAULTS = {
     "initializer_range": BertConfig.initializer_range,
@@ -50,11 +50,11 @@ _OWN_DEFAULTS = {
     "forced_eos_token_id": None,
 }
 _FEED_FORWARD, _GATED = "feed_forward_proj", "gated-"
-# transformers 5 ties the embeddings in every config, and says by this field whether they are.
+# transformers 5 writes every config as tied; this field says whether the embeddings are.
 _SCALES = "scale_decoder_outputs"
-# The name that transformers has for gelu by tanh in a gated network.
+# transformers' name for gelu by tanh in a gated network, and ours.
 _GATED_GELU = ("gelu", "gelu_new")
-# Those of transformers, the one with a name of the past included.
+# The supported classes of transformers, one of them under an old name.
 _CLASSES = (
     "T5ForConditionalGeneration",
     "T5EncoderModel",
@@ -62,7 +62,7 @@ _CLASSES = (
     "T5WithLMHeadModel",
     "T5ForTokenClassification",
 )
-# Its classes for tasks that read what the decoder makes of the text, given to it once more.
+# transformers' classes for tasks whose heads read the decoder's states, for the text as its input again.
 _READ_BY_DECODER = ("T5ForSequenceClassification", "T5ForQuestionAnswering")
 
 
@@ -70,23 +70,23 @@ _READ_BY_DECODER = ("T5ForSequenceClassification", "T5ForQuestionAnswering")
 class T5Config(BertConfig):
     """The architecture of a T5 (Raffel et al. 2020, section 2.1). The defaults are t5-small.
 
-    `num_hidden_layers` are the encoder's. No token has a position of its own or a segment: `max_position_embeddings` is
-    only the most tokens that a row has here. `initializer_range` is only for the heads of tasks.
+    `num_hidden_layers` are the encoder's. There are no position embeddings and no segments: `max_position_embeddings`
+    only limits the tokens of a row here. `initializer_range` is only for the heads of tasks.
 
     Attributes:
         model_type: the kind of model.
-        head_size: the width of an attention head, which may be other than `hidden_size` / `num_attention_heads`.
+        head_size: the width of an attention head, which may differ from `hidden_size` / `num_attention_heads`.
         num_decoder_layers: layers of the decoder; null for as many as the encoder has.
-        relative_attention_num_buckets: buckets of distances, each with a bias for every head; an even number.
-        relative_attention_max_distance: the distance from which on all share a bucket.
+        relative_attention_num_buckets: buckets of distances, each with a bias for every head; a multiple of 4.
+        relative_attention_max_distance: the distance from which on all distances share a bucket.
         is_gated: whether the feed-forward network is gated (Shazeer 2020), as in T5 1.1 with `gelu_new`.
-        initializer_factor: what the standard deviations of all new weights are multiplied by.
+        initializer_factor: the factor on the standard deviations of new weights, but not those of task heads.
         classifier_dropout: dropout before the output layer of a task.
-        decoder_start_token_id: the token from which the decoder predicts a text's first; T5's is the padding.
-        forced_bos_token_id: the first token of every text that is generated; null for none.
-        forced_eos_token_id: the last token of a text that reaches the greatest length; null for none.
-        tie_word_embeddings: whether the output layer has the word embeddings as its weights, and then divides the
-            states by the root of `hidden_size`; T5 1.1 has an output layer of its own.
+        decoder_start_token_id: the token from which the decoder predicts a text's first token; T5's is the padding.
+        forced_bos_token_id: the first token of every generated text; null for none.
+        forced_eos_token_id: the last token of a generated text that reaches the maximum length; null for none.
+        tie_word_embeddings: whether the output layer uses the word embeddings as its weights and divides the states
+            by the square root of `hidden_size`; T5 1.1 has an output layer of its own.
     """
 
     vocab_size: Positive[int] = 32128
@@ -110,7 +110,7 @@ class T5Config(BertConfig):
     forced_eos_token_id: int | None = None
 
     def __post_init__(self) -> None:
-        super(BertConfig, self).__post_init__()  # In a BERT, heads divide the hidden size.
+        super(BertConfig, self).__post_init__()  # Without BERT's check that heads divide the hidden size.
         buckets, longest = self.relative_attention_num_buckets, self.relative_attention_max_distance
         require(
             buckets % 4 == 0, "relative_attention_num_buckets", "a multiple of 4: half of them for either side", buckets
@@ -179,7 +179,7 @@ class T5Config(BertConfig):
 
 
 class T5(ModelKind):
-    """T5, as transformers has it. Its encoder alone is a T5EncoderModel, whose pooled vector is the tokens' mean."""
+    """T5, as in transformers. Its encoder alone is a T5EncoderModel, whose pooled vector is the tokens' mean."""
 
     model_type, title, config = "t5", "T5", T5Config
     class_prefix, stored_prefix = "T5", ""
@@ -264,7 +264,7 @@ class T5(ModelKind):
 
 
 def _stack(config: T5Config, layers: int, attentions: int, name: str) -> list[Part]:
-    """The parts of an encoder or a decoder, whose layers have one or two attentions, but for the word embeddings."""
+    """The parts of an encoder or a decoder without word embeddings, with one or two `attentions` in each layer."""
     H, F, heads = config.hidden_size, config.intermediate_size, config.num_attention_heads
     W, M, buckets = heads * config.head_size, 2 + config.is_gated, config.relative_attention_num_buckets
     twice = f"{attentions}·" if attentions > 1 else ""

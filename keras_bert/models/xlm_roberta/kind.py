@@ -1,4 +1,4 @@
-"""XLM-RoBERTa (Conneau et al. 2020): RoBERTa of a hundred languages, over a SentencePiece vocabulary."""
+"""XLM-RoBERTa (Conneau et al. 2020): RoBERTa for a hundred languages, over a SentencePiece vocabulary."""
 
 from dataclasses import dataclass
 from typing import Literal

@@ -45,7 +45,7 @@ class XlnetBlock(EncoderBlock):
         )
 
     def call(self, queried: Tensor, *others: Any, training: bool = False) -> tuple[Tensor, Tensor]:
-        """`others` are the further arguments of `RelativeAttention`."""
+        """Compute the block; `others` are the further arguments of `RelativeAttention`."""
         attended, probabilities = self.attention(queried, *others, training=training)
         return self.after_attention(queried, attended, training), probabilities
 
@@ -54,33 +54,32 @@ class XlnetBlock(EncoderBlock):
 class XlnetEncoder(ConfiguredEncoder):
     """XLNet's Transformer-XL (Yang et al. 2019): the content stream and, for pretraining, the query stream.
 
-    Its inputs and outputs are those of a `BertEncoder`, with the following differences. No token has a position of its
-    own, only its distance from others, so that it does not matter on which side a row is padded.
+    Its inputs and outputs are those of a `BertEncoder`, with the following differences. Tokens have no positions, only
+    distances, so a row may be padded on either side.
 
     Args:
         with_pooler: whether to add the pooler, which reads the last token of a row.
 
     Attributes:
         recompute_every: must be 0.
-        mask_embedding: [1, 1, hidden], what the query stream begins with. Only pretraining makes it trainable, because
+        mask_embedding: [1, 1, hidden], the query stream's first state. Only pretraining makes it trainable, because
             fine-tuning has no query stream and so no gradient for it.
 
     Call arguments:
-        inputs: also may have
+        inputs: may also have
             perm_mask: [batch, seq, seq], 1 at [b, i, j] if token i does not see token j.
             target_mapping: [batch, predictions, seq] one-hot, the place of each prediction. It adds the query stream,
                 which does not see the token that it predicts.
             permutation_ranks: [batch, seq] int32, in place of both, with masked_lm_positions [batch, predictions]
                 int32: see `hidden_by_order`.
-            mems: a list of [batch, memory, hidden] for each block, what an earlier call returned; its tokens count as
-                of segment 0.
+            mems: a list of [batch, memory, hidden] for each block, from an earlier call; its tokens count as segment 0.
             mems_mask: [batch, memory], 0 for the tokens of the memory that a row does not see.
         return_mems: whether to return `mems` too.
 
     Returns a dict:
         sequence_output, pooled_output, hidden_states, attentions: those of the content stream.
         query_output: for predictions, [batch, predictions, hidden], the last layer of the query stream.
-        mems: on request or for `mems`, the states to give to the call for the next row, for which no gradient flows.
+        mems: on request or given `mems`, the states to pass to the call for the next row, without gradient.
 
     Example:
         config = keras_bert.XlnetConfig(vocab_size=60, hidden_size=16, num_hidden_layers=2, num_attention_heads=2)
@@ -193,7 +192,7 @@ class XlnetEncoder(ConfiguredEncoder):
         def for_memory_too(is_hidden: Tensor) -> Tensor:
             bias = ops.pad(as_bias(is_hidden, self.compute_dtype), [[0, 0], [0, 0], [remembered, 0]])
             if inputs.get("mems_mask") is not None:
-                # Twice, so that a token that sees nothing at all does not see this either.
+                # Twice, so that a token that sees nothing else does not see this either.
                 of_memory = 2 * as_bias(ops.equal(inputs["mems_mask"], 0), self.compute_dtype)
                 bias += ops.pad(of_memory, [[0, 0], [0, seq]])[:, None]
             return bias[:, None]
@@ -205,7 +204,7 @@ class XlnetEncoder(ConfiguredEncoder):
         return of_query, for_memory_too(ops.logical_and(is_hidden, ops.logical_not(is_own)))
 
     def _remembered(self, states: Tensor, memory: Tensor | None) -> Tensor:
-        """What a block's input leaves for the next row: [batch, memory, hidden]."""
+        """The memory for the next row, from a block's input and memory: [batch, memory, hidden]."""
         if self.config.reuse_len:
             states = states[:, : self.config.reuse_len]
         kept = states if memory is None else ops.concatenate([memory, states], axis=1)
@@ -213,7 +212,7 @@ class XlnetEncoder(ConfiguredEncoder):
 
 
 def _predicted_places(inputs: Batch) -> Tensor | None:
-    """Where the query stream predicts, [batch, predictions] int32; None for no query stream."""
+    """The places that the query stream predicts, [batch, predictions] int32; None for no query stream."""
     if inputs.get("permutation_ranks") is not None:
         return inputs["masked_lm_positions"]
     mapping = inputs.get("target_mapping")

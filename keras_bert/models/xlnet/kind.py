@@ -48,7 +48,7 @@ _NAMES = {
 }
 # Names of older files.
 _OLD_NAMES = {"n_token": "vocab_size"}
-# What every model here has; values that change nothing here, such as same_length, are only kept.
+# Fields with the only values that are supported; those without effect here, such as same_length, are just kept.
 _FIXED = {
     "attn_type": "bi",
     "bi_data": False,
@@ -62,14 +62,14 @@ _FIXED = {
 class XlnetConfig(BertConfig):
     """The architecture of an XLNet (Yang et al. 2019). The defaults are xlnet-base-cased.
 
-    There are no position embeddings: `max_position_embeddings` is only the most tokens that a row has here, which JSON
-    files hold as `longest_row`. A row has three segments: the first text's, the second's, and that of <cls>.
+    There are no position embeddings: `max_position_embeddings` only limits the tokens of a row here; JSON files hold it
+    as `longest_row`. A row has three segments: the first text's, the second's, and that of <cls>.
 
     Attributes:
         model_type: the kind of model.
-        clamp_len: the largest distance between tokens that is told from larger ones; -1 for no limit.
+        clamp_len: the distance between tokens to which larger ones are clipped; -1 for no limit.
         mem_len: how many states the memory keeps for a later row; null for all.
-        reuse_len: how many states of a row, its first, go into the memory; null for all.
+        reuse_len: how many of a row's first states go into the memory; null for all.
         summary_last_dropout: the dropout before the output layer of a task.
     """
 
@@ -151,7 +151,7 @@ _PARTS: dict[str, tuple[TensorName, ...]] = {
     MASKED_LM_HEAD: (_named("mlm_head.bias", "lm_loss.bias"),),
 }
 
-# transformers' names of its classes that differ from BERT's in more than the prefix.
+# Names of transformers' classes that differ from BERT's in more than the prefix.
 _SPANS, _SIMPLE_SPANS, _BEAMS = (
     "BertForQuestionAnswering",
     "XLNetForQuestionAnsweringSimple",
@@ -160,7 +160,7 @@ _SPANS, _SIMPLE_SPANS, _BEAMS = (
 
 
 class Xlnet(ModelKind):
-    """XLNet, as transformers has it. Its pooler reads the last token, <cls>."""
+    """XLNet, as in transformers. Its pooler reads the last token, <cls>."""
 
     model_type, title, config = "xlnet", "XLNet", XlnetConfig
     class_prefix, stored_prefix = "XLNet", "transformer."
@@ -168,7 +168,7 @@ class Xlnet(ModelKind):
     classification_names: ClassVar = {"classifier.": "logits_proj."}
     classifier_classes: ClassVar = ("BertForSequenceClassification", "BertForMultipleChoice")
     pretrains_pooler = encoder_pools = attends = has_positions = False
-    vocabularies = ("xlnet",)  # Whose rows end with <cls>.
+    vocabularies = ("xlnet",)  # Its rows end with <cls>.
     values_here: ClassVar = {
         **{name: (value,) for name, value in _FIXED.items()},
         "untie_r": (True,),
@@ -180,7 +180,7 @@ class Xlnet(ModelKind):
 
     @property
     def scores_kept(self) -> int:
-        return 3  # Beside the content's those by distance, twice as many, and by segment.
+        return 3  # Besides those of content: those by distance, twice as many, and by segment.
 
     def make_encoder(self, config: XlnetConfig, with_pooler: bool = True, **keras_options: Any) -> "XlnetEncoder":
         from keras_bert.models.xlnet.encoder import XlnetEncoder
@@ -224,7 +224,7 @@ class Xlnet(ModelKind):
             + L · 4·S·H²                       projections of 2·S distances, counted for every row
             + P · 2·H·V                        the decoder
 
-        The last block of the content stream, which only its keys and values are needed of, is counted in full.
+        The last block of the content stream, of which only keys and values are needed, is counted in full.
         """
         S, P, H = sequence_length, predictions_per_sequence, config.hidden_size
         L, F, V = config.num_hidden_layers, config.intermediate_size, config.vocab_size
