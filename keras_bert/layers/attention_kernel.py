@@ -16,7 +16,7 @@ _active: contextvars.ContextVar[Kernel | None] = contextvars.ContextVar("attenti
 
 @contextlib.contextmanager
 def attention_kernel(kernel: Kernel | None) -> Iterator[None]:
-    """Within the block, train self-attention without dropout by `kernel`; None for the layer's own operations."""
+    """Within the block, training computes self-attention without dropout by `kernel`; None for its own operations."""
     token = _active.set(kernel)
     try:
         yield

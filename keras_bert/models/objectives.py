@@ -34,7 +34,7 @@ class ClassTerm(Term):
 class MaskedTokens(ClassTerm):
     """Masked LM (paper, section 3.1, task 1).
 
-    A phase of a run may predict next tokens instead under the same names of figures, so the batch says which it is.
+    A phase of a run may predict next tokens instead, under the same names of figures; the batch says which it is.
     """
 
     name, title, heading, sentence = "mlm", "masked LM", "masked LM", "masked LM"

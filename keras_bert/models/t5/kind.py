@@ -1,4 +1,4 @@
-"""T5 (Raffel et al. 2020): an encoder and a decoder with relative positions in buckets; every task outputs text."""
+"""T5 (Raffel et al. 2020): an encoder-decoder with relative positions in buckets, for tasks from text to text."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass

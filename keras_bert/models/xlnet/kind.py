@@ -68,8 +68,8 @@ class XlnetConfig(BertConfig):
     Attributes:
         model_type: the kind of model.
         clamp_len: the distance between tokens to which larger ones are clipped; -1 for no limit.
-        mem_len: how many states the memory keeps for a later row; null for all.
-        reuse_len: how many of a row's first states go into the memory; null for all.
+        mem_len: how many states the memory keeps for a later row; null or 0 for all.
+        reuse_len: how many of a row's first states go into the memory; null or 0 for all.
         summary_last_dropout: the dropout before the output layer of a task.
     """
 
