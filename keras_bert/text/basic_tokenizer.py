@@ -1,6 +1,6 @@
 """Texts to normalized words in the graph: Google's BasicTokenizer, with the offset of each character.
 
-Tokens that are matched whole, beside the pieces, are found in the graph too, however many there are.
+Added tokens, which are matched whole, are found in the graph too, however many there are.
 """
 
 from collections.abc import Mapping
@@ -30,12 +30,12 @@ _CODE_POINT_BITS = 32 - CHARACTER_SHIFT
 
 
 class Parts(NamedTuple):
-    """Code points of a batch cut at the tokens in them.
+    """The code points of a batch, cut at the added tokens in them.
 
     Attributes:
-        splits: int32 `[parts + 1]`: part `i` is `code_points[splits[i] : splits[i + 1]]`: a token, or what is before,
-            between or after them; it may be empty.
-        ids: int32 `[parts]`: the id of a token; -1 for the others.
+        splits: int32 `[parts + 1]`: part `i` is `code_points[splits[i] : splits[i + 1]]`: a token, or the text before,
+            between or after tokens, which may be empty.
+        ids: int32 `[parts]`: the id of a part that is a token; -1 for the others.
         row_splits: int32 `[batch + 1]`: the parts of text `i` are those from `row_splits[i]` to `row_splits[i + 1]`.
     """
 
@@ -45,10 +45,10 @@ class Parts(NamedTuple):
 
 
 class TokenFinder(tf.Module):
-    """`standalone_tokenizer.AddedTokens` in the graph: all places walk through a trie of the tokens at once."""
+    """`standalone_tokenizer.AddedTokens` in the graph: a trie of the tokens, walked from all places at once."""
 
     def __init__(self, tokens: Mapping[str, AddedToken]) -> None:
-        """`tokens`: by what is looked for."""
+        """`tokens`: the tokens, keyed by the text to look for."""
         super().__init__()
         listed = list(tokens.values())
         edges: dict[tuple[int, int], int] = {}
@@ -73,7 +73,7 @@ class TokenFinder(tf.Module):
         }
 
     def found_in(self, texts: tf.Tensor) -> tf.Tensor:
-        """Which of texts `[batch]`, in which tabs and line ends count as spaces, contain a token: bool `[batch]`."""
+        """Whether each of texts `[batch]` contains a token: bool `[batch]`. Tabs and line ends count as spaces."""
         code_points = tf.strings.unicode_decode(texts, "UTF-8", errors="ignore")
         values = tf.where(code_points.values < _SPACE, _SPACE, code_points.values)
         parts = self(values, code_points.row_splits)
@@ -115,7 +115,7 @@ class TokenFinder(tf.Module):
         return Parts(splits, ids, tf.concat([tf.searchsorted(splits, row_splits[:-1]), [count]], axis=0))
 
     def _longest_from_left(self, code_points: tf.Tensor, row_ends: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        """`(starts, ends, numbers)` int32 `[found]`: of the tokens that begin first the longest, and so on after it."""
+        """`(starts, ends, numbers)`, each int32 `[found]`, of the leftmost-longest matches, which do not overlap."""
 
         def step(depth: tf.Tensor, places: tf.Tensor, states: tf.Tensor, best: tf.Tensor, ends: tf.Tensor) -> tuple:
             inside = tf.where(places + depth < tf.gather(row_ends, places))[:, 0]
@@ -150,13 +150,13 @@ class TokenFinder(tf.Module):
 
 
 def _without_overlaps(starts: tf.Tensor, ends: tf.Tensor) -> tf.Tensor:
-    """The indices of the first of the sorted spans, of the first that begins after it, and so on: int32 `[kept]`."""
+    """The indices of the sorted spans to keep, greedily from the left, so that none overlap: int32 `[kept]`."""
     count = tf.size(starts)
     following = tf.concat([tf.searchsorted(starts, ends), [count]], axis=0)
     is_kept = tf.range(count + 1) < 1
 
     def double(length: tf.Tensor, following: tf.Tensor, is_kept: tf.Tensor) -> tuple:
-        """From those that are at most `length` steps from the first to those at twice as many."""
+        """Pointer doubling: from the spans fewer than `length` steps after the first to those fewer than twice that."""
         reached = tf.boolean_mask(following, is_kept)[:, tf.newaxis]
         is_kept = tf.tensor_scatter_nd_update(is_kept, reached, tf.ones_like(reached[:, 0], tf.bool))
         return 2 * length, tf.gather(following, following), is_kept
@@ -166,7 +166,7 @@ def _without_overlaps(starts: tf.Tensor, ends: tf.Tensor) -> tf.Tensor:
 
 
 def _is_of_word(code_points: tf.Tensor) -> tf.Tensor:
-    """Whether each is a letter, digit, mark or underscore."""
+    """Whether each code point is a letter, digit, mark or underscore."""
     return tf.strings.regex_full_match(tf.strings.unicode_encode(code_points[:, tf.newaxis], "UTF-8"), _WORD_CHARACTER)
 
 
@@ -177,9 +177,9 @@ class Words(NamedTuple):
         words: string `[words]`.
         row_splits: int64 `[batch + 1]`: the words of text `i` are `words[row_splits[i] : row_splits[i + 1]]`.
         character_splits: int64 `[words + 1]`: the same for the characters of a word.
-        sources: int32 `[characters]`: the index, in the code points of the batch, that a character comes from.
+        sources: int32 `[characters]`: the index, among the batch's code points, of the one that a character comes from.
         source_splits: int64 `[batch + 1]`: the same as `row_splits`, for the code points of each text.
-        added: int32 `[words]`: the id of a word that is an added token, -1 for the others; None where none can be.
+        added: int32 `[words]`: the id of a word that is an added token, -1 for the others; None without added tokens.
     """
 
     words: tf.Tensor
@@ -204,7 +204,7 @@ class BasicTokenizer(tf.Module):
         self._look_up = CharacterLookUp(load_character_table(lower_case, strip_accents, split_chinese))
 
     def __call__(self, texts: tf.Tensor, added: TokenFinder | None = None) -> Words:
-        """The words of texts, string `[batch]`; `added` finds those that are tokens in the normalized texts."""
+        """The words of texts, string `[batch]`; `added` finds added tokens in the normalized texts."""
         decoded = tf.strings.unicode_decode(texts, "UTF-8", errors="ignore")
         code_points = decoded.values
         entries = self._look_up(code_points)
@@ -222,7 +222,7 @@ class BasicTokenizer(tf.Module):
         return tf.strings.reduce_join(rows, axis=-1, separator=" ")
 
     def _lower_rare(self, characters: Characters) -> Characters:
-        """What the look-up cannot do: final sigma, one character to several, the order of combining marks."""
+        """Handles what the look-up cannot: final sigma, one character to several, the order of combining marks."""
         characters = drop(characters, table.DELETED)
         is_sigma = kind(characters.entries) == table.SIGMA
         entries = tf.cond(
@@ -273,7 +273,7 @@ def _parts(characters: Characters, added: TokenFinder) -> tuple[tf.Tensor, tf.Te
     """`(part, id)` of each character, int32 `[characters]`; see `Parts`."""
     entries, _, splits = characters
     kinds = kind(entries)
-    # Tokens are found in a text with a space on both sides of an ideograph.
+    # Added tokens are looked for in a text with a space on both sides of each ideograph.
     is_ideograph = tf.cast(kinds == table.IDEOGRAPH, tf.int32)
     ends = tf.concat([[0], tf.cumsum(1 + 2 * is_ideograph)], axis=0)
     places = ends[:-1] + is_ideograph

@@ -1,12 +1,12 @@
 """Byte-level BPE in the TensorFlow graph: exactly the ids of GPT-2's original encoder, with offsets.
 
 Source: encoder.py of openai/gpt-2. A regular expression over Unicode's classes splits a text into parts; within each,
-merges join bytes and what they became, the first merge before others.
+merges join bytes, and then the results, in the order of the merges.
 
-The expression looks ahead, which TensorFlow's cannot, but a part begins where the classes of two neighbours say so. The
-merges are a SentencePiece model's of the BPE kind, each piece with its rank as a score. Such a model joins any two
-neighbours that make up a piece, where the original has a list of pairs. There is no difference if every piece becomes
-itself by the listed pairs, as `ByteVocabulary` checks: any neighbours that make up a piece are then on the way to it.
+TensorFlow's expressions cannot look ahead as this one does, but the classes of neighbouring characters show where a
+part begins. A SentencePiece model of the BPE kind does the merges, with their ranks as scores. Such a model joins any
+two neighbours that make up a piece, the original only listed pairs. The results are equal if the listed pairs turn the
+bytes of every piece into that piece, as `ByteVocabulary` checks: neighbours that make up a piece are then on its way.
 """
 
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ from keras_bert.text.tokenizers import Texts, Tokenizer, string_batch, traced_on
 
 _LAST_OF_ASCII = 0x7F
 _BLANK, _APOSTROPHE = ord(" "), ord("'")
-# Of 's, 't, 'm, 'd, and of 're, 've, 'll.
+# After the apostrophe: of 's, 't, 'm, 'd, and of 're, 've, 'll.
 _SHORT_ENDINGS = tuple(map(ord, "stmd"))
 _LONG_ENDINGS = tuple(tuple(map(ord, ending)) for ending in ("re", "ve", "ll"))
 
@@ -38,7 +38,7 @@ def load_character_classes() -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int3
 
 
 class PartSplitter(tf.Module):
-    """Splits texts into the parts within which pieces are joined.
+    """Splits texts into the parts that no merge crosses.
 
     They are what GPT-2's expression finds from left to right:
 
@@ -46,14 +46,14 @@ class PartSplitter(tf.Module):
     """
 
     def __init__(self, vocabulary: ByteVocabulary | None = None) -> None:
-        """With a vocabulary, parts are cut further where none of its pieces could be joined across."""
+        """With a vocabulary, also cuts parts where no piece could span the cut."""
         super().__init__()
         page_starts, pages = load_character_classes()
         self._page_starts, self._pages = tf.constant(page_starts), tf.constant(pages)
         self._is_joint = None if vocabulary is None else tf.constant(joints(vocabulary))
 
     def __call__(self, decoded: tf.RaggedTensor) -> tf.RaggedTensor:
-        """Strings `[batch, (parts)]` of texts' code points `[batch, (code points)]` int32."""
+        """Splits code points, int32 `[batch, (code points)]`, into strings `[batch, (parts)]`."""
         places = tf.where(self._begins(decoded.values, decoded.row_splits))[:, 0]
         splits = tf.concat([places, decoded.row_splits[-1:]], axis=0)
         code_points = tf.RaggedTensor.from_row_splits(decoded.values, splits, validate=False)
@@ -62,7 +62,7 @@ class PartSplitter(tf.Module):
         return tf.RaggedTensor.from_row_splits(parts, rows, validate=False)
 
     def _begins(self, code_points: tf.Tensor, row_splits: tf.Tensor) -> tf.Tensor:
-        """Which code points `[code_points]` of texts with row splits `[batch + 1]` begin a part: bool."""
+        """Whether each of `[code_points]` of texts with row splits `[batch + 1]` begins a part: bool."""
         page = tf.gather(self._page_starts, tf.bitwise.right_shift(code_points, 8))
         classes = tf.gather(self._pages, page + (code_points & (PAGE_SIZE - 1)))
         ends = tf.ones_like(row_splits, tf.bool)
@@ -70,7 +70,7 @@ class PartSplitter(tf.Module):
         is_first, is_last = begins_row[:-1], begins_row[1:]
         is_space = tf.equal(classes, SPACE)
         changes = is_first | _after(tf.not_equal(classes[1:], classes[:-1]))
-        # A blank belongs to the part after it. Of other spaces before a word the last is a part of its own.
+        # A blank belongs to the part after it; any other space just before a word is a part of its own.
         follows_blank = ~is_first & _after(tf.equal(code_points[:-1], _BLANK))
         precedes_word = ~is_last & _before(~is_space[1:])
         begins = tf.where(is_space, changes | precedes_word, changes & ~follows_blank)
@@ -83,7 +83,7 @@ class PartSplitter(tf.Module):
         return begins if self._is_joint is None else self._with_cuts(begins, code_points)
 
     def _with_cuts(self, begins: tf.Tensor, code_points: tf.Tensor) -> tf.Tensor:
-        """Cuts long parts, whose joins take longer: before characters beyond ASCII, such as ideographs in a row."""
+        """Also cuts before non-ASCII characters where no piece spans the cut, as long runs of ideographs are slow."""
         places = tf.where(code_points > _LAST_OF_ASCII)
         first = _first_byte(tf.gather_nd(code_points, places))
         last = _last_byte(tf.gather_nd(code_points, tf.maximum(places - 1, 0)))
@@ -92,7 +92,7 @@ class PartSplitter(tf.Module):
 
 
 def joints(vocabulary: ByteVocabulary) -> npt.NDArray[np.bool_]:
-    """Of two bytes, whether they stand side by side in a piece: `[256, 256]`. Others are never joined."""
+    """Whether some piece contains byte i followed by byte j: bool `[256, 256]`. BPE never joins any other two."""
     found = np.zeros((256, 256), np.bool_)
     for content in vocabulary.bytes_of:
         values = np.frombuffer(content, np.uint8)
@@ -101,7 +101,7 @@ def joints(vocabulary: ByteVocabulary) -> npt.NDArray[np.bool_]:
 
 
 def _first_byte(code_points: tf.Tensor) -> tf.Tensor:
-    """Of UTF-8, for characters beyond ASCII."""
+    """The first byte in UTF-8 of each code point, which must be beyond ASCII."""
     of_three = tf.where(code_points > 0xFFFF, 0xF0 | _high(code_points, 18), 0xE0 | _high(code_points, 12))
     return tf.where(code_points > 0x7FF, of_three, 0xC0 | _high(code_points, 6))
 
@@ -115,19 +115,19 @@ def _high(code_points: tf.Tensor, shift: int) -> tf.Tensor:
 
 
 def _after(of_pairs: tf.Tensor) -> tf.Tensor:
-    """What is true of a character and the one before it, for each; false for the first."""
+    """Flags of neighbouring pairs as flags of their second characters; false for the first character."""
     return tf.pad(of_pairs, [[1, 0]])
 
 
 def _before(of_pairs: tf.Tensor) -> tf.Tensor:
-    """What is true of a character and the one after it, for each; false for the last."""
+    """Flags of neighbouring pairs as flags of their first characters; false for the last character."""
     return tf.pad(of_pairs, [[0, 1]])
 
 
 def _with_contractions(
     begins: tf.Tensor, is_apostrophe: tf.Tensor, code_points: tf.Tensor, is_last: tf.Tensor
 ) -> tf.Tensor:
-    """Joins each apostrophe with the ending after it, behind which a part begins."""
+    """Makes each apostrophe and the ending after it one part."""
     places = tf.where(is_apostrophe)[:, 0]
     # The two characters after each, -1 beyond the end of its text.
     code_points, is_last = tf.pad(code_points, [[0, 2]], constant_values=-1), tf.pad(is_last, [[0, 2]])
@@ -148,8 +148,8 @@ def _with_contractions(
 class BytePieceTokenizer(Tokenizer):
     """Splits texts into the pieces of byte-level BPE, as GPT-2 and RoBERTa do.
 
-    The original takes no bytes that are not UTF-8; here they are skipped, as by the other tokenizers. Special tokens in
-    a text, such as "<mask>", are text.
+    Bytes that are not UTF-8, which the original does not accept, are skipped, as by the other tokenizers. Special
+    tokens in a text, such as "<mask>", are text.
 
     Attributes:
         prefix_space: whether a text is read as if a space came before it, unless it begins with one.
@@ -175,7 +175,7 @@ class BytePieceTokenizer(Tokenizer):
 
     @property
     def resources(self) -> Sequence[Any]:  # type: ignore[override]
-        """The loaded model, which a SavedModel has to hold."""
+        """The loaded model, which a SavedModel must contain."""
         return [self._model]
 
     @traced_once
@@ -187,11 +187,11 @@ class BytePieceTokenizer(Tokenizer):
     def tokenize_with_offsets(self, texts: Texts) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
         """`(ids, starts, ends)`, each `[batch, (pieces)]` int32, of texts `[batch]`; see `Tokenizer`.
 
-        Offsets leave out the blank that a piece begins with. A piece of some bytes of a character has its place.
+        Offsets exclude a piece's leading blank. A piece of some of a character's bytes has that character's offsets.
         """
         decoded, added = self._decode(texts)
         ids = self._tokenize(decoded)
-        # Pieces have all bytes of all texts, one after the other.
+        # The pieces cover all bytes of all texts in order.
         lengths = tf.gather(self._lengths, ids.values)
         ends = tf.cumsum(lengths)
         starts = ends - lengths + tf.cast(tf.gather(self._begins_with_blank, ids.values), tf.int32)
@@ -206,13 +206,13 @@ class BytePieceTokenizer(Tokenizer):
         return ids, ids.with_values(first), ids.with_values(last)
 
     def _decode(self, texts: Texts) -> tuple[tf.RaggedTensor, tf.Tensor | None]:
-        """`(code points [batch, (code points)], 1 for each text that a space was put before [batch])`, int32."""
+        """`(code points [batch, (code points)], 1 for each text that got a space before it [batch])`, int32."""
         texts = string_batch(texts)
         if not self.prefix_space:
             return tf.strings.unicode_decode(texts, "UTF-8", errors="ignore"), None
         decoded = tf.strings.unicode_decode(tf.strings.join([" ", texts]), "UTF-8", errors="ignore")
         starts, is_empty = decoded.row_splits[:-1], tf.equal(decoded.row_lengths(), 1)
-        # Of an empty text, what follows the space is the next text's or the padding.
+        # After the space of an empty text comes the next text or the padding.
         after = tf.gather(tf.pad(decoded.values, [[0, 1]]), starts + 1)
         is_needless = is_empty | tf.equal(after, _BLANK)
 
@@ -231,7 +231,7 @@ class BytePieceTokenizer(Tokenizer):
         different, number = tf.unique(parts.values)
         pieces = self._model.tokenize(tf.strings.unicode_transcode(different, "ISO-8859-1", "UTF-8"))
         ends = tf.concat([[0], tf.cumsum(tf.gather(pieces.row_lengths(), number))], axis=0)
-        # From the place of a piece among all to that among those of the different parts.
+        # From the index of a piece in the batch to its index among the pieces of the different parts.
         shifts = tf.gather(pieces.row_splits, number) - ends[:-1]
         places = tf.range(ends[-1]) + tf.gather(shifts, row_ids(ends, ends[-1]))
         rows = tf.gather(ends, parts.row_splits)

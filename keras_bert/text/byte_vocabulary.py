@@ -1,7 +1,7 @@
-"""A vocabulary of byte-level BPE, as GPT-2's and RoBERTa's: every text is some of its pieces, and none is unknown.
+"""A vocabulary of byte-level BPE, as GPT-2's and RoBERTa's: its pieces can spell any text, so nothing is unknown.
 
-Two files hold it: vocab.json maps pieces to ids, and merges.txt lists, in the order in which they were learned, the
-pairs of pieces that are joined. A tokenizer.json holds both. Files write each byte as a printable character.
+Two files hold it: vocab.json maps pieces to ids, and merges.txt lists the pairs of pieces to join, in the order in
+which they were learned. A tokenizer.json holds both. Files write each byte as a printable character.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def _bytes_of_characters() -> dict[str, int]:
 
 
 def piece_bytes(piece: str) -> bytes:
-    """The bytes that a piece stands for. Raises `KeyError` if it is none."""
+    """The bytes that a piece stands for. Raises `KeyError` for characters that stand for no byte."""
     return bytes(map(_bytes_of_characters().__getitem__, piece))
 
 
@@ -51,8 +51,8 @@ class ByteVocabulary(Vocabulary):
     """The pieces of byte-level BPE in the order of their ids (Radford et al. 2019, section 2.2).
 
     Attributes:
-        merges: the pairs of pieces that are joined, the first before others.
-        bytes_of: the bytes of each piece, of which a special token has none.
+        merges: the pairs of pieces to join, earlier pairs first.
+        bytes_of: the bytes of each piece; empty for a special token.
     """
 
     title = "a byte-level BPE vocabulary"
@@ -64,7 +64,7 @@ class ByteVocabulary(Vocabulary):
     plain_tokenizer = "keras_bert.text.standalone_byte_tokenizer:StandaloneByteTokenizer"
     files_hold = "the pieces and their ids, and the pairs of pieces that are joined, the first before others"
     takes_new_words = False
-    masks = rf"[{SPACES}]*(?:\[MASK\]|<mask>)"  # The space before it belongs to the piece that it stands for.
+    masks = rf"[{SPACES}]*(?:\[MASK\]|<mask>)"  # The masked piece includes the space before it.
 
     def __init__(
         self, tokens: Iterable[str], merges: Iterable[tuple[str, str]], source: StrPath = "vocabulary"
@@ -72,8 +72,8 @@ class ByteVocabulary(Vocabulary):
         """`tokens` are pieces and special tokens; `source` names their origin in messages.
 
         Raises:
-            UserError: a special token or a byte is missing, or merges name unknown pieces or are in no order that
-                learning gives.
+            UserError: a special token or a byte is missing, or the merges name unknown pieces or cannot have been
+                learned in this order.
         """
         self.tokens, self.merges = list(tokens), list(merges)
         self.num_pieces = len(self.tokens)
@@ -140,7 +140,7 @@ class ByteVocabulary(Vocabulary):
             raise UserError(f"{folder}: needs text as it is for byte-level BPE. Received: lower case. Leave it out.")
         file = join(folder, TOKENIZER)
         content = read_if_there(file)
-        if content and named in GENERIC:  # These follow it, even beside a vocab.json.
+        if content and named in GENERIC:  # Which follow tokenizer.json, even beside a vocab.json.
             _require_gpt2s(content, file)
         prefix_space = read_flag(config, "add_prefix_space", join(folder, TOKENIZER_CONFIG))
         if prefix_space is None:
@@ -231,7 +231,7 @@ def _pairs(merges: Iterable[Any], path: StrPath) -> list[tuple[str, str]]:
 
 
 def _with_added(pieces: Any, content: Mapping[str, Any], path: StrPath) -> Any:
-    """The pieces of a tokenizer.json, and special tokens that only its list of added tokens has."""
+    """The pieces of a tokenizer.json, and the special tokens that are only in its list of added tokens."""
     if not isinstance(pieces, dict):
         return pieces
     try:
@@ -242,7 +242,7 @@ def _with_added(pieces: Any, content: Mapping[str, Any], path: StrPath) -> Any:
 
 
 def _in_order(pieces: Any, path: StrPath) -> list[str]:
-    """The pieces of `{piece: id}` in the order of their ids. Raises `UserError` if that is none."""
+    """The pieces of `{piece: id}` in the order of their ids. Raises `UserError` if `pieces` is no such mapping."""
     if not isinstance(pieces, dict) or not all(type(number) is int for number in pieces.values()):
         raise UserError(f"{path}: needs pieces with whole numbers as ids. Received: others. Fetch it again.")
     piece_of = {number: piece for piece, number in pieces.items()}
@@ -255,7 +255,7 @@ def _in_order(pieces: Any, path: StrPath) -> list[str]:
     return [piece_of[number] for number in range(len(pieces))]
 
 
-# What a tokenizer.json may say beside the pieces, and the values that GPT-2's own encoder stands for.
+# Other fields of the model in a tokenizer.json, with the values that agree with GPT-2's encoder.
 _MODEL_FIELDS = {
     "dropout": (None, 0),
     "continuing_subword_prefix": (None, ""),
@@ -266,7 +266,7 @@ _MODEL_FIELDS = {
 
 
 def _require_gpt2s(content: Mapping[str, Any], path: StrPath) -> None:
-    """Raises `UserError` if a tokenizer.json splits texts otherwise than GPT-2's encoder."""
+    """Raises `UserError` if a tokenizer.json does not split texts as GPT-2's encoder does."""
     wrong = ""
     if normalizer := _part(content, "normalizer", path):
         wrong = f"the normalizer {_types(normalizer)}"
@@ -295,23 +295,23 @@ def _part(content: Mapping[str, Any], name: str, path: StrPath) -> dict[str, Any
 
 
 def _types(part: Mapping[str, Any]) -> str:
-    """The type of a normalizer or a pre-tokenizer, with those of what a sequence consists of."""
+    """The type of a normalizer or a pre-tokenizer; for a sequence, with the types of its members."""
     members = part.get("normalizers") or part.get("pretokenizers") or []
     inside = ", ".join(str(member.get("type")) for member in members if isinstance(member, dict))
     return f"{part.get('type')} of {inside}" if inside else str(part.get("type"))
 
 
 def _check_merges(merges: Sequence[tuple[str, str]], ids: Mapping[str, int], source: StrPath) -> None:
-    """Checks what `BytePieceTokenizer` relies on: joined in the order of the merges, each piece becomes itself.
+    """Checks what `BytePieceTokenizer` relies on: the merges, in order, turn the bytes of each piece into that piece.
 
-    A piece of two parts becomes another only if, on the way, what ends the first part joins what begins the second.
+    They fail to only if, on the way, the end of the piece's first part merges with the beginning of its second part.
 
     Raises:
-        UserError: merges do not fit the pieces, or are in no order that learning gives.
+        UserError: the merges do not fit the pieces, or cannot have been learned in this order.
     """
     rank_of = {pair: rank for rank, pair in enumerate(merges)}
     never = len(merges)
-    # By piece: the pieces that it begins with, and ends with, on the way, each with the merge that ends it.
+    # By piece: the pieces at its beginning, and at its end, on the way, each with the rank of the merge that ends it.
     begins: dict[str, list[tuple[str, int]]] = {character: [] for character in byte_characters().values()}
     ends: dict[str, list[tuple[str, int]]] = {character: [] for character in byte_characters().values()}
     for rank, (first, second) in enumerate(merges):
@@ -329,7 +329,7 @@ def _check_merges(merges: Sequence[tuple[str, str]], ids: Mapping[str, int], sou
             )
         for last, ended in (*ends[first], (first, never)):
             for start, begun in (*begins[second], (second, never)):
-                # Of equal pairs the left one is joined first.
+                # Of equal pairs, the leftmost is joined first.
                 joined = rank_of.get((last, start), never)
                 if joined < rank and joined < ended and joined <= begun:
                     raise UserError(

@@ -1,11 +1,11 @@
-"""What BERT's basic tokenization does to every Unicode code point, as one table, and texts as entries of that table.
+"""BERT's basic tokenization as one table over all Unicode code points, and texts as entries of that table.
 
 Google's BasicTokenizer (tokenization.py) handles each character on its own, except for the final sigma and the order of
 combining marks. So a table of the output character and a few properties for every code point replaces it, and the graph
 needs one look-up where Python needs `unicodedata`.
 
 `python tools/make_character_table.py` builds the table from Python's `unicodedata`. It is shipped as data, so that ids
-do not depend on the version of Python. `standalone_tokenizer.py`, which must stand alone, says what an entry holds."""
+do not depend on the version of Python. `standalone_tokenizer.py`, which must stand alone, defines the entries."""
 
 import dataclasses
 import os
@@ -79,7 +79,7 @@ def recorded_unicode_version() -> str:
 
 
 def albert_prefix(lower_case: bool) -> str:
-    """What the names of a setting's arrays start with in ALBERT's file."""
+    """The prefix of the names of a setting's arrays in ALBERT's file."""
     return "uncased_" if lower_case else "cased_"
 
 
@@ -148,7 +148,7 @@ def order(entries: tf.Tensor) -> tf.Tensor:
 
 
 def casing(entries: tf.Tensor) -> tf.Tensor:
-    """What each entry means to the rule of the final sigma."""
+    """The casing of each entry, for the final-sigma rule."""
     return tf.bitwise.right_shift(entries, table.CASING_SHIFT) & table.CASING_MASK
 
 
@@ -174,7 +174,7 @@ def kept(characters: Characters, keep: tf.Tensor) -> Characters:
 
 
 def lower_sigma(characters: Characters, is_sigma: tf.Tensor) -> tf.Tensor:
-    """Entries with σ, or ς at the end of a word: after a cased letter and not before one (Unicode, table 3-17).
+    """Replaces Σ by σ, or by ς at the end of a word: after a cased letter and not before one (Unicode, table 3-17).
 
     Case-ignorable characters are skipped; a space or the end of the text is not cased.
     """

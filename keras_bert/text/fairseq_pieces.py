@@ -1,4 +1,4 @@
-"""XLM-RoBERTa's and CamemBERT's tokenizer in the TensorFlow graph: SentencePiece as its model normalizes, other ids."""
+"""XLM-RoBERTa's and CamemBERT's tokenizer in the TensorFlow graph: a SentencePiece model with fairseq's ids."""
 
 import tensorflow as tf
 
@@ -14,6 +14,6 @@ class FairseqTokenizer(ModelTokenizer):
     vocabulary: FairseqVocabulary
 
     def numbered(self, ids: tf.RaggedTensor) -> tf.RaggedTensor:
-        """The model's ids in fairseq's order."""
+        """Converts the model's ids to fairseq's."""
         shifted = ids.values + self.vocabulary.dictionary.shift
         return ids.with_values(tf.where(ids.values == _UNKNOWN, self.vocabulary.unk_id, shifted))

@@ -1,7 +1,7 @@
-"""The vocabularies of XLM-RoBERTa and CamemBERT: a SentencePiece model whose pieces fairseq numbered anew.
+"""The vocabularies of XLM-RoBERTa and CamemBERT: a SentencePiece model whose pieces fairseq renumbered.
 
-fairseq's dictionary begins with special tokens of its own, so that the ids are not the model's. The file is the same
-for both, sentencepiece.bpe.model; the files beside it tell which dictionary it is for.
+fairseq's dictionary begins with special tokens of its own, so its ids differ from the model's. Both name the file
+sentencepiece.bpe.model; the files beside it tell which dictionary applies.
 """
 
 import hashlib
@@ -31,11 +31,11 @@ class Dictionary(NamedTuple):
     """How fairseq numbers the pieces of a model.
 
     Attributes:
-        tokenizer: the class of transformers.
-        model_type: that of the models that have it, in config.json.
+        tokenizer: the tokenizer's class in transformers.
+        model_type: the `model_type` in config.json of the models that use it.
         first: the tokens before the pieces.
-        left_out: how many of the model's pieces, the first ones, have no id of their own. The others follow `first`,
-            and then comes <mask>.
+        left_out: how many of the model's first pieces have no id of their own. The others follow `first`, and then
+            comes <mask>.
     """
 
     tokenizer: str
@@ -45,7 +45,7 @@ class Dictionary(NamedTuple):
 
     @property
     def shift(self) -> int:
-        """What is added to the model's ids."""
+        """The number to add to the model's ids."""
         return len(self.first) - self.left_out
 
 
@@ -65,7 +65,7 @@ class FairseqVocabulary(ModelVocabulary):
     file_name = "sentencepiece.bpe.model"
     tokenizer = "keras_bert.text.fairseq_pieces:FairseqTokenizer"
     class_names = tuple(dictionary.tokenizer for dictionary in _DICTIONARIES)
-    masks = rf"[{SPACES}]*(?:\[MASK\]|<mask>)"  # The space before it belongs to the piece that it stands for.
+    masks = rf"[{SPACES}]*(?:\[MASK\]|<mask>)"  # The masked piece includes the space before it.
     example_recipe = "roberta_mini"
 
     def __init__(self, model: bytes, source: StrPath = "vocabulary", dictionary: Dictionary = XLM_ROBERTA) -> None:
@@ -125,7 +125,7 @@ class FairseqVocabulary(ModelVocabulary):
             raise UserError(f"{path}: cannot be read ({error.strerror or error}). Give {cls.file_name}.") from None
 
     def to_file(self, path: StrPath) -> None:
-        """Writes the model's file and, unless the dictionary is XLM-RoBERTa's, its name into tokenizer_config.json."""
+        """Writes the model's file and, unless it is XLM-RoBERTa's, the tokenizer's class into tokenizer_config.json."""
         if self.dictionary is not XLM_ROBERTA:
             config = join(parent(path), TOKENIZER_CONFIG)
             write_json(config, {**read_if_there(config), "tokenizer_class": self.dictionary.tokenizer})
@@ -139,7 +139,7 @@ class FairseqVocabulary(ModelVocabulary):
 
 
 def _dictionary_of(folder: str) -> Dictionary:
-    """The dictionary that the files in a folder name: the tokenizer's or else the model's."""
+    """The dictionary named by a folder's tokenizer_config.json or else its config.json; by default XLM-RoBERTa's."""
     named = read_if_there(join(folder, TOKENIZER_CONFIG)).get("tokenizer_class") or ""
     model_type = read_if_there(join(folder, _MODEL_CONFIG)).get("model_type")
     for dictionary in _DICTIONARIES:
@@ -160,7 +160,7 @@ def _dictionary_in(content: Mapping[str, Any]) -> Dictionary | None:
 
 
 def _model_in(content: Mapping[str, Any], dictionary: Dictionary, path: StrPath) -> bytes:
-    """The SentencePiece model that a tokenizer.json was made from, as far as texts show."""
+    """A SentencePiece model that splits texts like the one that a tokenizer.json was made from."""
     own = (unigrams(content) or [])[len(dictionary.first) : -1]
     left_out = [(text, 0.0) for text in _MODELS_FIRST[: dictionary.left_out]]
     return unigram_model([*left_out, *own], charsmap_in(content, path, FairseqVocabulary.file_name))

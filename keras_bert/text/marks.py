@@ -1,8 +1,7 @@
 """Marks the tokens that continue a word, and those of phrases.
 
-Chinese words are found by jieba, all others by their pieces: whole-word masking of Chinese masks the words of a
-segmenter, although every character is a token of its own. Phrases are those on a user's list, or words with given
-labels.
+jieba finds Chinese words, because whole-word masking of Chinese masks the words of a segmenter although every character
+is a token of its own; pieces show all other words. Phrases come from a user's list, or are words with given labels.
 
 The marks of phrases are uint8 `[tokens]`: `BEGINS` at the first token of a phrase, `CONTINUES` at its other tokens, 0
 outside of phrases. Phrases do not overlap.
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
     import jieba
 
 JIEBA = "jieba"
-# Of Unicode code points; BERT's tokenizer makes each of these characters a word of its own.
+# Unicode code points; BERT's tokenizer makes each of these characters a word of its own.
 IDEOGRAPH_RANGES = (
     (0x4E00, 0x9FFF),
     (0x3400, 0x4DBF),
@@ -62,7 +61,7 @@ def continuation_marks(
         lengths: the number of tokens of each text: `[texts]`.
         starts: the offset of each token in its text, in code points: `[tokens]`.
     """
-    from keras_bert.text.characters import continues_word  # TensorFlow, which the other functions do without.
+    from keras_bert.text.characters import continues_word  # Imports TensorFlow, which the other functions do not need.
 
     text_starts = np.cumsum([0, *map(len, texts)])
     ideographs = _ideographs("".join(texts))
@@ -83,7 +82,7 @@ def is_ideograph(vocabulary: Vocabulary) -> npt.NDArray[np.bool_]:
 
 
 def ideograph_share(texts: Iterable[str]) -> float:
-    """The share of ideographs in the characters of texts, white space not counted; 0 if there are none."""
+    """The share of ideographs in the characters of texts, spaces and line breaks not counted; 0 if there are none."""
     found = characters = 0
     for text in texts:
         found += int(np.count_nonzero(_ideographs(text)))
@@ -103,12 +102,12 @@ def _ideographs(text: str) -> npt.NDArray[np.bool_]:
 @cache
 def _segmenter() -> "jieba.Tokenizer":
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # About escape sequences in its source, and about pkg_resources.
+        warnings.simplefilter("ignore")  # jieba's import warns of escape sequences in its source and of pkg_resources.
         import jieba
 
     jieba.setLogLevel(logging.WARNING)
     segmenter = jieba.Tokenizer()
-    # Its cache in the shared temporary folder may come from another release or another user.
+    # jieba's cache in the shared temporary folder may come from another release or another user.
     with tempfile.TemporaryDirectory() as folder:
         segmenter.tmp_dir = folder
         segmenter.initialize()
@@ -136,8 +135,7 @@ def read_phrases(path: StrPath) -> list[str]:
 class PhraseMatcher:
     """An Aho-Corasick automaton over token ids (Aho and Corasick 1975): one pass finds all phrases.
 
-    Matching ids finds a phrase however the text writes it, in capitals or with accents, as far as the tokenizer ignores
-    these.
+    Matching ids also finds a phrase in capitals or with accents, if the tokenizer ignores these.
 
     Args:
         phrases: the ids of each phrase; empty ones are ignored.
@@ -145,7 +143,7 @@ class PhraseMatcher:
 
     def __init__(self, phrases: Iterable[Sequence[int]]):
         self._next: list[dict[int, int]] = [{}]
-        # Of each state: the lengths of the phrases that end there.
+        # For each state: the lengths of the phrases that end there.
         self._found: list[tuple[int, ...]] = [()]
         for phrase in phrases:
             state = 0
@@ -157,7 +155,7 @@ class PhraseMatcher:
                 state = self._next[state][token]
             if state:
                 self._found[state] = (len(phrase),)
-        # Of each state: the state of its longest proper suffix that is the beginning of a phrase.
+        # For each state: the state of its longest proper suffix that begins a phrase.
         self._fallback = [0] * len(self._next)
         waiting = deque(self._next[0].values())
         while waiting:
@@ -210,7 +208,7 @@ def marks_of_ranges(
     lengths: npt.NDArray[np.integer],
     starts: npt.NDArray[np.integer],
 ) -> npt.NDArray[np.uint8]:
-    """The marks of phrases that are given as ranges of characters: uint8 `[tokens]`.
+    """The marks of phrases given as ranges of characters: uint8 `[tokens]`.
 
     Args:
         ranges: start and end of each phrase in each text, in code points, ascending.

@@ -1,4 +1,4 @@
-"""SentencePiece in the TensorFlow graph, as its model alone normalizes."""
+"""SentencePiece in the TensorFlow graph, with no normalization but the model's own."""
 
 import tensorflow as tf
 
@@ -14,8 +14,8 @@ from keras_bert.text.vocabulary import Vocabulary
 class ModelTokenizer(Tokenizer):
     """Splits texts into the pieces of a SentencePiece model, which normalizes them.
 
-    The original takes no bytes that are not UTF-8; here they are skipped, as by the other tokenizers. Special tokens in
-    a text, such as "</s>", are text.
+    Bytes that are not UTF-8, which the original does not accept, are skipped, as by the other tokenizers. Special
+    tokens in a text, such as "</s>", are text.
     """
 
     vocabulary: ModelVocabulary
@@ -31,7 +31,7 @@ class ModelTokenizer(Tokenizer):
 
     @property
     def resources(self) -> list:  # type: ignore[override]
-        """The loaded model, which a SavedModel has to hold."""
+        """The loaded model, which a SavedModel must contain."""
         return [self._model]
 
     @traced_once
@@ -44,7 +44,7 @@ class ModelTokenizer(Tokenizer):
     def tokenize_with_offsets(self, texts: Texts) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
         """`(ids, starts, ends)`, each `[batch, (pieces)]` int32, of texts `[batch]`; see `Tokenizer`.
 
-        Offsets leave out the space that a piece starts with.
+        Offsets exclude a piece's leading space.
         """
         decoded = tf.strings.unicode_decode(string_batch(texts), "UTF-8", errors="ignore")
         texts = tf.ensure_shape(tf.strings.unicode_encode(decoded, "UTF-8"), [None])
@@ -59,10 +59,10 @@ class ModelTokenizer(Tokenizer):
         return self.numbered(self._model.tokenize(texts))
 
     def pieces_with_offsets(self, texts: tf.Tensor) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
-        """As `pieces`, with `(starts, ends)` in bytes."""
+        """Like `pieces`, with `(starts, ends)` in bytes."""
         ids, starts, ends = self._model.tokenize_with_offsets(texts)
         return self.numbered(ids), starts, ends
 
     def numbered(self, ids: tf.RaggedTensor) -> tf.RaggedTensor:
-        """The vocabulary's ids of the model's."""
+        """Converts the model's ids to the vocabulary's."""
         return ids

@@ -1,4 +1,4 @@
-"""Vocabularies of SentencePiece models that alone say how texts are normalized: no tokenizer changes them before."""
+"""Vocabularies of SentencePiece models that do all normalization themselves."""
 
 import itertools
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ class ModelVocabulary(SentencePieceVocabulary):
     """The pieces of a model that takes texts as they are.
 
     Class attributes:
-        class_names: what transformers calls the classes of its tokenizers.
+        class_names: the classes of its tokenizers in transformers.
     """
 
     tokenizer_settings = ()
@@ -46,7 +46,7 @@ class ModelVocabulary(SentencePieceVocabulary):
         return f"{cls.title}; texts are normalized as the model's file says."
 
     def spellings(self) -> list[bytes]:
-        # Sentinels and rows that no piece has, which come last, add nothing either.
+        # Like sentinels, the rows that `padded` adds at the end, beyond `is_piece`, add nothing to a text.
         is_written = itertools.chain(self.is_piece, itertools.repeat(False))
         rows = zip(self.tokens, is_written)
         return [self._spelling(token).encode("utf-8") if written else b"" for token, written in rows]

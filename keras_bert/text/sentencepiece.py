@@ -54,7 +54,7 @@ class AlbertNormalizer(tf.Module):
     """Equal to `preprocess_text` on any bytes; bytes that are not UTF-8 are skipped.
 
     Args:
-        quotes: whether `` and '' become ", as in transformers' tokenizer; Google's does not do it.
+        quotes: whether `` and '' become ", as in transformers' tokenizer but not in Google's.
     """
 
     def __init__(self, lower_case: bool = True, quotes: bool = True) -> None:
@@ -96,7 +96,7 @@ class AlbertNormalizer(tf.Module):
         is_space = kind(self._look_up(code_points)) == table.SPACE
         words = tf.cast(tf.where(~is_space)[:, 0], tf.int32)
         word_rows = tf.concat([[-1], tf.gather(rows, words), [-1]], axis=0)
-        # Of the characters that are not space: how many come before each character.
+        # How many characters that are not space come before each character.
         before = tf.cumsum(tf.cast(~is_space, tf.int32), exclusive=True)
         after_word = tf.equal(tf.gather(word_rows, before), rows)
         follows = ~is_space[1:] & tf.equal(rows[1:], rows[:-1])
@@ -105,9 +105,9 @@ class AlbertNormalizer(tf.Module):
 
 
 def _double_quotes(code_points: tf.Tensor, rows: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """`(code points with " at the first of each `` and '', which are the second of a pair)`."""
+    """`(code points with " for the first of each `` and '', whether each code point is the second of such a pair)`."""
     nothing = tf.zeros_like(code_points, tf.bool)
-    # The character before and after each, as far as it is of the same text.
+    # Whether each character repeats the one before it in the same text.
     same_row = tf.equal(rows[1:], rows[:-1])
     repeats = same_row & tf.equal(code_points[1:], code_points[:-1])
     is_quote = tf.reduce_any([tf.equal(code_points, quote) for quote in _QUOTES], axis=0)
@@ -127,28 +127,28 @@ def _double_quotes(code_points: tf.Tensor, rows: tf.Tensor) -> tuple[tf.Tensor, 
 
 
 def character_bytes(characters: tf.Tensor) -> tf.Tensor:
-    """How many bytes of UTF-8 each code point takes: int32."""
+    """The number of bytes of each code point in UTF-8: int32."""
     return 1 + tf.add_n([tf.cast(characters > most, tf.int32) for most in (0x7F, 0x7FF, 0xFFFF)])
 
 
 class _NamedModel(tf.saved_model.experimental.TrackableResource):
-    """A model that lasts: one without a name is the kernel's that made it, and setting a seed clears all kernels."""
+    """A model that has a name, or the kernel that made it would own it, and setting a seed clears all kernels."""
 
     def __init__(self, model: bytes) -> None:
         self._model = model
         super().__init__()
-        _ = self.resource_handle  # Which makes it.
+        _ = self.resource_handle  # Creates the resource.
 
     def _create_resource(self) -> tf.Tensor:
         return ops.sentencepiece_op(model=self._model, shared_name=hashlib.sha256(self._model).hexdigest())
 
 
 class SentencePieceModel(tf.Module):
-    """The content of a model's file as a tokenizer, by the ops of tensorflow-text's."""
+    """A SentencePiece model as a tokenizer, with the ops of tensorflow-text's."""
 
     def __init__(self, model: bytes) -> None:
         super().__init__()
-        with tf.init_scope(), stderr_kept_back():  # It says that there is no normalization.
+        with tf.init_scope(), stderr_kept_back():  # Loading reports that there is no normalization.
             self._model = _NamedModel(model)
 
     def tokenize(self, texts: Texts) -> tf.RaggedTensor:
@@ -175,7 +175,7 @@ def in_characters(
     starts: tf.Tensor,
     ends: tf.Tensor,
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """Offsets in the bytes of each text as indices of all characters, without the spaces that a piece begins with.
+    """Converts byte offsets in each text to indices into the batch's characters, excluding a piece's leading spaces.
 
     Args:
         texts: string `[batch]`.
@@ -218,7 +218,7 @@ class SentencePieceTokenizer(Tokenizer):
         self._model = SentencePieceModel(self.vocabulary.model)
         with tf.init_scope():
             splits = self._number_splits()
-        # By id: what a piece is replaced by, itself for most, and how many characters each of these has.
+        # By id: the replacements of a piece, which for most is the piece itself, and the number of its characters.
         rows = [splits.get(index, [index]) for index in range(len(self.vocabulary))]
         self._replaces = bool(splits)
         self._row_starts = tf.constant(np.cumsum([0, *map(len, rows)]), tf.int32)
@@ -228,7 +228,7 @@ class SentencePieceTokenizer(Tokenizer):
 
     @property
     def resources(self) -> list:  # type: ignore[override]
-        """The loaded model, which a SavedModel has to hold."""
+        """The loaded model, which a SavedModel must contain."""
         return [self._model]
 
     @traced_once
@@ -241,7 +241,7 @@ class SentencePieceTokenizer(Tokenizer):
     def tokenize_with_offsets(self, texts: Texts) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
         """`(ids, starts, ends)`, each `[batch, (pieces)]` int32, of texts `[batch]`; see `Tokenizer`.
 
-        Offsets leave out the space that a piece starts with.
+        Offsets exclude a piece's leading space.
         """
         normalized = self._normalizer(string_batch(texts))
         ids, starts, ends = self._model.tokenize_with_offsets(normalized.texts)
@@ -252,20 +252,20 @@ class SentencePieceTokenizer(Tokenizer):
         rows = row_ids(ids.row_splits, tf.size(first))
         splits = tf.cast(normalized.splits, tf.int32)
         row_first, row_last = tf.gather(splits[:-1], rows), tf.gather(splits[1:], rows) - 1
-        # One more than there are, for texts without characters.
+        # With one extra, because a text without characters may point past the last one.
         starts = tf.concat([normalized.starts, [0]], axis=0)
         ends = tf.concat([normalized.ends, [0]], axis=0)
         begin = tf.gather(starts, tf.maximum(tf.minimum(first, row_last), row_first))
         end = tf.gather(ends, tf.maximum(tf.minimum(last - 1, row_last), row_first))
-        # A piece of nothing but a space is between two characters.
+        # A piece that is only a space lies between two characters, so its span is empty.
         return ids, ids.with_values(begin), ids.with_values(tf.where(first < last, end, begin))
 
     def normalize(self, texts: Texts) -> tf.Tensor:
-        """Texts `[batch]` as they are given to the model, the input for learning one."""
+        """Texts `[batch]` as the model receives them, the input for learning one."""
         return self._normalizer(string_batch(texts)).texts
 
     def _number_splits(self) -> dict[int, list[int]]:
-        """What to put in place of the pieces that end in a digit and a comma: `{id: ids}`."""
+        """The replacements of the pieces that end in a digit and a comma: `{id: ids}`."""
         vocabulary = self.vocabulary
         found = [
             index
@@ -287,7 +287,7 @@ class SentencePieceTokenizer(Tokenizer):
         return splits
 
     def _replaced(self, ids: tf.RaggedTensor) -> tuple[tf.RaggedTensor, tf.Tensor, tf.Tensor]:
-        """`(ids with numbers split, the index among the old ids that each comes from, its place in the row)`."""
+        """`(ids with numbers split, the index of the old id behind each, its place in that id's replacements)`."""
         starts = tf.gather(self._row_starts, ids.values)
         counts = tf.gather(self._row_starts, ids.values + 1) - starts
         ends = tf.concat([[0], tf.cumsum(counts)], axis=0)
@@ -300,7 +300,7 @@ class SentencePieceTokenizer(Tokenizer):
     def _replaced_with_offsets(
         self, ids: tf.RaggedTensor, first: tf.Tensor, last: tf.Tensor
     ) -> tuple[tf.RaggedTensor, tf.Tensor, tf.Tensor]:
-        """As `_replaced`, with the characters of each new piece: a number's in order, then the comma."""
+        """`(ids with numbers split, starts and ends in characters)`: the number's pieces in order, then the comma."""
         found, origin, place = self._replaced(ids)
         starts = tf.gather(self._row_starts, ids.values)
         counts = tf.gather(self._row_starts, ids.values + 1) - starts

@@ -44,16 +44,16 @@ class SentencePieceVocabulary(Vocabulary):
     """The pieces of a SentencePiece model in the order of their ids (Kudo 2018; ALBERT's are of the unigram kind).
 
     Class attributes:
-        model_title: whose tokenizer it is, in messages.
-        class_name: what transformers calls its class.
-        special_tokens: padding, unknown, [CLS], [SEP] and [MASK], as the model has them.
+        model_title: the model that the tokenizer belongs to, in messages.
+        class_name: its class in transformers.
+        special_tokens: padding, unknown, [CLS], [SEP] and [MASK], as the model spells them.
         remedy: what to do about a model without them.
-        lower_cases: whether texts are lower-cased where no file says so.
+        lower_cases: whether texts are lower-cased if no file tells.
 
     Attributes:
         model: the content of the model's file.
         is_piece: `[vocab_size]`, true for a piece that texts can be split into, but not for a special token.
-        word_start_id: the id of the piece that is nothing but the mark of a word's start; -1 if there is none.
+        word_start_id: the id of the piece that is only the mark of a word's start; -1 if there is none.
     """
 
     title = "a SentencePiece model"
@@ -93,7 +93,7 @@ class SentencePieceVocabulary(Vocabulary):
         self.fingerprint = hashlib.sha256(self._file_bytes()).hexdigest()
 
     def _set_marks(self, types: npt.NDArray[np.integer]) -> None:
-        """Tells by the types of the tokens which are pieces, and which of these continue words."""
+        """Sets, from the types of the tokens, which are pieces and which of these continue words."""
         self.is_piece = np.isin(types, (_NORMAL, _USER_DEFINED))
         # Punctuation is a word of its own, as in BERT.
         has_letters = [any(character.isalnum() for character in token) for token in self.tokens]
@@ -182,7 +182,7 @@ class SentencePieceVocabulary(Vocabulary):
 
 
 def read_pieces(model: bytes, source: StrPath) -> list[tuple[str, int]]:
-    """`(text, type)` of each piece of a model; `source` names it in messages. Raises `UserError` if it is none."""
+    """`(text, type)` of each piece of a model, which messages call `source`. Raises `UserError` if it is no model."""
     try:
         return list(_pieces(model))
     except (IndexError, UnicodeDecodeError, ValueError):
@@ -201,11 +201,11 @@ def _pieces(model: bytes) -> Iterator[tuple[str, int]]:
 
 
 def bpe_model(pieces: Sequence[str], ranks: Sequence[int]) -> bytes:
-    """The file of a model of the BPE kind that takes texts as they are.
+    """The content of a model file of the BPE kind that takes texts as they are.
 
     Args:
-        pieces: in the order of their ids; those that are empty are in no text.
-        ranks: those of lower ranks are joined before others.
+        pieces: in the order of their ids; empty ones occur in no text.
+        ranks: of the pieces; lower ranks are joined first.
     """
     unknown = pieces.index("")
     messages = [
@@ -218,12 +218,12 @@ def bpe_model(pieces: Sequence[str], ranks: Sequence[int]) -> bytes:
 
 
 def unigram_model(pieces: Sequence[tuple[str, float]], charsmap: bytes, special: int = 3, unknown: int = 0) -> bytes:
-    """The file of a model of the unigram kind.
+    """The content of a model file of the unigram kind.
 
     Args:
         pieces: the text and the score of each, in the order of their ids: first the special ones.
-        charsmap: the table by which texts are normalized, as the trainer compiles it.
-        special: how many pieces, the first ones, are in no text.
+        charsmap: the table that normalizes texts, as the trainer compiles it.
+        special: how many of the first pieces occur in no text.
         unknown: the id of <unk>, which is among them.
     """
     types = [_UNKNOWN if index == unknown else _CONTROL for index in range(special)]
@@ -238,12 +238,12 @@ def charsmap_in(content: Mapping[str, Any], path: StrPath, file_name: str, other
     """The table of the normalizer in a tokenizer.json, in SentencePiece's format; empty without one.
 
     Args:
-        content: that of the tokenizer.json at `path`.
-        file_name: that of the model that the tokenizer.json was made from.
-        others: the types of normalizers that the tokenizer has before its model's.
+        content: the content of the tokenizer.json at `path`.
+        file_name: the name of the model file that the tokenizer.json was made from.
+        others: the types of normalizers that the tokenizer runs before its model's.
 
     Raises:
-        UserError: it does more than SentencePiece and `others` do, or is none.
+        UserError: the normalizer does more than SentencePiece and `others` do, or is invalid.
     """
     normalizer = content.get("normalizer") or {}
     parts = normalizer.get("normalizers", [normalizer] if normalizer else []) if isinstance(normalizer, dict) else None
@@ -258,7 +258,7 @@ def charsmap_in(content: Mapping[str, Any], path: StrPath, file_name: str, other
                 found = base64.b64decode(part.get("precompiled_charsmap") or "", validate=True)
             except (binascii.Error, TypeError, ValueError):
                 raise UserError(f"{path}: needs precompiled_charsmap in base64. Received: other text.") from None
-        elif part.get("type") not in ("Strip", "Replace", *others):  # Of white space, as SentencePiece does.
+        elif part.get("type") not in ("Strip", "Replace", *others):  # These treat white space as SentencePiece does.
             raise UserError(
                 f"{path}: needs the normalizer of a SentencePiece model. Received: {part.get('type')}, which is not "
                 f"supported. Put {file_name} beside this file."
@@ -267,7 +267,7 @@ def charsmap_in(content: Mapping[str, Any], path: StrPath, file_name: str, other
 
 
 def _piece(text: str, score: float, kind: int) -> bytes:
-    """The field of a piece."""
+    """A piece as a field of the model's message."""
     return _field(1, _field(1, text.encode()) + _varint_bytes(2 << 3 | 5) + struct.pack("<f", score) + _field(3, kind))
 
 
@@ -279,7 +279,7 @@ def _field(number: int, value: int | bytes) -> bytes:
 
 
 def _varint_bytes(number: int) -> bytes:
-    """A number; one below 0 as its 64 bits."""
+    """A number as a varint; a negative one as its 64 bits."""
     number %= 1 << 64
     written = bytearray()
     while number > 0x7F:

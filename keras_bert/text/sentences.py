@@ -118,7 +118,7 @@ def _abbreviation_ends_sentence(word: str, next_word: str) -> bool:
     return True
 
 
-_SEARCHED = 10_000  # Characters at the end of a part, in which its last sentence is looked for.
+_SEARCHED = 10_000  # How many characters at the end of a part are searched for its last sentence.
 # Normalizing takes some 100 bytes of memory for each byte of a batch.
 _LONGEST_IN_BATCH = 1 << 18  # Characters.
 _BATCH_BYTES = 1 << 20
@@ -127,7 +127,7 @@ _BATCH_BYTES = 1 << 20
 def divide_text(text: str, longest: int) -> Iterator[str]:
     """Cuts a text into parts of at most `longest` characters: between sentences, or else words, or else anywhere.
 
-    A text that is short enough is yielded as it is. White space at the cuts is left out.
+    A text that is short enough is yielded unchanged. White space at the cuts is dropped.
     """
     start = 0
     while len(text) - start > longest:
@@ -143,7 +143,7 @@ def divide_text(text: str, longest: int) -> Iterator[str]:
 
 
 def utf8_batches(texts: Iterable[str]) -> Iterator[list[bytes]]:
-    """The texts as UTF-8, long ones in parts, in batches of about a megabyte."""
+    """Batches of about a megabyte of the texts in UTF-8, with long texts cut into parts."""
     batch: list[bytes] = []
     size = 0
     for text in texts:
@@ -158,7 +158,7 @@ def utf8_batches(texts: Iterable[str]) -> Iterator[list[bytes]]:
 
 
 def _length_to_keep(tail: str) -> int:
-    """Where the last sentence of `tail`, which may go on after it, begins; or its last word; or else its end."""
+    """Where to cut `tail`: before its last sentence, which may be incomplete, or its last word, or else at its end."""
     kept = tail.rstrip()
     sentences = split_sentences(kept)
     if len(sentences) > 1:

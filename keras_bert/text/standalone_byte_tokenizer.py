@@ -1,8 +1,8 @@
-"""Byte-level BPE where there is no TensorFlow: one file of plain Python, with its data beside it.
+"""Byte-level BPE without TensorFlow: one file of plain Python, with its data beside it.
 
 Like `standalone_tokenizer.py`, it imports nothing but the standard library. It needs character_classes.npz, the classes
-of Unicode's characters, in its own folder: those of `unicodedata` change with the version of Python. An export for
-LiteRT of a model such as RoBERTa contains copies of both, this one as tokenizer.py.
+of Unicode's characters, in its own folder, because those of `unicodedata` change with the version of Python. An export
+for LiteRT of a model such as RoBERTa contains copies of both, this file as tokenizer.py.
 """
 
 import array
@@ -17,7 +17,7 @@ import zipfile
 from collections.abc import Iterable, Iterator, Sequence
 
 FILE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "character_classes.npz")
-OTHER, LETTER, NUMBER, SPACE = range(4)  # Of Unicode: \p{L}, \p{N}, and \s with the property White_Space.
+OTHER, LETTER, NUMBER, SPACE = range(4)  # Unicode's \p{L} and \p{N}, and \s with the property White_Space.
 CLS, PAD, SEP, UNK, MASK = SPECIAL_TOKENS = ("<s>", "<pad>", "</s>", "<unk>", "<mask>")
 BLANK = "Ġ"  # A space.
 _KEPT_PARTS = 1 << 16
@@ -38,7 +38,7 @@ class StandaloneByteTokenizer:
 
     Args:
         tokens: the pieces and special tokens in the order of their ids.
-        merges: the pairs of pieces that are joined, the first before others, each after those of its parts.
+        merges: the pairs of pieces to join, earlier pairs first; each comes after the merges that make its parts.
         prefix_space: whether a text is read as if a space came before it, unless it begins with one.
 
     Attributes:
@@ -52,7 +52,7 @@ class StandaloneByteTokenizer:
         self.ids = {token: index for index, token in enumerate(self.tokens)}
         self.prefix_space = prefix_space
         self._byte_ids = [self.ids[character] for character in byte_characters().values()]
-        # By the ids of a pair: the rank of its merge, and the id of what it becomes.
+        # By the ids of a pair: the rank of its merge, and the id of the result.
         self._joined = {
             (self.ids[first], self.ids[second]): (rank, self.ids[first + second])
             for rank, (first, second) in enumerate(merges)
@@ -78,7 +78,7 @@ class StandaloneByteTokenizer:
     def tokenize_with_offsets(self, text: "str | bytes") -> "tuple[list[int], list[int], list[int]]":
         """`(ids, starts, ends)`: each piece comes from `text[start:end]`, in code points of the valid UTF-8.
 
-        Offsets leave out the blank that a piece begins with. A piece of some bytes of a character has its place.
+        Offsets exclude a piece's leading blank. A piece of some of a character's bytes has that character's offsets.
         """
         ids: list[int] = []
         starts: list[int] = []
@@ -142,14 +142,14 @@ class StandaloneByteTokenizer:
         return found
 
     def _merged(self, part: bytes) -> "list[int]":
-        """The ids that the bytes of a part become: the first merge before others, and of equal pairs the left one."""
+        """The ids of a part's bytes after all merges: those of lower rank first, and of equal pairs the leftmost."""
         ids = [self._byte_ids[byte] for byte in part]
         size, gone = len(ids), -1
         before, after = list(range(-1, size - 1)), list(range(1, size + 1))
         queue: list[tuple[int, int]] = []  # (rank, place of the first of the pair)
 
         def merge_at(first: int) -> "tuple[int, int] | None":
-            """The rank and the result of the merge of what is at a place with what comes after it."""
+            """The rank and the result of merging the piece at `first` with the next; None if they do not merge."""
             return self._joined.get((ids[first], ids[after[first]])) if after[first] < size else None
 
         def offer(first: int) -> None:
@@ -183,9 +183,9 @@ def read_merges(path: str) -> "list[tuple[str, str]]":
 
 @functools.cache
 def parts_pattern() -> "re.Pattern[str]":
-    """GPT-2's expression for the parts of a text within which pieces are joined.
+    """GPT-2's expression for the parts of a text that no merge crosses.
 
-    Source: encoder.py of openai/gpt-2. Python's expressions have no classes of Unicode, so they are spelled out.
+    Source: encoder.py of openai/gpt-2. Python's `re` has no Unicode classes, so they are spelled out.
     """
     classes = character_classes()
     spaces, numbers, letters = (
@@ -213,7 +213,7 @@ def character_classes() -> bytes:
 
 
 def _array_bytes(content: bytes) -> bytes:
-    """The values in an .npy file of one dimension."""
+    """The values of a one-dimensional .npy file."""
     start = 10 + int.from_bytes(content[8:10], "little")  # After the magic, the version and the header's length.
     header = ast.literal_eval(content[10:start].decode("latin-1"))
     if content[:8] != b"\x93NUMPY\x01\x00" or header["descr"] not in ("<u2", "|u1") or len(header["shape"]) != 1:

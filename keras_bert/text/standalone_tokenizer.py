@@ -1,7 +1,7 @@
-"""BERT's exact tokenization where there is no TensorFlow: one file of plain Python, with its data beside it.
+"""BERT's exact tokenization without TensorFlow: one file of plain Python, with its data beside it.
 
 It imports nothing but the standard library and needs character_table.npz, the table of `characters.py`, in its own
-folder. An export for LiteRT contains copies of both, this one as tokenizer.py.
+folder. An export for LiteRT contains copies of both, this file as tokenizer.py.
 """
 
 import array
@@ -53,10 +53,10 @@ class AddedToken(NamedTuple):
     Attributes:
         content: the token.
         id: its id.
-        single_word: whether a letter, digit, mark or underscore beside it prevents the match.
+        single_word: whether a letter, digit, mark or underscore next to it prevents the match.
         lstrip, rstrip: whether it takes the spaces before or after it.
         normalized: whether it is normalized and looked for in the normalized text, not in the text as given.
-        special: whether it is a special token, which changes nothing here.
+        special: whether it is a special token; of no effect here.
     """
 
     content: str
@@ -78,7 +78,7 @@ def added_token(index: "int | str", fields: "Mapping[str, Any]") -> AddedToken:
 
 
 def beside_pieces(added: "Iterable[AddedToken]", pieces: "Container[str]") -> "list[AddedToken]":
-    """The added tokens without BERT's own special ones among the pieces, which transformers lists: those are words."""
+    """The added tokens but BERT's special ones among the pieces, which transformers lists: in texts they are words."""
     return [token for token in added if token.content not in SPECIAL_TOKENS or token.content not in pieces]
 
 
@@ -88,12 +88,12 @@ def pack(character: int, kind: int, order: int = 0, casing: int = UNCASED) -> in
 
 
 def strips(lower_case: bool, strip_accents: "bool | None") -> bool:
-    """Whether accents are stripped: BERT does where it lower-cases."""
+    """Whether accents are stripped; None: only if texts are lower-cased, as in BERT."""
     return lower_case if strip_accents is None else strip_accents
 
 
 def stored_prefix(lower_case: bool, strip_accents: "bool | None") -> str:
-    """What the names of a setting's arrays start with in character_table.npz."""
+    """The prefix of the names of a setting's arrays in character_table.npz."""
     prefix = "uncased_" if lower_case else "cased_"
     other = strips(lower_case, strip_accents) != lower_case
     return ("accented_" if lower_case else "stripped_") + prefix if other else prefix
@@ -205,7 +205,7 @@ class StandaloneTokenizer:
                 yield piece, first + start, first + end
 
     def _pieces_between(self, text: str) -> "Iterator[tuple[int, int, int]]":
-        """The same for a text without tokens that are matched as given."""
+        """Like `_pieces`, for a text without tokens that are matched as given."""
         unknown = self.ids["[UNK]"]
         for word, sources, added in self._words(text):
             if added is not None:
@@ -277,7 +277,7 @@ class StandaloneTokenizer:
 
 
 def _split_words(characters: _Characters) -> "Iterator[tuple[str, list[int], None]]":
-    """What `_words` yields for characters without added tokens."""
+    """Like `_words`, for characters without added tokens."""
     letters: list[str] = []
     sources: list[int] = []
     for entry, source in characters:
@@ -297,10 +297,10 @@ def _split_words(characters: _Characters) -> "Iterator[tuple[str, list[int], Non
 
 
 class AddedTokens:
-    """Finds tokens in a text: of those that begin first, the longest.
+    """Finds tokens in a text: leftmost first, and the longest at each place.
 
     Attributes:
-        tokens: the tokens by what is looked for.
+        tokens: the tokens, keyed by the text to look for.
     """
 
     def __init__(self, tokens: "dict[str, AddedToken]") -> None:
@@ -336,7 +336,7 @@ class AddedTokens:
 
 
 def _ends_word(character: str) -> bool:
-    """Whether a character beside a token of a single word prevents the match; "" does not."""
+    """Whether a character next to a `single_word` token prevents the match; "" does not."""
     if not character:
         return False
     category = unicodedata.category(character)
@@ -382,13 +382,13 @@ class _Table:
         return found
 
     def _checked(self, entry: int) -> int:
-        """An ideograph as a letter, unless ideographs are words."""
+        """Turns an ideograph into a letter, unless ideographs are words of their own."""
         is_letter = not self._split_chinese and entry & KIND_MASK == IDEOGRAPH
         return entry - (IDEOGRAPH - LETTER) if is_letter else entry
 
 
 def _int32_array(content: bytes) -> "array.array[int]":
-    """An .npy file of int32 in one dimension."""
+    """The values of a one-dimensional .npy file of int32."""
     start = 10 + int.from_bytes(content[8:10], "little")  # After the magic, the version and the header's length.
     header = ast.literal_eval(content[10:start].decode("latin-1"))
     if content[:8] != b"\x93NUMPY\x01\x00" or header["descr"] != "<i4" or len(header["shape"]) != 1:
@@ -400,7 +400,7 @@ def _int32_array(content: bytes) -> "array.array[int]":
 
 
 def _above(characters: _Characters, kind: int) -> _Characters:
-    """The characters of higher kinds."""
+    """The characters of kinds above `kind`."""
     return [character for character in characters if character[0] & KIND_MASK > kind]
 
 

@@ -1,4 +1,4 @@
-"""T5's tokenizer in the TensorFlow graph: SentencePiece as its model normalizes, and sentinels that texts may hold."""
+"""T5's tokenizer in the TensorFlow graph: a SentencePiece model, and sentinels that texts may contain."""
 
 import tensorflow as tf
 
@@ -8,13 +8,13 @@ from keras_bert.text.model_pieces import ModelTokenizer
 from keras_bert.text.t5_vocabulary import SENTINEL, T5Vocabulary
 
 _NEVER = r"[^\s\S]"
-_CUT = b"\xff"  # In no text in UTF-8. tensorflow-text's regex_split ends a text at its first NUL.
+_CUT = b"\xff"  # Never in UTF-8. tensorflow-text's regex_split, which needs no mark, ends a text at its first NUL.
 
 
 class T5Tokenizer(ModelTokenizer):
     """Splits texts into the pieces of a T5.
 
-    A sentinel in a text, such as "<extra_id_0>", is that token; the text on either side of it is split for itself.
+    A sentinel in a text, such as "<extra_id_0>", is that token; the texts on either side of it are split separately.
     Unlike in transformers, other special tokens, such as "</s>", are text, and so is a sentinel in full-width letters.
     """
 
@@ -36,7 +36,7 @@ class T5Tokenizer(ModelTokenizer):
         parts = self._parts(texts)
         is_sentinel, sentinels = self._found(parts.values)
         ids, starts, ends = super().pieces_with_offsets(tf.where(is_sentinel, "", parts.values))
-        # Where each part is in its text, in bytes.
+        # The offset of each part in its text, in bytes.
         lengths = parts.with_values(tf.strings.length(parts.values))
         begins = tf.cumsum(lengths.values, exclusive=True)
         begins -= tf.gather(begins, tf.gather(tf.cast(parts.row_splits, tf.int32), parts.value_rowids()))
@@ -62,6 +62,6 @@ class T5Tokenizer(ModelTokenizer):
 
 
 def _joined(parts: tf.RaggedTensor, pieces: tf.RaggedTensor, sentinels: tf.RaggedTensor) -> tf.RaggedTensor:
-    """What parts have, `[parts, (n)]`, for the texts that they are of, `[batch, (n)]`; a part has one of both."""
+    """Regroups what belongs to parts `[parts, (n)]` by text `[batch, (n)]`; a part has either pieces or a sentinel."""
     both = tf.concat([pieces, sentinels], axis=1)
     return tf.RaggedTensor.from_row_splits(both.values, tf.gather(both.row_splits, parts.row_splits), validate=False)

@@ -25,13 +25,13 @@ _IN_FIRST_BYTES, _FIRST_BYTES = re.compile(rb"<pad>.{1,24}</s>.{1,24}<unk>", re.
 
 
 class T5Vocabulary(ModelVocabulary):
-    """The pieces of a T5 (Raffel et al. 2020, section 3.1.4), and its sentinels. Its file has the name of ALBERT's.
+    """The pieces of a T5 (Raffel et al. 2020, section 3.1.4), and its sentinels. Its file is named like ALBERT's.
 
     There is no [CLS]; `cls_id` is the padding's, with which T5's decoder begins. The end of a text is `sep_id`, and
     `mask_id` is the first sentinel's.
 
     Attributes:
-        sentinel_ids: the id of each sentinel: those of "<extra_id_0>", which is the last token, "<extra_id_1>" and on.
+        sentinel_ids: the ids of "<extra_id_0>", which is the last token, "<extra_id_1>" and so on.
     """
 
     title = "a SentencePiece model like T5's"
@@ -40,7 +40,7 @@ class T5Vocabulary(ModelVocabulary):
     example_recipe = "t5_mini"
 
     def __init__(self, model: bytes, source: StrPath = "vocabulary", sentinels: int = SENTINELS) -> None:
-        """`source` names the origin of the model in messages; `sentinels` follow its pieces, if it has none itself.
+        """`source` names the origin of the model in messages; those of `sentinels` that it lacks follow its pieces.
 
         Raises:
             UserError: it is not a SentencePiece model, or does not begin with <pad> </s> <unk>.
@@ -112,7 +112,7 @@ class T5Vocabulary(ModelVocabulary):
             raise UserError(f"{path}: cannot be read ({error.strerror or error}). Give {cls.file_name}.") from None
 
     def to_file(self, path: StrPath) -> None:
-        """Writes the model's file and, unless there are T5's 100, how many sentinels into tokenizer_config.json."""
+        """Writes the model's file and, unless it is T5's 100, the number of sentinels into tokenizer_config.json."""
         if len(self.sentinel_ids) != SENTINELS:
             config = join(parent(path), TOKENIZER_CONFIG)
             write_json(config, {**read_if_there(config), _SENTINELS_FIELD: len(self.sentinel_ids)})
@@ -126,6 +126,6 @@ class T5Vocabulary(ModelVocabulary):
 
 
 def _pieces_in(content: Mapping[str, Any]) -> list[tuple[str, float]] | None:
-    """The pieces in a tokenizer.json that has a unigram model which begins as T5's; else None."""
+    """The pieces in a tokenizer.json if it has a unigram model that begins like T5's; else None."""
     pieces = unigrams(content)
     return pieces if pieces and tuple(text for text, _ in pieces[: len(FIRST_PIECES)]) == FIRST_PIECES else None

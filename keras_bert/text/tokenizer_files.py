@@ -1,4 +1,4 @@
-"""Hugging Face's tokenizer files: the pieces, the tokens that were added, and how texts are treated."""
+"""Hugging Face's tokenizer files: the pieces, the added tokens, and the settings."""
 
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -23,7 +23,7 @@ TOKENIZER_CONFIG, TOKENIZER, ADDED_TOKENS = "tokenizer_config.json", "tokenizer.
 SPECIAL_TOKENS_MAP = "special_tokens_map.json"
 TOKENIZER_FILES = (TOKENIZER, TOKENIZER_CONFIG, ADDED_TOKENS, SPECIAL_TOKENS_MAP)
 _LARGEST_FLOAT32 = (2 - 2**-23) * 2.0**127
-# Classes of transformers that follow tokenizer.json in everything; BERT's own takes its pieces only.
+# Classes of transformers that follow tokenizer.json in everything; BERT's own class takes only the pieces from it.
 GENERIC = ("PreTrainedTokenizerFast", "TokenizersBackend")
 
 
@@ -112,7 +112,7 @@ def unigrams(content: Mapping[str, Any]) -> list[tuple[str, float]] | None:
 
 
 def _is_scored(piece: Any) -> bool:
-    """Whether SentencePiece's file can hold it: no half of a surrogate pair, which JSON can, nor beyond a float32."""
+    """Whether a SentencePiece file can hold the piece: no lone surrogate, as JSON can, and a score within float32."""
     if not isinstance(piece, list) or len(piece) != 2 or not isinstance(piece[0], str):
         return False
     is_text = piece[0].encode("utf-8", "ignore").decode() == piece[0]
@@ -122,7 +122,7 @@ def _is_scored(piece: Any) -> bool:
 def _special_names(values: Mapping[str, Any], path: str) -> set[str]:
     """The special tokens besides BERT's own that the tokenizer_config.json or special_tokens_map.json at `path` lists.
 
-    Raises `UserError` for other values: a text in place of a list would be as many tokens as it has characters.
+    Raises `UserError` for other values: a text in place of a list would become one token per character.
     """
     field = next(filter(values.get, ("extra_special_tokens", "additional_special_tokens")), "")
     listed = values.get(field) or []
@@ -145,7 +145,7 @@ _MAX_CHARACTERS = "max_input_chars_per_word"  # In tokenizer.json and, our own, 
 
 @dataclasses.dataclass(frozen=True)
 class TokenizerSettings:
-    """The settings of the package's tokenizers; each kind of vocabulary names those that its own has.
+    """The settings of the package's tokenizers; each kind of vocabulary names those that its tokenizer has.
 
     Attributes:
         lower_case: whether texts are lower-cased.
@@ -175,9 +175,9 @@ class TokenizerSettings:
 
 
 def read_flag(values: Mapping[str, Any], name: str, path: str) -> bool | None:
-    """The value of a field that is true or false, also as 1 or 0; None if it is null or not there.
+    """The value of a boolean field, which may be 1 or 0; None if it is null or missing.
 
-    Raises `UserError` for others: "false" is a text, which Python takes for true.
+    Raises `UserError` for others, such as the text "false", which Python would take for true.
     """
     value = values.get(name)
     if value not in (None, True, False):
@@ -190,8 +190,8 @@ def read_berts_settings(
 ) -> tuple[TokenizerSettings, list[str]]:
     """`Vocabulary.read_settings` of WordPieces.
 
-    As in transformers, tokenizer_config.json counts and, where it is silent, the default of BERT's class; a generic
-    class follows tokenizer.json. A line tells where the file that does not count says otherwise.
+    As in transformers, tokenizer_config.json counts and, for what it lacks, the defaults of BERT's class; a generic
+    class follows tokenizer.json. A line tells the user where the other file differs.
     """
     config_file, tokenizer_file = files.join(folder, TOKENIZER_CONFIG), files.join(folder, TOKENIZER)
     said = {} if lower_case is None else {"lower_case": lower_case}
@@ -229,14 +229,14 @@ def no_casing_note(folder: str) -> str:
 
 
 def _differences(counts: TokenizerSettings, other: TokenizerSettings) -> str:
-    """What one tokenizer does and another does not, in the names of tokenizer_config.json; "" for the same."""
+    """How the settings of two tokenizers differ, by their names in tokenizer_config.json; "" if they do not."""
     values = [{**vars(each), "strip_accents": strips(each.lower_case, each.strip_accents)} for each in (counts, other)]
     pairs = [(name, *(str(value[ours]).lower() for value in values)) for ours, name in _FIELDS.items()]
     return ", ".join(f"{name} {one}, not {two}" for name, one, two in pairs if one != two)
 
 
 def _read_tokenizer_file(path: str, content: Mapping[str, Any], is_generic: bool) -> dict[str, Any]:
-    """The settings that the content of tokenizer.json gives. Raises `UserError` for another tokenizer than BERT's."""
+    """The settings in the content of a tokenizer.json. Raises `UserError` if its tokenizer is not BERT's."""
     model, normalizer, splitter = (content.get(part) or {} for part in ("model", "normalizer", "pre_tokenizer"))
     if not all(isinstance(part, dict) for part in (model, normalizer, splitter)):
         raise UserError(f"{path}: needs a model, a normalizer and a pre_tokenizer that are objects. Received: others.")

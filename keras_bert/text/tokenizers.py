@@ -1,4 +1,4 @@
-"""What every tokenizer does, and the one that belongs to a vocabulary."""
+"""Base class of the tokenizers, and the choice of one for a vocabulary."""
 
 import functools
 from collections.abc import Callable, Sequence
@@ -16,9 +16,9 @@ _Method = TypeVar("_Method", bound=Callable[..., Any])
 
 
 def traced_once(method: _Method) -> _Method:
-    """A tokenizer's method of texts `[batch]` whose graph all others call that need it.
+    """Decorates a tokenizer's method of texts `[batch]`: its graph is traced once, and all other graphs call it.
 
-    A quarter of a second for each signature, text of a pair and source of a run. Eager texts take no graph.
+    Tracing takes a quarter of a second for each signature, text of a pair and source of a run. Eager calls need none.
     """
 
     @functools.wraps(method)
@@ -35,7 +35,7 @@ def traced_once(method: _Method) -> _Method:
 
 
 def traced_graphs(tokenizer: "Tokenizer") -> dict[str, Callable]:
-    """The graphs of a tokenizer by method, where TensorFlow does not look for what a SavedModel has to hold."""
+    """The traced graphs of a tokenizer by method, kept where TensorFlow does not track them for a SavedModel."""
     return tokenizer.__dict__.setdefault("_graphs", {})
 
 
@@ -46,8 +46,8 @@ class Tokenizer(tf.Module):
     are not added, and `[MASK]` in a text is text; the tokens in `vocabulary.added` are matched whole.
 
     Attributes:
-        prefix_space: see `TokenizerSettings`, whose default those have that do not know it.
-        resources: what a SavedModel has to hold besides the graph.
+        prefix_space: see `TokenizerSettings`; its default in tokenizers without this setting.
+        resources: what a SavedModel must contain besides the graph.
     """
 
     vocabulary: Vocabulary
@@ -73,7 +73,7 @@ class Tokenizer(tf.Module):
 
 
 def make_tokenizer(vocabulary: Vocabulary, settings: TokenizerSettings | None = None) -> Tokenizer:
-    """The tokenizer of a vocabulary, with those of the settings that it has."""
+    """The tokenizer of a vocabulary, with the settings that apply to it."""
     values = vars(settings or TokenizerSettings())
     own = {name: values[name] for name in vocabulary.tokenizer_settings}
     return named_class(vocabulary.tokenizer)(vocabulary, **own)

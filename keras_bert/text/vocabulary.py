@@ -32,7 +32,7 @@ from keras_bert.text.tokenizer_files import (
     read_pieces,
 )
 
-# Ideographs are words of their own, between which Chinese and Japanese have no space; so have kana.
+# Chinese and Japanese put no space between ideographs, which are words of their own here, nor between kana.
 _IDEOGRAPH = r"[\u3001-\u30ff\u3400-\u9fff\uf900-\ufaff\uff01-\uff65]"
 _NO_SPACE = (
     (re.compile(r" (?=[.,;:!?%)\]}’”»…])"), ""),
@@ -79,8 +79,8 @@ class RowPattern(NamedTuple):
     """The special tokens of a row.
 
     Attributes:
-        start, between, end: the ids of those before the first segment, between two segments, and after the last.
-        last_segment: the segment of the row's last token; None for that of the text before it.
+        start, between, end: their ids before the first segment, between two segments, and after the last.
+        last_segment: the segment of the row's last token; None if it is that of the text before it.
     """
 
     start: tuple[int, ...]
@@ -102,21 +102,21 @@ class Vocabulary:
         pad_id, unk_id, cls_id, sep_id, mask_id: ids of the special tokens.
         is_continuation: `[vocab_size]`, true for a piece that continues a word (`##ing`), if there is one before it.
         is_continued: `[vocab_size]`, true for a token whose word such a piece continues; see `continues_word`.
-        num_pieces: how many of the tokens WordPiece splits words into; then come those in `added` that are no pieces.
+        num_pieces: the number of tokens that WordPiece splits words into; those in `added` that are no pieces follow.
         added: tokens that are matched whole in texts, in the order of their ids.
         fingerprint: SHA-256 (hex) of the file that `to_file` writes and of `added`.
 
     Class attributes:
         title: what messages call such a vocabulary.
-        file_name: what folders call that file.
-        other_files: the names of more files that the hub has for it.
+        file_name: the name of its file in a folder.
+        other_files: the names of its other files on the hub.
         tokenizer: `module:class` of its tokenizer, whose arguments are the vocabulary and some `TokenizerSettings`.
         tokenizer_settings: the names of these settings.
         plain_tokenizer: `module:class` of its tokenizer in plain Python, which exports for LiteRT contain; None if it
             has none.
-        files_hold: what a reader of the files needs to know.
+        files_hold: the content of the files, in words for their readers.
         takes_new_words: whether a model's vocabulary may be replaced by another of its kind.
-        masks: the regular expression, in RE2's and Python's syntax, of what stands for a masked token in a text.
+        masks: a regular expression, in RE2's and Python's syntax, for a masked token in a text.
         example_recipe: a recipe that trains with such a vocabulary.
 
     Example:
@@ -198,7 +198,7 @@ class Vocabulary:
 
     @classmethod
     def is_file(cls, path: str) -> bool:
-        """Whether this is a file of this kind, by its name. WordPieces are in whatever is no other kind's."""
+        """Whether this is a file of this kind, by its name or content. WordPiece takes what no other kind does."""
         return True
 
     @classmethod
@@ -238,10 +238,10 @@ class Vocabulary:
 
         Args:
             config: the content of its tokenizer_config.json; empty without the file.
-            lower_case: what the user says; None for what the folder says.
+            lower_case: the user's choice; None to follow the folder.
 
         Raises:
-            UserError: it is another tokenizer.
+            UserError: the tokenizer is not one that the package has for this kind.
         """
         return read_berts_settings(folder, config, lower_case)
 
@@ -251,17 +251,17 @@ class Vocabulary:
 
     @classmethod
     def describe(cls, settings: TokenizerSettings) -> str:
-        """What the tokenizer does to texts, as `inspect` says it."""
+        """How the tokenizer treats texts, in the words of `inspect`."""
         cased = "are" if settings.lower_case else "are not"
         accents = "stripped" if strips(settings.lower_case, settings.strip_accents) else "kept"
         ideographs = "are split into single words" if settings.split_chinese else "stay together"
         return f"texts {cased} lower-cased, accents are {accents}, Chinese characters {ideographs}."
 
     def require_supported(self, folder: str, path: str) -> None:
-        """Raises `UserError` if files beside the vocabulary's, `path`, add to it what is not supported."""
+        """Raises `UserError` if files beside the vocabulary's file, `path`, add something that is not supported."""
 
     def _refuse_added_tokens(self, folder: str, path: str) -> None:
-        """As `require_supported`, for a kind that matches no tokens whole."""
+        """`require_supported` of a kind without added tokens."""
         later = [token.content for token in read_added_tokens(path, self.tokens) if token.id >= len(self)]
         if later:
             raise UserError(
@@ -270,7 +270,7 @@ class Vocabulary:
             )
 
     def _special_token_fields(self) -> dict[str, str]:
-        """The special tokens by transformers' names in tokenizer_config.json, those of a sentence's ends included."""
+        """The special tokens, including those at a sentence's ends, by transformers' names in tokenizer_config.json."""
         ids = {
             "bos_token": self.cls_id,
             "eos_token": self.sep_id,
@@ -283,9 +283,9 @@ class Vocabulary:
         return {name: self.tokens[index] for name, index in ids.items()}
 
     def word_pieces(self) -> list[str]:
-        """The pieces as tensorflow-text's WordPiece needs them: those that no word contains get names that no text has.
+        """The pieces for tensorflow-text's WordPiece, with those that no word contains renamed to match no text.
 
-        It would let a piece with a space run over the end of a word.
+        Otherwise, a piece with a space could match across the end of a word.
         """
         return [
             f"{UNREACHABLE}{index}"
@@ -295,9 +295,9 @@ class Vocabulary:
         ]
 
     def padded(self, size: int) -> "Vocabulary":
-        """The vocabulary with rows that no text has, up to `size`: for a model whose table has more rows than pieces.
+        """The vocabulary with unused rows added up to `size`, for a model whose table has more rows than pieces.
 
-        They are in neither the file nor the fingerprint.
+        These rows are in neither the file nor the fingerprint.
         """
         if size <= len(self):
             return self
@@ -333,9 +333,9 @@ class Vocabulary:
         return text[: len(text) - len(last)] + joined_pieces([last, *pieces]).removeprefix("" if last else " ")
 
     def spellings(self) -> list[bytes]:
-        """What each token adds to a text, in UTF-8 or a part of it: nothing if it is special.
+        """The bytes that each token adds to a text, complete or incomplete UTF-8; empty for a special token.
 
-        A text may then begin with a blank that is not its own.
+        A text joined from them may begin with a blank too many.
         """
         special = {self.tokens[index] for index in (self.pad_id, self.unk_id, self.cls_id, self.sep_id, self.mask_id)}
         return [b"" if token in special else self._spelling(token).encode("utf-8") for token in self.tokens]
@@ -350,7 +350,7 @@ class Vocabulary:
         return len(self.tokens)
 
 
-# The kinds of vocabularies in the package, as `module:class`. A file is of the last kind that knows its name.
+# The kinds of vocabularies in the package, as `module:class`. A file is of the last kind whose `is_file` accepts it.
 _KINDS = (
     "keras_bert.text.vocabulary:Vocabulary",
     "keras_bert.text.sentencepiece_vocabulary:SentencePieceVocabulary",
@@ -387,7 +387,7 @@ def vocabulary_kinds() -> list[type[Vocabulary]]:
 
 
 def vocabulary_kind(path: StrPath) -> type[Vocabulary]:
-    """The kind of the vocabulary in a file, by its name."""
+    """The kind of the vocabulary in a file, by its name or content."""
     return next(kind for kind in reversed(vocabulary_kinds()) if kind.is_file(os.fspath(path)))
 
 
@@ -397,7 +397,7 @@ def find_vocabulary(folder: StrPath) -> str | None:
 
 
 def vocabulary_file(folder: str) -> str:
-    """As `find_vocabulary`, or else tokenizer.json, which also holds WordPieces. Raises `UserError` for neither."""
+    """Like `find_vocabulary`, or else tokenizer.json, which also holds one. Raises `UserError` for neither."""
     found, other = find_vocabulary(folder), join(folder, TOKENIZER)
     if found or is_file(other):
         return found or other
@@ -405,7 +405,7 @@ def vocabulary_file(folder: str) -> str:
 
 
 def _file_names() -> str:
-    """What folders call the vocabularies of all kinds, for messages."""
+    """The names of the vocabulary files of all kinds, for messages."""
     return " or ".join(dict.fromkeys(kind.file_name for kind in vocabulary_kinds()))
 
 
@@ -439,7 +439,7 @@ def _check(tokens: list[str], source: StrPath) -> None:
         lines = ", ".join(str(number) for number, token in enumerate(tokens, start=1) if token == twice)
         raise UserError(f"{source}: needs every piece once. Received: {twice!r} in lines {lines}. Keep one.")
     for number, token in enumerate(tokens, start=1):
-        # JSON can hold half of a surrogate pair, which is no text.
+        # JSON can hold a lone surrogate, which is not valid text.
         encoded = token.encode("utf-8", "ignore")
         size = len(encoded.removeprefix(CONTINUATION.encode()))
         if "\0" in token or size > MAX_PIECE_BYTES or encoded.decode("utf-8") != token:

@@ -115,7 +115,7 @@ def learn_from_counts(counts: Mapping[str, int], size: int, unused: int = 0) -> 
 
 
 def count_divisor(total: int) -> int:
-    """What counts of words are divided by, if there are `total` words: words that are rarer teach nothing."""
+    """The divisor of the counts if there are `total` words; words with lower counts teach nothing."""
     return -(-total // MOST_WORDS) or 1
 
 
@@ -169,7 +169,7 @@ def extend_vocabulary(
     Raises:
         UserError: the vocabulary has no slots, or the texts have no new word that occurs twice.
     """
-    free_rows(vocabulary, source)  # Told before the texts are read.
+    free_rows(vocabulary, source)  # Fails before the texts are read.
     return extend_from_counts(vocabulary, count_words(texts, lower_case), source)
 
 
@@ -212,7 +212,7 @@ def free_rows(vocabulary: Vocabulary, source: str) -> list[int]:
 
 
 def cut_before(vocabulary: Vocabulary, tokenizer: Tokenizer) -> dict[int, list[int]]:
-    """How an older vocabulary splits the tokens that a new one has in other rows, or for the first time.
+    """How an older vocabulary splits the tokens that a new one adds or has in other rows.
 
     Args:
         tokenizer: the tokenizer of the older one.
@@ -267,7 +267,7 @@ def learn_sentencepiece(texts: Iterable[str], size: int, lower_case: bool = True
 
 
 def learn_xlnet_pieces(texts: Iterable[str], size: int, lower_case: bool = False) -> XlnetVocabulary:
-    """As `learn_sentencepiece`, with XLNet's special tokens: by the options in the README of its published code."""
+    """Like `learn_sentencepiece`, with XLNet's special tokens and the options in the README of its published code."""
     first, after_unk = xlnet_vocabulary.SPECIAL_TOKENS, 3
     model = _unigram_model(
         _lines(texts, AlbertNormalizer(lower_case)),
@@ -301,7 +301,7 @@ def learn_fairseq_pieces(texts: Iterable[str], size: int, lower_case: bool = Fal
 def learn_t5_pieces(texts: Iterable[str], size: int, lower_case: bool = False) -> T5Vocabulary:
     """Learns a unigram model (Kudo 2018) like T5's of at most `size` pieces, 100 sentinels included; deterministic.
 
-    Its normalization is as of `learn_fairseq_pieces`, and so are the arguments and errors.
+    Normalization, arguments and errors are those of `learn_fairseq_pieces`.
     """
     model = _unigram_model(
         _lines(texts),
@@ -317,7 +317,7 @@ def learn_t5_pieces(texts: Iterable[str], size: int, lower_case: bool = False) -
 
 
 def _unigram_model(lines: Iterator[str], size: int, **options: Any) -> bytes:
-    """The file of a unigram model of at most `size` pieces, learned from lines with options of the trainer's."""
+    """Learns a unigram model of at most `size` pieces from lines with the trainer's options; returns its file."""
     require_sentencepiece()
     import sentencepiece  # An extra.
 
@@ -377,7 +377,7 @@ def learn_byte_pieces(texts: Iterable[str], size: int, lower_case: bool = False)
     divisor = count_divisor(counts.total())
     counts = Counter({part: count // divisor for part, count in counts.items() if count >= divisor})
     tokenizer = tokenizers.Tokenizer(BPE())
-    tokenizer.pre_tokenizer = CharDelimiterSplit(" ")  # Which stands in no part: it is written as another character.
+    tokenizer.pre_tokenizer = CharDelimiterSplit(" ")  # No part contains a space: it is written as another character.
     trainer = BpeTrainer(
         vocab_size=size - 1, min_frequency=SMALLEST_COUNT, special_tokens=first_pieces, show_progress=False
     )

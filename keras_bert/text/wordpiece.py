@@ -26,7 +26,7 @@ _SPACES = r"\t\n\r "
 
 
 class PlainTokenizer(tf.Module):
-    """Splits plain texts, those that `accepts`, into pieces.
+    """Splits plain texts, as `accepts` defines them, into pieces.
 
     In plain texts the original changes at most the case of ASCII letters, and tensorflow-text splits them at the same
     places. Neither holds for other texts: tensorflow-text does not delete or decompose what the original does, its
@@ -40,7 +40,7 @@ class PlainTokenizer(tf.Module):
         super().__init__()
         self._lower_case = lower_case
         characters = _PRINTABLE_ASCII + _PUNCTUATION + (_LETTERS if keeps_letters else "")
-        word = f"[{characters}]{{0,{min(max_characters_per_word, 1000)}}}"  # No regular expression may repeat more.
+        word = f"[{characters}]{{0,{min(max_characters_per_word, 1000)}}}"  # RE2 allows no more repetitions.
         self._plain = f"(?:{word}[{_SPACES}])*{word}"
         self._pieces = _piece_finder(vocabulary, max_characters_per_word)
 
@@ -89,14 +89,14 @@ def _piece_finder(
 # A trie takes a tenth of a second even for a few pieces, and a command opens a vocabulary several times.
 @functools.lru_cache(maxsize=4)
 def _trie(pieces: tuple[str, ...], max_bytes_per_word: int, no_pretokenization: bool) -> np.ndarray:
-    """What tensorflow-text looks pieces up in: uint8 `[bytes]`."""
+    """The buffer in which tensorflow-text looks up pieces: uint8 `[bytes]`."""
     trie = pywrap_fast_wordpiece_tokenizer_model_builder.build_fast_wordpiece_model(
         pieces, max_bytes_per_word, CONTINUATION, UNK, no_pretokenization, False
     )
     return np.frombuffer(trie, np.uint8)
 
 
-_STAND_IN = b"-"  # A text of one piece, whatever the vocabulary.
+_STAND_IN = b"-"  # One piece, or one [UNK], in any vocabulary.
 
 
 class WordPieceTokenizer(Tokenizer):
@@ -192,7 +192,7 @@ class WordPieceTokenizer(Tokenizer):
         tokenize_plain: Callable[[tf.Tensor], tuple[tf.RaggedTensor, ...]],
         tokenize_any: Callable[[tf.Tensor], tuple[tf.RaggedTensor, ...]],
     ) -> tuple[tf.RaggedTensor, ...]:
-        """What `_join` returns, without tokens in the texts as given."""
+        """Like `_join`, for texts without tokens that are matched as given."""
         is_plain = self._plain.accepts(texts)
         if self._normalized is not None:
             is_plain &= ~self._normalized.found_in(tf.strings.lower(texts) if self.lower_case else texts)
@@ -224,12 +224,11 @@ class WordPieceTokenizer(Tokenizer):
         return ids.with_values(found), ids.with_values(starts), ids.with_values(ends)
 
     def _pieces_of_words(self, words: Words) -> tf.RaggedTensor:
-        """Ids `[words, (pieces)]`; a word with too many characters, like an added token, becomes one with too many
-        bytes: an [UNK].
-        """
+        """Ids `[words, (pieces)]`; a word that is too long or an added token is one [UNK]."""
         is_unknown = _lengths(words) > self.max_characters_per_word
         if words.added is not None:
             is_unknown |= words.added >= 0
+        # A word with too many bytes becomes an [UNK].
         encoded = tf.cond(
             tf.reduce_any(is_unknown),
             lambda: tf.where(is_unknown, self._too_many_bytes, words.words),
@@ -238,7 +237,7 @@ class WordPieceTokenizer(Tokenizer):
         return self._word_pieces.tokenize(encoded)
 
     def _finders(self) -> tuple[TokenFinder | None, TokenFinder | None]:
-        """What finds the added tokens in texts as given, and in normalized texts; None if there are none."""
+        """The finders of added tokens in texts as given and in normalized texts; None for either without tokens."""
         added = self.vocabulary.added
         if not added:
             return None, None

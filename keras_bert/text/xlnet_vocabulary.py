@@ -1,4 +1,4 @@
-"""XLNet's vocabulary: a SentencePiece model with special tokens of its own, which stand at the end of rows."""
+"""XLNet's vocabulary: a SentencePiece model with special tokens of its own, which come at the end of rows."""
 
 import os
 from collections.abc import Mapping
@@ -16,12 +16,12 @@ from keras_bert.text.vocabulary import RowPattern
 SPECIAL_TOKENS = ("<unk>", "<s>", "</s>", "<cls>", "<sep>", "<pad>", "<mask>", "<eod>", "<eop>")
 _CLS_SEGMENT = 2
 _IN_FIRST_BYTES, _FIRST_BYTES = b"<cls>", 256
-# What its tokenizer does before its model, as tokenizer.json calls it.
+# The normalizers that run before the model's own, by their types in tokenizer.json.
 _NORMALIZERS = ("NFKD", "StripAccents", "Lowercase")
 
 
 class XlnetVocabulary(SentencePieceVocabulary):
-    """The pieces of an XLNet (Yang et al. 2019). Its file has the name of ALBERT's and is told from it by <cls>."""
+    """The pieces of an XLNet (Yang et al. 2019). Its file is named like ALBERT's; <cls> tells them apart."""
 
     title = "a SentencePiece model like XLNet's"
     model_title = "XLNet"
