@@ -98,7 +98,7 @@ def surviving_folder(path: str | os.PathLike[str]) -> str:
 
 
 def remove_whole(path: str | os.PathLike[str]) -> None:
-    """Removes a folder such that its name never stands for part of it."""
+    """Removes a folder so that its name never refers to a part of it."""
     path = os.path.abspath(path)
     if os.path.lexists(path):
         aside = f"{path}.partial"

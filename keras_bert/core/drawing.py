@@ -1,4 +1,4 @@
-"""What every picture needs of matplotlib, without a window system."""
+"""Helpers for drawing all pictures with matplotlib, without a window system."""
 
 import functools
 import io
@@ -12,24 +12,24 @@ NAME, TITLE = 30, 70  # The most characters in the name of a row or a curve, and
 
 
 def new_figure(width: float, height: float) -> Any:
-    """A matplotlib Figure of so many inches. Raises `UserError` if matplotlib is not installed."""
+    """A matplotlib Figure; the size is in inches. Raises `UserError` if matplotlib is not installed."""
     # pyplot would choose a window system, and its figures would have to be closed.
     module = import_extra("matplotlib.figure", "Drawing pictures")
     figure = module.Figure(figsize=(width, height), layout="constrained")
-    # Else a notebook that has not imported pyplot shows the figure's name in place of the figure.
+    # Otherwise a notebook that has not imported pyplot shows the figure's `repr` in place of the figure.
     figure._repr_png_ = functools.partial(png, figure)
     return figure
 
 
 def tidy(axes: Any, along: str = "both") -> None:
-    """Leaves out the frame above and to the right, and draws a faint grid `along` x, y or both, behind all else."""
+    """Removes the frame above and to the right, and draws a faint grid `along` x, y or both, behind all else."""
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(axis=along, alpha=0.3)
     axes.set_axisbelow(True)
 
 
 def set_logarithmic(axes: Any) -> None:
-    """Makes the x axis of numbers from 1 on logarithmic."""
+    """Makes the x axis logarithmic, for values of at least 1."""
     ticker = import_extra("matplotlib.ticker", "Drawing pictures")
     axes.set_xscale("log", subs=())
     # By default a short axis gets labels such as 3 × 10², which overlap.

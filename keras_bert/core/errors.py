@@ -1,4 +1,4 @@
-"""Exceptions that end a command without a traceback, and what their messages advise."""
+"""Exceptions that end a command without a traceback, and the advice in their messages."""
 
 import errno
 import textwrap
@@ -22,11 +22,11 @@ class UserError(Exception):
 
 
 class MissingData(UserError):
-    """The examples of a task are not where they were looked for, so that whoever has other tasks may leave it out."""
+    """The examples of a task are missing; a caller with other tasks may skip this one."""
 
 
 class RunStopped(Exception):
-    """A run ended before its last step, on request or without a worker. The message says what resumes it.
+    """A run ended before its last step, on request or because a worker was lost. The message says how to resume it.
 
     Attributes:
         status: the exit status of the command line.
@@ -42,12 +42,12 @@ class WorkerLost(RunStopped):
 
 
 def writing_remedy(error: OSError) -> str:
-    """What to do about a failed write, as the beginning of a sentence."""
+    """The remedy for a failed write, as the beginning of a sentence."""
     if error.errno in _NO_ROOM:
         return "Free some space"
     return "Make the folder writable" if error.errno in _NO_PERMISSION else "Check the disk or the store"
 
 
 def reason(error: BaseException, width: int = 200) -> str:
-    """What an exception says, in one line of at most `width` characters that ends with a whole word."""
+    """An exception's message in one line of at most `width` characters that ends with a whole word; else its type."""
     return textwrap.shorten(str(error), width, placeholder=" …") or type(error).__name__

@@ -28,9 +28,9 @@ StrPath: TypeAlias = str | os.PathLike[str]
 _T = TypeVar("_T")
 
 _COPIED_AT_ONCE = 1 << 22  # Bytes.
-_BLOCKS, _BLOCK = 16, 4096  # How many blocks, of how many bytes, tell a file from others.
+_BLOCKS, _BLOCK = 16, 4096  # The number of blocks that `mark` reads, and their bytes.
 _ASKED_AT_ONCE = 16  # Requests to a store, each a round trip over the network.
-_MARKER = "_SUCCESS"  # Spark and Hadoop write it beside the files of a table that is complete.
+_MARKER = "_SUCCESS"  # Spark and Hadoop write it beside the files of a complete table.
 
 
 def is_remote(path: StrPath) -> bool:
@@ -59,9 +59,9 @@ def open_file(path: StrPath, mode: str = "rb", errors: str | None = None, newlin
 
 
 class BytesRead:
-    """How much of some files is read, which are opened with `open_file` one after the other.
+    """The progress of reading files that `open_file` opens one after the other.
 
-    Of a compressed file, the compressed bytes count.
+    For a compressed file, the compressed bytes count.
 
     Args:
         paths: the files, in this order.
@@ -85,7 +85,7 @@ class BytesRead:
             self._stream, (self._begin, self._end) = stream, self._places[path]
 
     def position(self) -> int:
-        """The bytes before the latest file, and its own up to where its stream stands."""
+        """The bytes of the files before the latest one, and its own up to the position of its stream."""
         try:
             return self._begin + self._stream.tell() if self._stream else 0
         except ValueError:  # It is closed.
@@ -119,7 +119,7 @@ def is_folder(path: StrPath) -> bool:
 
 
 def is_stream(path: StrPath) -> bool:
-    """Whether this is a device or a pipe, such as /dev/null, in whose place no file may come."""
+    """Whether this is a device or a pipe, such as /dev/null, which no file may replace."""
     if is_remote(path) or not os.path.exists(path) or os.path.isdir(path):
         return False
     # /dev/stdout may be a link to a file.
@@ -207,7 +207,7 @@ def make_folder(path: StrPath) -> None:
 
 
 def require_writable(path: StrPath) -> None:
-    """Raises `OSError` if no file or folder can be made at `path`; leaves nothing behind. Of stores it asks little."""
+    """Raises `OSError` if no file or folder can be made at `path`; leaves nothing behind. In a store, checks less."""
     if is_remote(path):
         stores.require_bucket(path)
         return
@@ -267,10 +267,10 @@ def sha256(path: StrPath) -> str:
 
 
 def mark(path: StrPath) -> str | float | None:
-    """What differs once a file is rewritten to the same size, found without reading much of it; None if it is empty.
+    """A cheap mark that changes if a file is rewritten to the same size; None if it is empty or cannot be read.
 
-    On a disk a digest of blocks spread over the file, all of it up to 64 KiB, because a copy may keep the time of the
-    original. In a store the time of writing, which nothing keeps there and which needs no request for each block.
+    On a disk, a digest of blocks spread over the file (all of it up to 64 KiB), because a copy may keep the original's
+    modification time. In a store, the modification time, which no copy keeps there and which takes a single request.
     """
     try:
         if is_remote(path):
@@ -343,9 +343,9 @@ def expand(patterns: Iterable[StrPath]) -> list[str]:
     """The files that the patterns match, in the order of the patterns and sorted within each, without duplicates.
 
     A path that exists literally is taken literally, even with glob characters in it: a file, a folder, or the leading
-    folders of a pattern. A folder stands for all files below it, as `folder/**` does, `**` for any number of folders.
-    Neither stands for hidden files, files in hidden folders, nor `_SUCCESS`. Links to folders are followed; of a folder
-    that several of them lead to, the files count once. Raises `UserError` for a pattern that matches no file.
+    folders of a pattern. A folder stands for all files below it, as `folder/**` does, and `**` for any number of
+    folders. Neither matches hidden files, files in hidden folders, or `_SUCCESS`. Links to folders are followed, but
+    the files of a folder that several links lead to count once. Raises `UserError` for a pattern that matches no file.
     """
     found: list[str] = []
     for pattern in patterns:
@@ -393,9 +393,9 @@ def _matches_below(folder: str, parts: list[str]) -> list[str]:
 
 
 def _linked_files_below(folder: str, enters_hidden: bool, above: frozenset[str] = frozenset()) -> Iterator[str]:
-    """Iterates over the files below a folder of a disk, in linked folders too. `above`: the folders that it is in."""
+    """The files below a folder on a disk, those in linked folders too. `above`: the folders that contain it."""
     here = real(folder)
-    if here in above:  # A link to a folder that it is in has no end.
+    if here in above:  # A link to a folder that contains it would never end.
         return
     for _, folders, names in islice(os.walk(folder), 1):
         yield from (join(folder, name) for name in names)
@@ -405,7 +405,7 @@ def _linked_files_below(folder: str, enters_hidden: bool, above: frozenset[str] 
 
 
 def _without_repeated_folders(paths: Iterable[str]) -> list[str]:
-    """The paths but those to the same file of the same folder: `latest` is often a link to the folder beside it."""
+    """The paths without those that reach a file again by a link: `latest` is often a link to the folder beside it."""
     paths = list(paths)
     found: dict[tuple[str, str], str] = {}
     folders = {folder: real(folder) for folder in set(map(parent, paths))}
@@ -433,6 +433,6 @@ def fits(names: list[str], parts: list[str]) -> bool:
     if not parts or not names:
         return not parts and not names
     if parts[0] == "**":
-        # At the end it stands for a file too, and so `a*/**` for none in the folder of `a*`.
+        # At the end, `**` also stands for the file's own name, so `a*/**` does not match a file `a1` itself.
         return fits(names, parts[1:] or ["*"]) or _is_like(names[0], "*") and fits(names[1:], parts)
     return _is_like(names[0], parts[0]) and fits(names[1:], parts[1:])

@@ -37,7 +37,7 @@ def is_installed(package: str) -> bool:
     """Whether a package can be imported, without importing it."""
     try:
         return importlib.util.find_spec(package) is not None
-    except ModuleNotFoundError:  # Not even the `backports` of "backports.zstd".
+    except ModuleNotFoundError:  # The parent package, such as `backports` of "backports.zstd", is missing too.
         return False
 
 

@@ -1,4 +1,4 @@
-"""Locks: one of several processes gets a folder, and the others are told which process has it.
+"""Locks: one of several processes gets a folder, and the others learn which process has it.
 
 On a disk the system holds the lock, and releases it when the process ends in any way. Where it has no locks (a store,
 Windows, some network file systems) the lock is a lease, a file that its holder keeps rewriting.
@@ -43,7 +43,7 @@ class Held(Exception):
 
 
 def this_process() -> dict[str, Any]:
-    """This process as a lock's file describes its holder."""
+    """The description of this process for a lock's file."""
     return {
         "pid": os.getpid(),
         "host": socket.gethostname(),
@@ -69,7 +69,7 @@ class Lease:
     Attributes:
         release: gives the lease back.
         lost_to: the process, in words, that took the lease over while this one could not renew it; None while it is
-            held. Each access asks the store, as a process that was suspended does not know yet.
+            held. Each access asks the store, because a process that was suspended does not know yet.
 
     Raises:
         Held: another process renews the lease.
@@ -106,7 +106,7 @@ _held_here: set[str] = set()  # The ids of this process's leases.
 
 
 class _State:
-    """The state of the renewing thread, apart from the `Lease` so that it does not keep that alive."""
+    """The state of the renewing thread, outside the `Lease` so that the thread does not keep the `Lease` alive."""
 
     def __init__(self, path: files.StrPath) -> None:
         self.path = path if files.is_remote(path) else os.path.abspath(path)
@@ -349,7 +349,7 @@ def _holder(descriptor: int) -> str:
 
 def _unlock(descriptor: int, path: str, owner: int) -> None:
     try:
-        # Removed while it is locked, so that only this lock loses its name.
+        # Removed while it is locked, so that no other process's lock loses its file.
         with contextlib.suppress(OSError):
             if owner == os.getpid() and _is_at(descriptor, path):
                 os.unlink(path)

@@ -1,4 +1,4 @@
-"""What the package says: its logger's messages, bare on the terminal, and with the time in a file of the run folder."""
+"""The package's log messages: bare on the terminal, and with the time in a file of the run folder."""
 
 import contextlib
 import logging
@@ -12,7 +12,7 @@ from keras_bert.core import files
 LOGGER = logging.getLogger("keras_bert")
 _DETAILED = logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s")
 _SECONDS_A_WRITE = 60.0
-_MOST_WAITING = 1 << 20  # Characters, while a store does not answer.
+_MOST_WAITING = 1 << 20  # Characters kept while a store does not answer.
 
 
 class _Terminal(logging.Handler):
@@ -20,7 +20,7 @@ class _Terminal(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         stream = sys.stderr if record.levelno >= logging.WARNING else sys.stdout
-        # Names of files may be no text, and a terminal may know few characters: neither may end a run.
+        # File names may not be valid text, and a terminal may lack characters: neither may end a run.
         encoding = stream.encoding or "utf-8"
         line = self.format(record).encode(encoding, "backslashreplace").decode(encoding)
         if tqdm := sys.modules.get("tqdm"):
@@ -34,12 +34,12 @@ _TERMINAL = _Terminal()
 
 
 def show(level: int = logging.INFO) -> None:
-    """Shows messages from a level on; below INFO, each with its time and module. Without this, Python shows warnings.
+    """Shows messages of `level` and above; below INFO, with time and module. Otherwise Python shows only warnings.
 
-    The root logger's handlers, which TensorFlow brings, no longer show them a second time.
+    The root logger's handlers, which TensorFlow adds, no longer show them a second time.
     """
     _TERMINAL.setFormatter(_DETAILED if level < logging.INFO else None)
-    LOGGER.setLevel(min(level, logging.INFO))  # The file of a run takes what the terminal leaves out.
+    LOGGER.setLevel(min(level, logging.INFO))  # The run's file takes INFO even if the terminal does not.
     _TERMINAL.setLevel(level)
     if _TERMINAL not in LOGGER.handlers:
         LOGGER.addHandler(_TERMINAL)
@@ -47,22 +47,22 @@ def show(level: int = logging.INFO) -> None:
 
 
 def mute() -> None:
-    """Shows warnings alone from now on, in a process whose chief says the rest."""
+    """Shows only warnings from now on, in a process whose chief shows the rest."""
     _TERMINAL.setLevel(logging.WARNING)
 
 
 class Kept(logging.Handler):
-    """Appends messages with their times to a file, which appears with the first one.
+    """Appends messages with their times to a file, which the first one creates.
 
-    On a disk each is written at once. A store cannot append, so there the file is written again once a minute, and by
-    `close`. Whatever happens to the file, the work goes on.
+    On a disk each is written at once. A store cannot append, so there the file is rewritten once a minute, and by
+    `close`. A failed write does not stop the run.
     """
 
     def __init__(self, path: str):
         super().__init__(logging.INFO)
         self.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
         self._path, self._waiting, self._written = path, "", time.monotonic()
-        # From Python, where the root logger shows warnings alone by default: it must not show what the file takes.
+        # Without `show`, the root logger by default shows only warnings; it must not show what only the file takes.
         self._sets_level = LOGGER.level == logging.NOTSET
         self._forwards = self._sets_level and LOGGER.propagate
         if self._sets_level:
@@ -74,7 +74,7 @@ class Kept(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         self._waiting = (self._waiting + click.unstyle(f"{self.format(record)}\n"))[-_MOST_WAITING:]
         if self._forwards and record.levelno >= logging.root.level:
-            # Without any handler Python shows warnings, but only as long as there is not this one either.
+            # Without any handler, Python shows warnings by its last resort, which this handler disables.
             last_resort = [logging.lastResort] if LOGGER.handlers == [self] and logging.lastResort else []
             for handler in logging.root.handlers or last_resort:
                 if record.levelno >= handler.level:

@@ -28,7 +28,7 @@ def note_fresh_folder(folder: str | None) -> None:
 
 
 def same_command() -> str:
-    """What resumes a run, for messages: the same command; after --fresh, which would start over, a changed one."""
+    """How to resume a run, for messages: the same command; after --fresh, which would start over, a changed one."""
     if _fresh_folder is None:
         return "the same command"
     return f"the same command with --output {shlex.quote(_fresh_folder)} and without --fresh"

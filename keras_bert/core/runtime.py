@@ -1,4 +1,4 @@
-"""Starts TensorFlow for a command, without the pages that it logs on import and without what no command needs."""
+"""Imports TensorFlow for a command, without its pages of log messages and without packages that no command needs."""
 
 import contextlib
 import ctypes
@@ -30,7 +30,7 @@ def keep_freed_memory() -> bool:
         mallopt = ctypes.CDLL(None).mallopt
     except (AttributeError, OSError, TypeError):
         return False
-    # All are set, whatever becomes of the first.
+    # A list, so that all are set even if the first fails.
     return all([mallopt(name, value) for name, value in _SETTINGS.items()])  # noqa: C419
 
 
@@ -51,7 +51,7 @@ def import_tensorflow(debug: bool = False) -> None:
 
 def _import() -> ModuleType:
     """TensorFlow, with the allocator set up if all computation will be on the CPU."""
-    # Another program may want Keras whole, and decides itself what is collected.
+    # Another program may want all of Keras, and controls its own garbage collection.
     with lean_import() if command_line() else contextlib.nullcontext():
         import tensorflow as tf
 
@@ -64,12 +64,11 @@ def _import() -> ModuleType:
 
 @contextlib.contextmanager
 def lean_import() -> Iterator[None]:
-    """A block that imports TensorFlow, Keras and what needs them, in two fifths less time.
+    """Makes the block's imports of TensorFlow, Keras and what needs them take two fifths less time.
 
-    Keras imports scikit-learn, Matplotlib, pandas and IPython wherever they are installed, for wrappers, galleries,
-    data frames and notebooks that no command has; in the block they look uninstalled. Nothing is collected meanwhile,
-    and what the imports leave behind is taken out of all later collections: a million objects that are there to stay,
-    half a second each time.
+    Keras imports scikit-learn, Matplotlib, pandas and IPython if they are installed, for wrappers, galleries, data
+    frames and notebooks that no command has; in the block they look uninstalled. The garbage collector pauses during
+    the block, and then ignores what the imports made: a million permanent objects, half a second for each collection.
     """
     unused = _Uninstalled(("IPython", "matplotlib", "pandas", "sklearn"))
     sys.meta_path.insert(0, unused)

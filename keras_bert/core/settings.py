@@ -32,9 +32,9 @@ MAX_SEED = 2**32 - 1
 
 
 class Bounds(typing.NamedTuple):
-    """In an annotation, the numbers that a setting takes; an open bound is not among them.
+    """The numbers that a setting takes, for its annotation; an open bound is excluded.
 
-    `words` are what messages say is needed.
+    `words` describe them in messages.
     """
 
     words: str
@@ -49,9 +49,9 @@ class Bounds(typing.NamedTuple):
 
 
 class OneOf(typing.NamedTuple):
-    """In an annotation, the names that a setting takes, if code elsewhere has them; others are a `Literal`.
+    """The names that a setting takes, for its annotation, if code elsewhere defines them; otherwise use a `Literal`.
 
-    `own_words` are what messages say is needed, if not "one of" them.
+    `own_words` describe them in messages; by default, messages list them.
     """
 
     names: Callable[[], Sequence[str]]
@@ -72,13 +72,13 @@ PositiveShare = Annotated[float, Bounds("a share above 0 and at most 1", max=1, 
 OpenShare = Annotated[float, Bounds("a share between 0 and 1", max=1, min_open=True, max_open=True)]
 BelowOne = Annotated[float, Bounds("a value of at least 0 and less than 1", max=1, max_open=True)]
 Dropout = Annotated[float, Bounds("a rate of at least 0 and less than 1", max=1, max_open=True)]
-Seed = Annotated[int, Bounds(f"a whole number from 0 to {MAX_SEED}", max=MAX_SEED)]  # NumPy's takes 32 bits.
+Seed = Annotated[int, Bounds(f"a whole number from 0 to {MAX_SEED}", max=MAX_SEED)]  # NumPy's seeds have 32 bits.
 
 
 class Checked:
-    """Base of a dataclass whose annotations say which values it takes; `ValueError` names the first that is refused.
+    """Base of a dataclass that checks its values against its annotations; `ValueError` names the first invalid one.
 
-    A value of another type that says the same is converted: a whole number where a float is meant, a tuple for a list.
+    An equivalent value of another type is converted: a whole number for a float, a tuple for a list.
     """
 
     def __post_init__(self) -> None:
@@ -137,7 +137,7 @@ def _json_values(path: StrPath) -> Any:
 
 
 class _Loader(yaml.SafeLoader):
-    """Takes a key as it is written (`yes` and 1 are names of labels too), and refuses one that is given twice."""
+    """Reads every key as text, because `yes` and 1 may be names of labels, and refuses a key that is given twice."""
 
     def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
         node = super().compose_mapping_node(anchor)
@@ -155,7 +155,7 @@ class _Loader(yaml.SafeLoader):
 
 
 class _Dumper(yaml.SafeDumper):
-    """Escapes U+0085, which ends a line in YAML: the library writes it as it is, and reads it back as a blank."""
+    """Escapes U+0085, which ends a line in YAML: the library writes it unescaped, and reads it back as a blank."""
 
     def represent_str(self, data: str) -> yaml.ScalarNode:
         style = '"' if "\x85" in data else None
@@ -164,7 +164,7 @@ class _Dumper(yaml.SafeDumper):
 
 _Dumper.add_representer(str, _Dumper.represent_str)
 
-# What else than its own errors the library raises, for values such as `!!bool 3` or brackets too deep.
+# The library's own errors, and those that it raises for values such as `!!bool 3` or brackets nested too deep.
 _NOT_YAML = (yaml.YAMLError, ValueError, LookupError, AttributeError, RecursionError)
 
 
@@ -173,7 +173,7 @@ def _load(text: str) -> Any:
 
 
 def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """A JSON object, of which the standard library would keep the last of several equal keys."""
+    """A JSON object; refuses a repeated key, of which the standard library would keep the last value."""
     values = dict(pairs)
     if len(values) < len(pairs):
         keys = [key for key, _ in pairs]
@@ -241,8 +241,8 @@ def text_of(values: Mapping[str, Any], key: str) -> str | None:
 def chosen(cls: type[_Dataclass], values: dict[str, Any], where: str) -> tuple[type[_Dataclass], dict[str, Any]]:
     """`(class, values of its fields)` for the values of a section.
 
-    A dataclass with a class method `choose(values, where)` of this result is the base of several, of which the values
-    choose one.
+    A dataclass that is the base of several has a class method `choose(values, where)`, which returns the one that the
+    values choose.
     """
     choose = getattr(cls, "choose", None)
     return choose(values, where) if choose else (cls, values)
@@ -355,12 +355,12 @@ class Setting(typing.NamedTuple):
 
     @property
     def takes(self) -> str:
-        """The values that it takes, in the words in which others are refused."""
+        """The values that it takes, in the words of its error message."""
         return needed(self.kind) + (", or null" if type(None) in typing.get_args(self.kind) else "")
 
 
 def needed(kind: Any) -> str:
-    """The values of a type, as messages call them; null apart."""
+    """The values of a type, except null, in the words of messages."""
     kinds = parts_of(kind)
     if len(kinds) > 1:
         *others, last = [word for one in kinds for word in _alternatives(one)]
@@ -387,19 +387,19 @@ def _alternatives(kind: Any) -> Sequence[str]:
 
 
 def parts_of(kind: Any) -> list[Any]:
-    """The types that a union allows, null apart; of any other type, itself."""
+    """The types in a union, except null; any other type by itself."""
     if typing.get_origin(kind) not in (typing.Union, types.UnionType):
         return [kind]
     return [one for one in typing.get_args(kind) if one is not type(None)]
 
 
 def settings_of(cls: "type[DataclassInstance]", where: str = "") -> list[Setting]:
-    """The settings of a dataclass itself, sections among them."""
+    """The settings of a dataclass, with its sections but not what is in them."""
     return [Setting(_dotted(where, name), cls, name, kind) for name, kind in types_of(cls).items()]
 
 
 def every_setting(cls: "type[DataclassInstance]", where: str = "") -> Iterator[Setting]:
-    """The settings of a dataclass and the dataclasses in it, of a list those of its first item: `phases.0.share`."""
+    """The settings of a dataclass and of those nested in it; of a list, those of its first item: `phases.0.share`."""
     for found in settings_of(cls, where):
         yield found
         if found.section:
@@ -419,7 +419,7 @@ def meanings(cls: type) -> dict[str, str]:
 
 
 def with_defaults(cls: type[_Dataclass]) -> _Dataclass:
-    """The dataclass with its defaults, and "" for the texts that have none."""
+    """An instance with the default values, and "" for texts without one."""
     return cls(**dict.fromkeys(required(cls), ""))
 
 
@@ -510,7 +510,7 @@ def _convert(kind: Any, value: Any, where: str) -> Any:
                 raise _refused(where, "names that are text", key)
         if dataclasses.is_dataclass(inner[1]):  # A name with nothing after it has the defaults.
             value = {key: {} if item is None else item for key, item in value.items()}
-        # A key of NumPy, such as a label that `unique` found, is none that YAML can write.
+        # YAML cannot write a NumPy key, such as a label from `unique`.
         plain = {key.item() if hasattr(key, "item") else key: item for key, item in value.items()}
         return {key: _convert(inner[1], item, f"{where}.{key}") for key, item in plain.items()}
     if isinstance(kind, type) and dataclasses.is_dataclass(kind):

@@ -1,4 +1,4 @@
-"""How far long work is: a bar with the rate and the time left on a terminal, a line a minute elsewhere; on stderr.
+"""Progress of long work on stderr: on a terminal a bar with the rate and the time left, elsewhere a line a minute.
 
 Quick work shows nothing, and with TQDM_DISABLE=1 in the environment no work does.
 """
@@ -33,12 +33,12 @@ def draws_bars() -> bool:
 
 
 class Bar(tqdm.tqdm):
-    """A bar of tqdm that appears late, and is lines where there is no terminal.
+    """A tqdm bar that appears only after a while, and prints lines where there is no terminal.
 
     Args:
         arguments, options: as for tqdm.
         read: files that are read meanwhile, in this order. If their sizes are known, the bar measures the bytes read,
-            with the items that `update` counts beside them.
+            and shows the number of items that `update` counts.
     """
 
     disable: bool
@@ -67,11 +67,11 @@ class Bar(tqdm.tqdm):
                 self.update()
 
     def position(self) -> int:
-        """How many bytes of the files are read."""
+        """The number of bytes of the files read so far."""
         return self._read.position()
 
     def update(self, n: Any = 1, position: int | None = None) -> bool | None:
-        """Counts `n` more items, which end at `position` of the files; None for all that is read."""
+        """Counts `n` more items, which end at byte `position` of the files; None for the bytes read so far."""
         n, self._ahead = n - self._ahead, 0
         if not self._read.total:
             return super().update(n)
@@ -80,7 +80,7 @@ class Bar(tqdm.tqdm):
         return self._show(self._position)
 
     def partly(self, share: float, n: int) -> None:
-        """Shows that a share, from 0 to 1, of the `n` items that the next `update` counts is done."""
+        """Shows that a share, from 0 to 1, of the next `update`'s `n` items is done."""
         done = int(share * n)
         n, self._ahead = done - self._ahead, done
         if not self._read.total:
@@ -125,7 +125,7 @@ class Bar(tqdm.tqdm):
             self.disable = True
             self._decr_instances(self)
             if self._lines:
-                self._ema_dt = lambda: None  # For the rate of all.
+                self._ema_dt = lambda: None  # So that the line shows the average rate.
                 self.fp.write(f"{self}\n")
 
 
@@ -153,9 +153,9 @@ def terminal_bar(
 
 @contextlib.contextmanager
 def polled(bar: Bar, done: Callable[[], int]) -> Iterator[None]:
-    """Has a thread ask every second of the block how many are `done`, and closes the bar at its end.
+    """Sets a bar to `done()` in every second of the block, by a thread, and closes it at the end.
 
-    If a store does not answer, the next second asks again.
+    If a store does not answer, asks again a second later.
     """
     ended = threading.Event()
 
@@ -175,5 +175,5 @@ def polled(bar: Bar, done: Callable[[], int]) -> Iterator[None]:
 
 
 def working(what: str) -> contextlib.AbstractContextManager[None]:
-    """Shows how long the block has lasted, for work of a library that does not tell how far it is."""
+    """Shows the elapsed time of the block, for work of a library that does not report its progress."""
     return polled(terminal_bar(what, "", leave=False, bar_format="{desc} [{elapsed}]"), lambda: 0)

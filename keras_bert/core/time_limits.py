@@ -1,4 +1,4 @@
-"""Waiting for what may never answer: a TPU, a server."""
+"""Waits with a time limit for what may never answer: a TPU, a server."""
 
 import threading
 import urllib.error
@@ -12,7 +12,7 @@ PROBE_SECONDS = 1.0
 
 
 def within(seconds: float, function: Callable[[], Result]) -> Result | Exception | None:
-    """What a function returns or raises, or None if it takes longer."""
+    """The result or the exception of a function, or None if it takes longer than `seconds`."""
     outcome: list[Result | Exception] = []
 
     def run() -> None:
@@ -29,9 +29,9 @@ def within(seconds: float, function: Callable[[], Result]) -> Result | Exception
 
 
 def any_answers(addresses: Iterable[str], seconds: float = PROBE_SECONDS) -> bool:
-    """Whether one of these web servers answers, whatever it says; proxies of the environment are used.
+    """Whether any of these web servers answers, even with an error; uses the proxies of the environment.
 
-    Downloads retry for minutes without a network; this says so at once.
+    Without a network, downloads retry for minutes; this tells at once.
     """
 
     def ask(address: str) -> bool:

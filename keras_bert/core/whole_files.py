@@ -24,8 +24,8 @@ def atomic_write(path: files.StrPath, mode: str = "w", work_folder: str | None =
     Readers of `path` see the old file or the new one: a disk renames atomically, an object store copies the finished
     file to `path` and then removes the temporary one. The folder is made if it does not exist.
 
-    Processes that may write the same content to the same path at a time need a `work_folder`, on the same disk or
-    store, for temporary files with names of their own. A device or a pipe is written to as it is.
+    Processes that may write the same content to the same path at the same time need a `work_folder`, on the same disk
+    or store, for temporary files with names of their own. A device or a pipe is written to directly.
     """
     path = os.fspath(path)
     aside = files.join(work_folder, f"{uuid.uuid4().hex}.partial") if work_folder else f"{path}.partial"
@@ -76,9 +76,9 @@ def _with_nulls(values: Any) -> Any:
 
 
 def require_name(path: files.StrPath) -> None:
-    """Raises `UserError` for a folder of a disk that no other can be renamed to: "." and the like, or a mount point.
+    """Raises `UserError` if `path` is on a disk and cannot be the target of a rename: ".", ".." or a mount point.
 
-    The folder is first written beside it.
+    A folder is first written beside its path, and then renamed.
     """
     if files.is_remote(path):
         return
@@ -122,8 +122,8 @@ def move_folder(source: files.StrPath, target: files.StrPath, last: str) -> None
     On a disk the folder is synced before and the old one removed after; at any instant `surviving_folder` finds the old
     or the new one. In a store the files move one by one, because a folder there is only a common prefix of names.
     `last` is removed from the old folder first and moved to the new one last: readers meanwhile see the old folder, a
-    partial one or the new one, never a mixture that looks complete. After an interruption some files are under either
-    name.
+    partial one or the new one, never a mixture that looks complete. After an interruption some files are under the old
+    name, others under the new one.
     """
     if not files.is_remote(target):
         disks.replace_folder(source, target)
@@ -139,7 +139,7 @@ def move_folder(source: files.StrPath, target: files.StrPath, last: str) -> None
 
 
 def remove_whole(path: files.StrPath, last: str) -> None:
-    """Removes a folder such that a part of it, if any is left, does not look complete.
+    """Removes a folder so that whatever an interruption leaves of it does not look complete.
 
     Args:
         path: the folder.
@@ -153,7 +153,7 @@ def remove_whole(path: files.StrPath, last: str) -> None:
 
 
 def surviving_folder(path: files.StrPath) -> str:
-    """The current place of the folder `path`: there or, on a disk, where a kill while replacing it left the old one."""
+    """The current path of the folder `path`: itself or, on a disk, where a kill while replacing it left the old one."""
     return os.fspath(path) if files.is_remote(path) else disks.surviving_folder(path)
 
 
