@@ -87,7 +87,7 @@ class FrontDoor(click.Group):
 
 
 def _leave(status: int) -> NoReturn:
-    """Ends the process without TensorFlow's farewell to a process that is gone, which takes time and prints errors."""
+    """Ends the process without TensorFlow's shutdown, which takes time and prints errors after a worker is lost."""
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(status)
@@ -130,7 +130,7 @@ def main(debug: bool) -> None:
 
 
 main.help = (main.help or "").replace("python run.py", PROGRAM)
-_COMMANDS = {  # What the list of commands says of each; click would cut off its first sentence.
+_COMMANDS = {  # The text of each in the list of commands; click would truncate the command's first sentence.
     pretrain: "Pretrain a BERT on text.",
     finetune: "Fine-tune a BERT on a task.",
     evaluate: "Score a fine-tuned model.",

@@ -26,8 +26,8 @@ def convert(to: str, lower_case: bool | None, model: str, directory: str) -> Non
     """Convert a model to Google's or Hugging Face's format, without loss.
 
     \b
-    MODEL is a run folder, a model folder, a Hugging Face or Google folder, an adapter's of peft, or hf:NAME[@REVISION]
-    for a model on the Hugging Face hub. DIR is a new folder.
+    MODEL is a run folder, a model folder, a Hugging Face or Google folder, a peft adapter's folder, or
+    hf:NAME[@REVISION] for a model on the Hugging Face hub. DIR is a new folder.
 
     \b
     Example:

@@ -163,5 +163,5 @@ def embed(
 
 
 def _literal(text: str) -> str:
-    """A text as Python's source has it, in double quotes."""
+    """A text as a Python literal in double quotes."""
     return json.dumps(text, ensure_ascii=False)

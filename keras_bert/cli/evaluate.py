@@ -70,7 +70,7 @@ def evaluate(
     if picture:
         imports.require("matplotlib", "--picture")
     for setting in noises:
-        Noise(setting)  # Refuses what is no noise before anything is read.
+        Noise(setting)  # Refuses invalid noise before anything is read.
     folders = [open_model_folder(model) for model in models]
     import_tensorflow(context.find_root().params["debug"])
     from keras_bert.tasks.evaluation import Ensemble, FinetunedModel, splits_like

@@ -223,7 +223,7 @@ def finetune(
 
 
 def _run_paths(output: str, benchmark: Benchmark | None, seeds: list[int], sweep: bool) -> list[str]:
-    """The folders of the command's runs, as far as they are there. Refuses folders that hold something else."""
+    """The folders of the command's runs; for a sweep, those that exist. Refuses folders that hold something else."""
     if benchmark:
         RunFolder(output).require(TASKS)
     paths = [files.join(output, task) for task in benchmark.tasks] if benchmark else [output]
@@ -291,7 +291,7 @@ def _all_of(
 
 
 def _require_task_of(config: str, task: str) -> None:
-    """Refuses a task that is not the recipe's; a recipe that states none is for any."""
+    """Refuses a task other than the recipe's; a recipe without a task is for any."""
     stated = settings.text_of(settings.read_yaml(find_config("finetune", config)), "task")
     if task in BENCHMARKS or stated not in (None, task):
         needed = "a single task" if task in BENCHMARKS else f"{stated}, the task of {config}"
@@ -299,7 +299,7 @@ def _require_task_of(config: str, task: str) -> None:
 
 
 def _require_free(given: Set[str]) -> None:
-    """Refuses what a sweep sets itself, or would not follow."""
+    """Refuses settings that a sweep chooses itself or would ignore."""
     rates = ("optimizer.learning_rate", "optimizer.base_rate")
     for key in (*rates, "training.batch_size", "training.epochs", "training.steps", "training.minutes"):
         if key in given:

@@ -17,7 +17,7 @@ from keras_bert.core.errors import UserError
 from keras_bert.training.stop_request import REQUESTS, STOPPED_BY_SIGNAL
 
 GRACE_SECONDS = 20.0  # How long the other workers may take to stop after one has failed.
-BAD_INPUT = 2  # The status after an error that would only repeat itself.
+BAD_INPUT = 2  # The exit status after an error that a restart would only repeat.
 _PAUSE = 0.1  # Seconds between polls of the workers.
 
 

@@ -40,10 +40,10 @@ class Number(click.FloatRange):
 def setting_option(
     config: type, field: str, *names: str, has_default: bool = False, more: str = "", **attributes: Any
 ) -> Callable[..., Any]:
-    """An option for a setting, of which it has the name, unless others are given, the type and the meaning.
+    """An option with the type and the meaning of a setting and, unless `names` are given, its name.
 
-    It has the setting's default if asked to; else a recipe's value counts, what 0 or null means is left out, and such a
-    0 is refused. Another default that `more` tells of replaces that of the meaning.
+    With `has_default`, it has the setting's default. Otherwise the recipe's value counts; the help omits what 0 or null
+    means, and such a 0 is refused. A "Default: " in `more` replaces the default in the meaning.
     """
     if has_default:
         attributes |= {"default": getattr(config, field), "show_default": True}
@@ -87,7 +87,7 @@ def file_to_write(context: click.Context, parameter: click.Parameter, path: str 
 
 
 def require_source(path: str) -> None:
-    """Raises `UserError` for files to read that are not there; a data set by name is looked for when it is read."""
+    """Raises `UserError` for input files that do not exist; a data set's name is only checked when it is read."""
     if path != "-" and not path.startswith(DATA_SETS):
         expand([path])
 
@@ -218,7 +218,7 @@ def _table_options(*files: Callable[..., Any], more: str = "") -> Callable[..., 
     )
 
 
-# Where a task's examples are; for a trained model, what has changed since. `table_settings` takes their values.
+# Where a task's examples are; for a trained model, only what differs from training. For `table_settings`.
 _SPLITS = ("train", "dev", "test")
 _AS_TRAINED = "Default: as in training."
 table_options = _table_options(*(setting_option(TaskDataConfig, split, metavar="FILE") for split in _SPLITS))
@@ -245,7 +245,7 @@ def table_settings(
     return given({**values, "label": label, "format": format})
 
 
-# Of every training run; `run_settings` takes their values.
+# Options of every training run; `run_settings` takes their values.
 run_options = _all_of(
     setting_option(TrainingConfig, "strategy"),
     setting_option(TrainingConfig, "devices", metavar="GPU:0,GPU:1"),
@@ -292,12 +292,12 @@ def run_settings(
 
 
 def set_by_key(overrides: Iterable[str]) -> dict[str, Any]:
-    """Returns `{key: value}` of all `--set KEY=VALUE`, of which the last counts, as of any option given twice."""
+    """Returns `{key: value}` of all `--set KEY=VALUE`; of a repeated key, the last counts, as for any option."""
     return dict(map(settings.parse_override, overrides))
 
 
 def require_agreement(by_key: Mapping[str, Any], of_options: Mapping[str, Any]) -> None:
-    """Raises `UserError` if options contradict each other, of which one would be ignored.
+    """Raises `UserError` if options contradict each other, because one would be ignored.
 
     Args:
         by_key: the settings given by `--set`.
@@ -324,7 +324,7 @@ def _is_same(one: Any, other: Any) -> bool:
 
 
 def require_utf8(texts: Iterable[str]) -> None:
-    """Raises `UserError` if a text of the command line was not UTF-8."""
+    """Raises `UserError` if a text on the command line was not UTF-8."""
     for text in texts:
         if text.encode("utf-8", "replace").decode("utf-8") != text:
             raise UserError(f"TEXT: needs UTF-8. Received: {text!r}. Is the terminal set to another encoding?")

@@ -62,8 +62,8 @@ def predict(
 ) -> None:
     """Answer examples with a model that was fine-tuned, here or elsewhere.
 
-    The answers to each TEXT are printed; those of pairs are two TEXTs each: two texts to compare, or a question and its
-    passage. A model of choices takes a context and its choices. Files are answered to --output, in these formats:
+    The answer to each TEXT is printed. A model of pairs takes two TEXTs for each: two texts to compare, or a question
+    and its passage. A model of choices takes a context and its choices. Answers to a file go to --output, as follows:
 
     \b
     Model                --input                                        --output
@@ -72,7 +72,7 @@ def predict(
     segment              .conllu, a table, or one text per line         the texts, with spaces between words
     question answering   SQuAD's JSON                                   a folder: predictions, n-best, null odds
     multiple choice      as in training                                 JSON lines
-    texts for texts      a table, or plain text, one text per line      JSON lines
+    text to text         a table, or plain text, one text per line      JSON lines
     SuperGLUE's tasks    as in training                                 JSON lines
 
     \b

@@ -77,8 +77,8 @@ def retrieve(
 ) -> None:
     """Search passages for queries by their vectors, and score what is found.
 
-    The search is exact. The scores are those of BEIR and trec_eval, in per cent: nDCG@10, MRR@10, MAP@100 and recall,
-    as far as --top-k passages show them.
+    The search is exact. The scores are those of BEIR and trec_eval, in per cent: nDCG@10, MRR@10, MAP@100 and recall;
+    those deeper than --top-k are left out.
 
     \b
     Examples:

@@ -52,15 +52,14 @@ def settings(words: tuple[str, ...]) -> None:
 
 
 def settings_like(command: str, key: str) -> list[Setting]:
-    """The settings of `pretrain` or `finetune` with this key, or these parts in it; else those whose last part is like
-    it; all for ""."""
+    """The settings of `pretrain` or `finetune` whose keys have `key` as whole parts, else in the last; all for ""."""
     every, key = list(_settings(command)), re.sub(r"\.\d+\b", ".0", key.lstrip("-").replace("-", "_"))
     exact = [setting for setting in every if f".{key}." in f".{setting.key}."]
     return exact or [setting for setting in every if key in setting.key.rpartition(".")[2]]
 
 
 def settings_named(command: str, option: str, with_similar: bool) -> list[str]:
-    """The keys of a command's settings that are called as an unknown option is or, if wanted, similarly."""
+    """The keys of a command's settings with the name of an unknown option or, `with_similar`, one like it."""
     found = settings_like(command, option) if command in _CONFIGS else []
     name = option.lstrip("-").replace("-", "_")
     like = [setting.key for setting in found if not setting.section and (with_similar or setting.name == name)]
@@ -68,7 +67,7 @@ def settings_named(command: str, option: str, with_similar: bool) -> list[str]:
 
 
 def _settings(command: str) -> Iterator[Setting]:
-    """The settings of a command; after BERT's own those of other kinds of models, as far as they differ."""
+    """The settings of a command; those of other kinds of models, if they differ, follow BERT's."""
     for setting in every_setting(_CONFIGS[command]):
         if setting.key == "initialization" and command == "pretrain":
             for kind in model_kinds():
@@ -120,7 +119,7 @@ def _lines(setting: Setting, recipes: dict[str, tuple[dict[str, Any], dict[str, 
 
 
 def _values(values: Any, path: Sequence[str]) -> list[str]:
-    """What a recipe has at this key, of a list what each item has, as it is shown."""
+    """The values of a recipe at this path, as shown; of a list, those of each item."""
     if not path:
         return [_shown(values)]
     if isinstance(values, list):

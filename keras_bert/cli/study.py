@@ -75,7 +75,7 @@ def _carried_out(context: click.Context, output: str, make: "Callable[[StudyFold
 
 
 def _begin(context: click.Context) -> None:
-    """Before the first computation of a study."""
+    """Requires matplotlib and imports TensorFlow, before a study's first computation."""
     require("matplotlib", "Drawing pictures")
     import_tensorflow(context.find_root().params["debug"])
 
@@ -135,7 +135,7 @@ def worth(
 @_only_option("pilots")
 @click.pass_context
 def pilots(context: click.Context, plan: str, data: str, output: str, seeds: int, only: tuple[str, ...]) -> None:
-    """Train a recipe with one change at a time and compare what it costs to learn as much.
+    """Train a recipe with one change at a time and compare the cost of reaching the same loss.
 
     Pilots and seeds may be added later.
 
@@ -192,7 +192,7 @@ def ablation(
     values.update(given({"recipe": recipe}), set={**settings.section_of(values, "set"), **changes})
     planned = settings.from_mapping(AblationPlan, values)
     variants = selected(planned.variants, only, "variant", path)
-    for name, task in planned.tasks.items():  # Else it would be missed after hours.
+    for name, task in planned.tasks.items():  # Otherwise it would only be missed after hours.
         if not files.is_folder(folder := files.join(data, task.folder)):
             raise UserError(f"{folder}: needs the files of {name}. Received: no folder. Give --data with its parent.")
     _begin(context)

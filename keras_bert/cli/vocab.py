@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-# How messages call the vocabularies that are not WordPieces, and how the names of their files end: the first that fits.
+# The names of vocabularies other than WordPiece in messages, and the endings of their files; the first match counts.
 _OTHERS = {
     XLM_ROBERTA: ("a SentencePiece model like XLM-RoBERTa's", "sentencepiece.bpe.model"),
     SENTENCEPIECE: ("a SentencePiece model", ".model"),
@@ -137,7 +137,7 @@ def vocab(
     if base is not None and extend is not None:
         from keras_bert.text.vocabulary_learning import extend_from_counts, free_rows
 
-        free_rows(base, extend)  # Told before the texts are read.
+        free_rows(base, extend)  # Fails before the texts are read.
     vocabulary: Vocabulary
     if kind in _OTHERS:
         from keras_bert.text.vocabulary_learning import LEARNERS
@@ -179,7 +179,7 @@ def _kind_of_file(path: str) -> str:
 
 
 def _check_other(kind: str, extend: str | None, unused: int, runner: str | None, output: str) -> None:
-    """Raises `UserError` for what does not go with a vocabulary that is not of WordPieces."""
+    """Raises `UserError` for options that do not go with a vocabulary other than WordPiece."""
     title, ending = _OTHERS[kind]
     if extend is not None:
         raise UserError(
