@@ -35,9 +35,9 @@ def ablation(
         study: the study's folder; pretraining runs are in pretrained/VARIANT/seed-SEED, those of a task in
             TASK/VARIANT/seed-SEED/rate-RATE.
         text: a folder that `prepare` wrote, or whatever `pretrain --data` takes.
-        data: the folder that the tasks' folders are in.
-        pretraining_seeds: how many seeds of each variant.
-        seeds: how many fine-tuning seeds for each of these; a task's plan may have its own number.
+        data: the folder that contains the tasks' folders.
+        pretraining_seeds: the number of pretraining seeds of each variant.
+        seeds: the number of fine-tuning seeds for each of these; a task's plan may have its own number.
     """
     numbers = range(1, pretraining_seeds + 1)
     bases = {name: variant.pretrained_as or name for name, variant in variants.items()}
@@ -56,7 +56,7 @@ def ablation(
         "Pretrained",
     )
     runs = {(name, seed): made_runs[f"{base}, seed {seed}"] for seed in numbers for name, base in bases.items()}
-    # The seeds of a task come last, so that a study that is stopped has a whole column.
+    # For each task, all variants of one seed come before the next seed, so that a stopped study has a whole column.
     parts = {
         f"{task}: {name}, seed {seed} at {rate:g}": make
         for task, planned in plan.tasks.items()
@@ -68,7 +68,7 @@ def ablation(
             runs[name, seed],
             seeds,
             study.join(task, name, f"seed-{seed}"),
-            f"pretrained/{bases[name]}/seed-{seed}",  # Wherever the study's folder is.
+            f"pretrained/{bases[name]}/seed-{seed}",  # Relative to the study's folder, which may move.
         ).items()
     }
     made = study.made(parts, "Fine-tuned")
@@ -111,9 +111,9 @@ def nats_below(run: str) -> float | None:
 
 
 def _bits(study: StudyFolder, runs: Mapping[tuple[str, int], str], text: str) -> dict[tuple[str, int], float | None]:
-    """The loss of each run at [MASK]s of held-out text in bits per character; {} if all have one vocabulary.
+    """The loss of each run at [MASK]s of held-out text in bits per character; {} if all share one vocabulary.
 
-    Without the run's own text, or without [MASK], it is None.
+    None for a run without its own text or without [MASK].
     """
     metas = {key: held_out_meta(run) for key, run in runs.items()}
     if len({meta["vocabulary"] for meta in metas.values() if meta}) < 2:
@@ -131,7 +131,7 @@ def _bits(study: StudyFolder, runs: Mapping[tuple[str, int], str], text: str) ->
 def _restored(
     study: StudyFolder, runs: Mapping[tuple[str, int], str]
 ) -> dict[str, dict[tuple[str, int], float | None]]:
-    """What each run restores of corrupted text, `{heading: figures}`; {} if none has a decoder that predicts it."""
+    """How much of corrupted text each run restores, `{heading: figures}`; {} if none predicts it with a decoder."""
     if not any("eval_decoded_loss" in (RunFolder(run).results() or {}) for run in runs.values()):
         return {}
     parts = {
@@ -148,9 +148,9 @@ def _restored(
 def table(
     found: Found, learned: Mapping[str, Mapping[str, Sequence[float | None]]], variants: Mapping[str, VariantPlan]
 ) -> Iterator[str]:
-    """Lines of Markdown: a row for each variant, its tasks and what the paper measured.
+    """Lines of Markdown: a row for each variant, with its scores on the tasks and the papers' figures.
 
-    `learned` has the figures of pretraining, `{heading: {variant: one of each seed}}`.
+    `learned` has the figures of pretraining, `{heading: {variant: [one for each seed]}}`.
     """
     published = published_columns(variants)
     header = ["", *learned, *(f"{task}, {_metric(by_name)}" for task, by_name in found.items())]
@@ -184,12 +184,12 @@ def _cell(value: float | None) -> str:
 
 
 def published_columns(variants: Mapping[str, VariantPlan]) -> list[str]:
-    """What the papers measured, in the order in which the variants name it."""
+    """The names of the papers' figures, in the order in which the variants list them."""
     return list(dict.fromkeys(column for variant in variants.values() for column in variant.published))
 
 
 def sources(variants: Mapping[str, VariantPlan]) -> Iterator[str]:
-    """Lines of Markdown that say where the published figures are from."""
+    """Lines of Markdown with the sources of the published figures."""
     by_source: dict[str, list[str]] = {}
     for name, variant in variants.items():
         if variant.source:
@@ -201,7 +201,7 @@ def sources(variants: Mapping[str, VariantPlan]) -> Iterator[str]:
 
 
 def drawn(found: Found, variants: Mapping[str, VariantPlan]) -> dict[str, dict[str, Sequence[float | None]]]:
-    """The scores as `scores_picture` takes them: our tasks, then the published ones."""
+    """The scores in the form for `scores_picture`: our tasks, then the published ones."""
     ours: dict[str, dict[str, Sequence[float | None]]] = {
         f"{task}\n{_metric(by_name)}": {_shown(name): pooled(by_name[name][1]) for name in variants}
         for task, by_name in found.items()

@@ -38,7 +38,7 @@ class TextAttention:
     Attributes:
         tokens: [seq], with [CLS] and [SEP].
         ids: int32 [seq].
-        weights: float32 [layers, heads, seq, seq]; the row is the token that looks, its weights sum to 1.
+        weights: float32 [layers, heads, seq, seq]; each row belongs to the token that looks, and sums to 1.
     """
 
     tokens: Sequence[str]
@@ -93,10 +93,10 @@ def text_attention(loaded: LoadedModel, text: str) -> TextAttention:
 
 
 def head_shares(found: Sequence[TextAttention], cls_id: int, sep_id: int) -> dict[str, np.ndarray]:
-    """How much of its attention each head gives to what, on average over all tokens of all texts.
+    """The mean share of each head's attention to each kind of target, over all tokens of all texts.
 
     [CLS] and [SEP] do not count as tokens that look. `same` is the share to the same piece elsewhere in the text,
-    averaged over the pieces that occur more than once, NaN if there is none.
+    averaged over the pieces that occur more than once; NaN if there is none.
 
     Returns: `{key of SHARES: float64 [layers, heads]}`, from 0 to 1.
     """
@@ -122,13 +122,13 @@ def head_shares(found: Sequence[TextAttention], cls_id: int, sep_id: int) -> dic
 
 
 def head_entropy(one: TextAttention) -> np.ndarray:
-    """The mean entropy of each head's attention, in nats: float64 [layers, heads]. ln(seq) if it is even."""
+    """The mean entropy of each head's attention, in nats: float64 [layers, heads]. ln(seq) if uniform."""
     weights = one.weights.astype("float64")
     return -(weights * np.log(np.maximum(weights, 1e-30))).sum(axis=-1).mean(axis=-1)
 
 
 def strongest_heads(shares: Mapping[str, np.ndarray], entropies: np.ndarray) -> Iterator[str]:
-    """Lines of Markdown: for each kind of attention the heads that have most of it, and the mean of all heads."""
+    """Lines of Markdown: for each kind of attention, the mean of all heads and the heads with most of it."""
     rows = []
     for key, values in shares.items():
         if np.isnan(values).all():
@@ -169,7 +169,7 @@ def shares_picture(shares: Mapping[str, np.ndarray], entropies: np.ndarray) -> b
 
 
 def heads_picture(one: TextAttention, text: str) -> bytes:
-    """PNG of all heads, a row for each layer; dark is much attention, the row of a matrix is the token that looks."""
+    """PNG of all heads, a row for each layer; dark is much attention, a matrix's row is the token that looks."""
     layers, heads = one.weights.shape[:2]
     size = max(PAGE / (heads + 1), 0.5)
     figure = new_figure(size * (heads + 1), size * layers + 0.7)
@@ -190,8 +190,8 @@ def heads_picture(one: TextAttention, text: str) -> bytes:
 def heads_page(one: TextAttention, text: str) -> str:
     """A self-contained HTML page: all heads as small matrices, and lines from token to token for those chosen.
 
-    Each row of a head is stored as bytes, in units of its greatest weight / 255: in common units, all of an even head
-    over some hundred tokens would be 0.
+    Each row of a head is stored as bytes, in units of its greatest weight / 255: in common units, all weights of a
+    uniform head over some hundred tokens would be 0.
     """
     scales = one.weights.max(axis=-1)
     shares = one.weights / np.maximum(scales, np.finfo("float32").tiny)[..., None]

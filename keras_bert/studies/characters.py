@@ -11,13 +11,13 @@ from keras_bert.training.run_folder import RunFolder
 
 
 def held_out_meta(run: str) -> Meta | None:
-    """What describes the held-out shards of a run's own text; None for shards of `prepare`, or streamed text."""
+    """The meta.json of the held-out shards of a run's own text; None for shards of `prepare`, or streamed text."""
     path = files.join(RunFolder(run).data, "shards", VALIDATION, "meta.json")
     return read_meta(path) if files.exists(path) else None
 
 
 def held_out_characters(run: str) -> int:
-    """How many characters the held-out documents of a run's own text have. Reads all of the text."""
+    """The number of characters in the held-out documents of a run's own text, all of which is read."""
     config = PretrainConfig.from_file(files.join(run, "config.yaml"))
     documents = Corpus(config.data.files, config.data).documents()
     return sum(len(text) for text, held_out in split_documents(documents, config.data.validation_share) if held_out)
@@ -28,7 +28,7 @@ def bits_per_character(nats: float, meta: Meta, characters: int) -> float:
 
     Args:
         nats: the loss, per piece.
-        meta: of the shards on which it was measured.
-        characters: of the text in these shards.
+        meta: the meta.json of the shards on which it was measured.
+        characters: the number of characters of the text in these shards.
     """
     return nats / math.log(2) * meta["tokens"] / characters

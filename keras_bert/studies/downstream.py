@@ -26,13 +26,13 @@ _Found = TypeVar("_Found")
 def finetunings(
     task: str, plan: TaskPlan, data: str, init: str, seeds: int, folder: str, origin: str | None = None
 ) -> dict[float, Callable[[], Results]]:
-    """`{rate: function}`, one for each rate of a task's plan, that fine-tunes a model unless that is done.
+    """`{rate: function}` for each rate of a task's plan; the function fine-tunes a model unless that is done.
 
     Args:
-        data: the folder that the plan's folder is in.
+        data: the folder that contains the plan's folder.
         init: the model, or `scratch:MODEL`.
-        seeds: how many seeds, from 1, unless the plan says it.
-        folder: where the runs of each rate get their folders.
+        seeds: the number of seeds, from 1, unless the plan has its own.
+        folder: the folder for the runs of each rate.
         origin: as for `StudyRun`.
     """
     numbers = seed_numbers(plan, seeds)
@@ -45,7 +45,7 @@ def finetunings(
 def finetuning_runs(
     task: str, plan: TaskPlan, data: str, init: str, folder: str, origin: str | None = None
 ) -> dict[float, StudyRun]:
-    """`{rate: run}`, one for each rate of a task's plan; the arguments are those of `finetunings`."""
+    """`{rate: run}` for each rate of a task's plan; the arguments are those of `finetunings`."""
     options: dict[str, str | None] = {
         "--task": plan.task or task,
         "--init": init.removeprefix(SCRATCH),
@@ -71,7 +71,7 @@ def seed_numbers(plan: TaskPlan, seeds: int) -> list[int]:
 
 
 def finetune(run: StudyRun, seeds: Sequence[int]) -> Results:
-    """The results of a run over all seeds; trains where they are not there yet."""
+    """The results of a run over all seeds; trains if they are incomplete."""
     results = run.results()
     if results is not None and results["seeds"] == list(seeds):
         return results
@@ -79,32 +79,32 @@ def finetune(run: StudyRun, seeds: Sequence[int]) -> Results:
 
 
 def better(found: Mapping[float, _Found], scores: Callable[[_Found], Sequence[float]]) -> tuple[float, _Found]:
-    """(rate, what was found at it) of the rate with the best median of its scores.
+    """`(rate, its results)` for the rate with the best median score.
 
     Args:
-        found: `{rate: what was found}`.
-        scores: function (what was found) -> its scores over the seeds, such as `main_scores`.
+        found: `{rate: results}`.
+        scores: function (results) -> their scores over the seeds, such as `main_scores`.
     """
     return max(found.items(), key=lambda item: statistics.median(scores(item[1])))
 
 
 def main_scores(results: Results, name: str | None = None) -> list[float]:
-    """The main metric, or that of this name, on the main split, of every seed, in per cent."""
+    """The main metric, or the one named, of every seed on the main split, in per cent."""
     values = results["over_seeds"][main_split(results)][name or metric(results)]["values"]
     return [per_cent_scale(results["per_cent"]) * value for value in values]
 
 
 def score_cell(results: Results, name: str | None = None) -> str:
-    """As `main_scores`, for a table."""
+    """The median and range of `main_scores`, for a table."""
     return median_and_range(main_scores(results, name), "{:.1f}".format)
 
 
 def baseline(results: Results, name: str | None = None, of: str = "baseline") -> float | None:
-    """What the most frequent answer scores there, in per cent; None where that is no number.
+    """The score of the most frequent answer on the main split, in per cent; None if it is not a number.
 
     Args:
-        name: of a metric; None for the main one.
-        of: another baseline of the results, such as "overlap".
+        name: the name of a metric; None for the main one.
+        of: another baseline in the results, such as "overlap".
     """
     value = results.get(of, {}).get(main_split(results), {}).get(name or metric(results))
     return per_cent_scale(results["per_cent"]) * value if isinstance(value, (int, float)) else None
@@ -131,13 +131,13 @@ def worth(
     seeds: int,
     title: str = "",
 ) -> Findings:
-    """Trains every task with each of its rates and every seed; the rate with the better median counts, for each model.
+    """Fine-tunes each model on every task with each rate and seed; the rate with the best median counts.
 
     Args:
         study: the study's folder; the runs of a task are in TASK/MODEL/rate-RATE.
         models: `{name: model}`; each is any that `finetune --init` takes, or `scratch:MODEL`.
-        data: the folder that the tasks' folders are in.
-        seeds: how many seeds, from 1; a task's plan may have its own number.
+        data: the folder that contains the tasks' folders.
+        seeds: the number of seeds, from 1; a task's plan may have its own.
     """
     parts = {
         (task, name, rate): functools.partial(_checked, task, plan, make)
@@ -164,7 +164,7 @@ def worth(
 
 
 def table(found: Found, models: Sequence[str], tasks: Mapping[str, WorthTaskPlan]) -> Iterator[str]:
-    """Lines of Markdown."""
+    """Lines of Markdown: a row for each metric of each task."""
     rows = (
         _row(task, name, [found[task][model] for model in models])
         for task in found
@@ -174,7 +174,7 @@ def table(found: Found, models: Sequence[str], tasks: Mapping[str, WorthTaskPlan
 
 
 def _checked(task: str, plan: WorthTaskPlan, make: Callable[[], Results]) -> Results:
-    """The results of a part. Raises `UserError` if the task has no metric of a name that its plan has."""
+    """The results of a part. Raises `UserError` if the plan names a metric that the task lacks."""
     results = make()
     known = [name for name in results["over_seeds"][main_split(results)] if name != "loss"]
     if unknown := [name for name in plan.metrics if name not in known]:
@@ -183,7 +183,7 @@ def _checked(task: str, plan: WorthTaskPlan, make: Callable[[], Results]) -> Res
 
 
 def _metrics(task: str, found: Found, tasks: Mapping[str, WorthTaskPlan]) -> list[str]:
-    """The main metric of a task and the others of its plan."""
+    """The main metric of a task, and the others in its plan."""
     (_, results), *_ = found[task].values()
     return list(dict.fromkeys([metric(results), *tasks[task].metrics]))
 
@@ -200,7 +200,7 @@ Examples = Mapping[tuple[str, str], Mapping[str, np.ndarray] | None]
 
 
 def examples_of(folder: str, results: Results) -> dict[str, np.ndarray] | None:
-    """What `Examples` has of the runs in a folder, on the main split."""
+    """The value in `Examples` for the runs in a folder, on the main split."""
     of_seeds = [RunFolder(files.join(folder, f"seed-{seed}")).examples() for seed in results["seeds"]]
     of_split = [found[main_split(results)] for found in of_seeds if found]
     if len(of_split) < len(of_seeds):
@@ -258,7 +258,7 @@ def _shown(difference: Difference) -> str:
 
 
 def drawn(found: Found) -> dict[str, dict[str, Sequence[float | None]]]:
-    """What was found, as `scores_picture` takes it."""
+    """The scores in the form for `scores_picture`."""
     scores: dict[str, dict[str, Sequence[float | None]]] = {}
     for task, by_model in found.items():
         (_, first), *_ = by_model.values()

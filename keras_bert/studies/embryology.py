@@ -25,7 +25,7 @@ _SPECIAL_TOKENS = 2
 _MOST_LOGITS = 1 << 25  # In one batch: 128 MiB.
 _MOST_TOKENS = 4096
 
-Masked = Callable[[dict[str, Any]], dict[str, Any]]  # A `BertForPreTraining`, or what stands for it.
+Masked = Callable[[dict[str, Any]], dict[str, Any]]  # A `BertForPreTraining`, or a stand-in.
 
 
 class WordPredictions:
@@ -75,7 +75,7 @@ class WordPredictions:
         )
 
     def _predicted(self, rows: Sequence[np.ndarray], places: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """The ids that the model finds likeliest at these places of each row, which count from the first piece."""
+        """The model's likeliest ids at these places of each row, counted from the first piece."""
         found = [np.zeros(0, np.int32)] * len(rows)
         tokens = min(_MOST_TOKENS, _MOST_LOGITS // len(self._vocabulary))
         for batch in batches_by_length(np.array([len(row) for row in rows]) + _SPECIAL_TOKENS, tokens):
@@ -135,12 +135,12 @@ def embryology(
     """Measures every snapshot that a run kept.
 
     Args:
-        study: the study's folder; the runs of a task are in it as `snapshots.finetuned` says.
+        study: the study's folder; `snapshots.finetuned` describes where the runs of a task are.
         run: the folder of a finished pretraining run.
-        data: the folder that the plan's folders are in.
-        seeds: how many fine-tuning seeds; a task's plan may have its own number.
-        parts: of `PARTS`.
-        tasks_from: from how many snapshots to fine-tune, at most; None for all.
+        data: the folder that contains the plan's folders.
+        seeds: the number of fine-tuning seeds; a task's plan may have its own.
+        parts: some of `PARTS`.
+        tasks_from: the most snapshots to fine-tune from; None for all.
 
     Raises:
         UserError: the run has no snapshots or is of another kind, or a text has no tags.
@@ -250,7 +250,7 @@ def _read(text: TaggedText, data: str, split: str) -> tuple[str, TaggedWords]:
 
 
 def _first(tagged: TaggedWords, most: int) -> TaggedWords:
-    """The first sentences, with at most so many words unless the first has more."""
+    """The first sentences, with at most `most` words in all unless the first alone has more."""
     sentences = max(int(np.searchsorted(tagged.starts, most, side="right")) - 1, 1)
     end = int(tagged.starts[sentences])
     labels = tagged.labels and tagged.labels[:end]
@@ -258,7 +258,7 @@ def _first(tagged: TaggedWords, most: int) -> TaggedWords:
 
 
 def _longest_row(snapshots: Snapshots) -> int:
-    """Positions that the run never trained are of no use."""
+    """The most tokens of a row: no positions that the run never trained."""
     return min(_MAX_LENGTH, max(phase.sequence_length for phase in snapshots.config.phases))
 
 
@@ -322,7 +322,7 @@ def table(
 
 
 def tag_table(words: Words, published: Mapping[str, float]) -> Iterator[str]:
-    """Lines of Markdown, a row for each part of speech, the first learned first."""
+    """Lines of Markdown, a row for each part of speech, the earliest learned first."""
     *_, last = words.values()
     rows = []
     for tag, counts in last["reconstructed"].items():
@@ -342,7 +342,7 @@ def _step(step: float | None) -> str:
 
 
 def agreement(words: Words, published: Mapping[str, float]) -> tuple[float, int]:
-    """(Spearman's correlation of our steps with the published ones, parts of speech); one never learned comes last."""
+    """(Spearman's correlation of our steps with the published, number of tags); a tag never learned ranks last."""
     *_, last = words.values()
     tags = [tag for tag in published if tag in last["reconstructed"]]
     steps = [crossing(_curve(words, "reconstructed", tag), _HALF) for tag in tags]

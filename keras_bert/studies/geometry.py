@@ -1,4 +1,4 @@
-"""Where words are in a BERT: their neighbours by three kinds of vectors, and what the embeddings are the sum of."""
+"""Where words are in a BERT: their neighbours by three kinds of vectors, and the parts of the embeddings' sum."""
 
 import itertools
 import unicodedata
@@ -35,14 +35,14 @@ def geometry(
     neighbours: int,
     layer: int | None,
 ) -> Findings:
-    """Finds the neighbours of words, and takes the sum of the embeddings apart where there is one.
+    """Finds the neighbours of words, and breaks down the sum of the embeddings if the model has positions.
 
     Args:
         words: words that are one piece each.
         entries: text, as `Corpus` takes it.
-        tokens: how many tokens of it are read, at most.
-        neighbours: how many neighbours are listed.
-        layer: whose states are the contextual vectors, from 1; None for the last.
+        tokens: the most tokens of it to read.
+        neighbours: the number of neighbours to list.
+        layer: the layer of the contextual vectors, from 1; None for the last.
 
     Raises:
         UserError: a word is not one piece of letters or too rare in the text, or there is no such layer.
@@ -165,7 +165,7 @@ def neighbour_table(
 
 
 def spread(kinds: Mapping[str, np.ndarray]) -> Iterator[str]:
-    """Lines of Markdown: the mean cosine of random pairs of words, 0 if vectors point everywhere alike."""
+    """Lines of Markdown: the mean cosine of random pairs of words, 0 if the vectors' directions are uniform."""
     random = np.random.default_rng(0)
     cells = []
     for vectors in kinds.values():
@@ -177,13 +177,13 @@ def spread(kinds: Mapping[str, np.ndarray]) -> Iterator[str]:
 
 
 def unit(vectors: np.ndarray) -> np.ndarray:
-    """The vectors, of the last axis, divided by their length; a vector of zeros stays so."""
+    """The vectors along the last axis, divided by their length; zero vectors stay zero."""
     lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
     return vectors / np.where(lengths > 0, lengths, 1.0)
 
 
 def embedding_shares(loaded: LoadedModel, rows: Sequence[np.ndarray]) -> dict[str, np.ndarray]:
-    """How much of the sum of the embeddings is the word's, the position's and the segment's.
+    """The shares of the word's, the position's and the segment's embedding in their sum.
 
     The share of a part p in a sum e is p·e / e·e, so that the shares of one token add up to 1; a part that points
     against the sum has a negative one.

@@ -24,16 +24,16 @@ _DIRECTIONS = 2
 
 
 class LossPlane:
-    """A plane through a model's weights along two random directions, as long as the weights themselves.
+    """A plane through a model's weights along two random directions with the norms of the weights themselves.
 
-    Each direction is normal noise in which every filter has the length of the model's own: the column of a kernel that
-    makes one output, the row of an embedding table. Biases and LayerNorm stay (Li et al. 2018, section 4). So a step of
-    1 changes the weights of any model as much as they are large.
+    Each direction is Gaussian noise, scaled so that every filter has the norm of the model's own: a kernel's column for
+    one output, an embedding table's row. Biases and LayerNorm stay fixed (Li et al. 2018, section 4). So a step of 1
+    changes the weights of any model by their own norm.
 
     Args:
-        model: the model, which has its own weights again after each call.
-        loss: function () -> the loss with the weights as they are.
-        seed: of the directions.
+        model: the model, whose own weights are restored after each call.
+        loss: function () -> the loss with the current weights.
+        seed: the seed of the directions.
     """
 
     def __init__(self, model: keras.Model, loss: Callable[[], float], seed: int = 0):
@@ -47,7 +47,7 @@ class LossPlane:
         ]
 
     def __call__(self, x: float, y: float) -> float:
-        """The loss at so much of the first and of the second direction."""
+        """The loss after a step of `x` along the first direction and `y` along the second."""
         first, second = self._directions
         for variable, start, along, across in zip(self._variables, self._start, first, second):
             variable.assign(start + x * along + y * across)
@@ -59,11 +59,11 @@ class LossPlane:
 
 
 def filter_normalized(random: np.random.Generator, name: str, weights: np.ndarray) -> np.ndarray:
-    """Noise of the shape of `weights` whose filters have the lengths of theirs; 0 for biases and LayerNorm.
+    """Noise of the shape of `weights`, each filter with the norm of theirs; 0 for biases and LayerNorm.
 
     Args:
         name: the variable's name; the filters of a `kernel` or `recurrent_kernel` [inputs, outputs] are its columns,
-            those of others their rows.
+            those of other variables their rows.
     """
     if weights.ndim < 2 or name.endswith("bias"):  # A GRU's bias is [2, outputs].
         return np.zeros_like(weights)
@@ -74,7 +74,7 @@ def filter_normalized(random: np.random.Generator, name: str, weights: np.ndarra
 
 
 def steps(radius: float, count: int) -> Sequence[float]:
-    """The places of a grid on one axis: `count` of them, an odd number, from -radius to radius."""
+    """The coordinates of a grid on one axis: `count`, an odd number, from -radius to radius."""
     return np.linspace(-radius, radius, count).round(6).tolist()
 
 
@@ -82,7 +82,7 @@ ENDS = ("pretrained", "scratch")
 _BATCH = 32
 _SHAPES = 4  # Widths of the batches, each of which is traced.
 _LEVELS = 20
-_SMOOTHED = 5  # Logged losses that a drawn one is the mean of.
+_SMOOTHED = 5  # Each drawn loss is the mean of so many logged ones.
 
 Grid = list[list[float]]  # [y][x]
 
@@ -98,18 +98,18 @@ def landscape(
     points: int,
     examples: int,
 ) -> Findings:
-    """Fine-tunes a model and the same one with random weights, and draws the training loss around where each ended.
+    """Fine-tunes a model and the same one from random weights, and draws the training loss around each one's end.
 
     Args:
         study: the study's folder; the runs are pretrained and scratch in it.
         data: the folder of the task's files; None for TFDS's own.
-        scratch_changes: settings of the run from scratch alone, such as a higher learning rate.
-        radius: how far the plane reaches, in lengths of the weights.
-        points: points of the grid on each axis, an odd number, so that the end is the one in the middle.
-        examples: training examples that the loss is measured on.
+        scratch_changes: settings of the run from scratch only, such as a higher learning rate.
+        radius: how far the plane reaches, as a multiple of the norm of the weights.
+        points: points of the grid on each axis, an odd number, so that the end is the middle one.
+        examples: the number of training examples to measure the loss on.
 
     Raises:
-        UserError: `points` is even; what is in the folder was made from something else.
+        UserError: `points` is even, or the folder's content was made with other settings.
     """
     if points % 2 == 0:
         raise UserError(f"--points: needs an odd number, for a middle. Received: {points}. Give {points + 1}.")
@@ -121,7 +121,7 @@ def landscape(
     }
     runs = study.made({name: functools.partial(_finetuned, run) for name, run in planned.items()}, "Fine-tuned")
     grids = {
-        # The scores tell apart two runs made from the same, of which the other may have been removed by hand.
+        # The scores tell this run from one with the same settings that was removed by hand.
         name: _grid(study, name, {**run.provenance, "scores": runs[name]["splits"]}, radius, points, examples)
         for name, run in planned.items()
     }
@@ -138,9 +138,9 @@ def _finetuned(run: StudyRun) -> dict[str, Any]:
 
 
 def _grid(study: StudyFolder, name: str, run: Mapping[str, Any], radius: float, points: int, examples: int) -> Grid:
-    """The losses around the end of a run, row by row. `run` tells it from others."""
+    """The losses around the end of a run, row by row; `run` identifies it."""
     about = {"run": run, "radius": radius, "points": points, "examples": examples}
-    # Opened at the first row that is not measured yet.
+    # Loaded only if a row is not measured yet.
     plane = functools.cache(lambda: training_plane(study.join(name), examples))
     places = steps(radius, points)
 
@@ -157,7 +157,7 @@ def _grid(study: StudyFolder, name: str, run: Mapping[str, Any], radius: float, 
 
 
 def training_plane(run: str, examples: int) -> LossPlane:
-    """The plane around the weights that a run exported, of the loss on its first training examples in random order."""
+    """The plane around a run's exported weights, of the loss on the first of its training examples in random order."""
     finetuned = FinetunedModel(run)
     rows = finetuned.problem.rows("train")
     widths, groups = choose_shapes(rows, _SHAPES)

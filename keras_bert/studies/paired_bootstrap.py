@@ -14,7 +14,7 @@ _DRAWN_AT_ONCE = 2_000_000  # Bounds the memory: some arrays of as many float64.
 
 
 class Difference(NamedTuple):
-    """How much better a model scores than another, from 0 to 1: the mean over the seeds, and its 95% interval."""
+    """The gain of a model's score, from 0 to 1, over another's: the mean over the seeds, and its 95% interval."""
 
     mean: float
     low: float
@@ -34,8 +34,8 @@ def paired_difference(
     Args:
         model, control: float [seeds, examples, 2], what `Problem.by_example` gives for the metric, of the same seeds
             and examples in the same order.
-        resamples: how many.
-        seed: of the draws; the same one gives the same interval.
+        resamples: the number of resamples.
+        seed: the seed of the draws; the same one gives the same interval.
     """
     seeds, examples = model.shape[:2]
 
@@ -51,7 +51,7 @@ def paired_difference(
 
 
 def draws(seeds: int, examples: int, resamples: int, seed: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """(int [some, seeds], int [some, examples]): which seeds and examples some of the resamples are made of."""
+    """Yields (int [some, seeds], int [some, examples]): the indices of the seeds and examples in some resamples."""
     random, at_once = np.random.default_rng(seed), max(_DRAWN_AT_ONCE // examples, 1)
     for done in range(0, resamples, at_once):
         some = min(at_once, resamples - done)
@@ -59,11 +59,11 @@ def draws(seeds: int, examples: int, resamples: int, seed: int) -> Iterator[tupl
 
 
 def sample_scores(models: np.ndarray, metric: str, weights: np.ndarray) -> np.ndarray:
-    """[samples, seeds]: the scores of a model's seeds on samples that hold each example so many times.
+    """[samples, seeds]: the scores of a model's seeds on samples of the examples.
 
     Args:
         models: [seeds, examples, 2], see `paired_difference`.
-        weights: [samples, examples].
+        weights: [samples, examples], how often each sample contains each example.
     """
     if metric in ("pearson", "spearman"):
         is_ranked = metric == "spearman"
@@ -81,7 +81,7 @@ def _counts(drawn: np.ndarray) -> np.ndarray:
 
 def _correlations(pairs: np.ndarray, weights: np.ndarray, is_ranked: bool) -> np.ndarray:
     """[samples]: the correlations of the columns of [examples, 2], or of their ranks; 0 where one is constant."""
-    # Of equal values, the difference to the first is exactly 0, and so is the correlation.
+    # If all values are equal, their differences to the first are exactly 0, and so is the correlation.
     columns = [_mean_ranks(column, weights) if is_ranked else (column - column[0])[None] for column in pairs.T]
     size = weights.sum(axis=1, keepdims=True)
     first, second = (column - (weights * column).sum(axis=1, keepdims=True) / size for column in columns)

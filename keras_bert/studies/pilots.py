@@ -1,4 +1,4 @@
-"""What single changes of a pretraining recipe save, in tokens and CPU seconds to the same loss."""
+"""What single changes of a pretraining recipe save, in tokens and CPU seconds to reach the same loss."""
 
 import functools
 import itertools
@@ -20,12 +20,12 @@ from keras_bert.training.metrics_log import read_metrics
 GOALS = (0.5, 1.0, 2.0)  # Nats below the unigram.
 
 Point = tuple[float, float, float]  # (tokens, CPU seconds, nats below the unigram)
-# (the points of all validations; the last one's figures, with all CPU seconds before it, or none)
+# (the points of all validations; the last validation's figures, with the CPU seconds up to it, or {})
 Run = tuple[list[Point], Mapping[str, Any]]
 
 
 def pilots(study: StudyFolder, plan: PilotsPlan, names: Iterable[str], data: str, seeds: int) -> Findings:
-    """Trains a recipe as it is planned and with one change at a time, every one with each seed.
+    """Trains the plan's recipe with the changes of each pilot, once for each seed.
 
     The findings say how much text and CPU time it took to come 0.5, 1 and 2 nats below the training text's unigram at
     [MASK]ed positions of the held-out documents, medians and ranges over the seeds. The times are CPU seconds of
@@ -36,10 +36,10 @@ def pilots(study: StudyFolder, plan: PilotsPlan, names: Iterable[str], data: str
         study: the study's folder; the runs of a pilot are in PILOT/seed-SEED.
         names: the pilots to train.
         data: a folder that `prepare` wrote, or whatever `pretrain --data` takes.
-        seeds: how many seeds, from 1.
+        seeds: the number of seeds, from 1.
 
     Raises:
-        UserError: a pilot has an unknown setting or several phases of so many minutes, or no collocations to mask.
+        UserError: a pilot has an unknown setting, several phases limited by minutes, or no collocations to mask.
     """
     names, numbers = list(names), range(1, seeds + 1)
     for name in names:
@@ -65,7 +65,7 @@ def pilots(study: StudyFolder, plan: PilotsPlan, names: Iterable[str], data: str
 
 
 def _require_trainable(name: str, plan: PilotsPlan, data: str) -> None:
-    """Raises `UserError` unless a pilot's phases end at known steps, by which tokens are counted, and its data fit."""
+    """Raises `UserError` unless a pilot's phases end at known steps, which tell the tokens, and its data fits."""
     config = PretrainConfig.from_file(find_config("pretrain", plan.recipe), {**plan.set, **plan.pilots[name]})
     config.require_warmup()
     if config.training.minutes and len(config.phases) > 1:
@@ -81,10 +81,10 @@ def _require_trainable(name: str, plan: PilotsPlan, data: str) -> None:
 
 
 def read(folder: str) -> Run:
-    """What a finished run learned, and at what cost; the curve is empty for a model without [MASK]."""
+    """What a finished run learned and what it cost; the curve is empty for a model without [MASK]."""
     config = PretrainConfig.from_file(files.join(folder, "config.yaml"))
     ends: list[float] = [*phase_ends(config.training.steps, [phase.share for phase in config.phases])]
-    ends[-1] = math.inf  # A single phase of so many minutes has any number of steps.
+    ends[-1] = math.inf  # A single phase that is limited by minutes has any number of steps.
     curve: list[Point] = []
     seconds, figures = 0.0, {}
     for line in read_metrics(files.join(folder, "metrics.jsonl")):
@@ -102,7 +102,7 @@ def read(folder: str) -> Run:
 
 
 def described(values: Sequence[float | None], shown: Callable[[float], str]) -> str:
-    """What several seeds gave; a dash where not all of them came so far or have it."""
+    """The median and range of several seeds' values; a dash if a seed has none."""
     there = [value for value in values if value is not None]
     return median_and_range(there, shown) if len(there) == len(values) else "–"
 

@@ -28,7 +28,7 @@ class TaggedPieces:
 
     Attributes:
         rows: int32 [pieces] each: sentences, or parts of long ones, without special tokens.
-        row, start, length: int64 [words], the row of each word and its pieces there.
+        row, start, length: int64 [words], the row of each word, and the first and the number of its pieces there.
         tags: [words], the tag of each word; None for one without.
         is_known: bool [words], whether no piece is [UNK].
     """
@@ -81,10 +81,10 @@ def tagged_pieces(tokenizer: Tokenizer, tagged: TaggedWords, max_length: int) ->
 
 
 def hidden_states(encoder: BertEncoder, layer: int | None = None) -> Callable[[dict[str, tf.Tensor]], tf.Tensor]:
-    """A function (the encoder's inputs, each [batch, seq] int32) -> states, with the weights as they are then.
+    """A function (the encoder's inputs, each [batch, seq] int32) -> states, with the weights at the time of the call.
 
     Args:
-        layer: whose states are returned, float32 [batch, seq, hidden], 0 for the embeddings; None for all of them,
+        layer: the layer of the states, float32 [batch, seq, hidden], 0 for the embeddings; None for all of them,
             [layers + 1, batch, seq, hidden].
     """
     spec = tf.TensorSpec([None, None], tf.int32)
@@ -133,7 +133,7 @@ def probe(
 
     Args:
         train, dev: float32 [layers + 1, words, hidden] and the words' labels; words without one are left out.
-        marks_entities: whether the labels mark entities, whose F1 is then the score; otherwise the accuracy.
+        marks_entities: whether the labels mark entities; if so, the score is their F1, otherwise the accuracy.
     """
     (train_states, train_words), (dev_states, dev_words) = train, dev
     scores = []
@@ -143,7 +143,7 @@ def probe(
         labels = [tag for tag in train_words.tags if tag is not None]
         classifier = LogisticRegression(max_iter=_ITERATIONS, tol=1e-3)
         with warnings.catch_warnings():
-            # That the solver ends after so many iterations is meant.
+            # The solver ends after so many iterations on purpose.
             warnings.simplefilter("ignore", ConvergenceWarning)
             classifier.fit(scaler.transform(seen[labelled]), labels)
         answers = classifier.predict(scaler.transform(unseen))

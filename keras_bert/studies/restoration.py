@@ -1,4 +1,4 @@
-"""What a pretrained model restores of held-out text that was corrupted as in its training."""
+"""How much a pretrained model restores of held-out text that was corrupted as in its training."""
 
 import dataclasses
 import itertools
@@ -27,11 +27,11 @@ Batch = dict[str, npt.NDArray]
 
 
 class Destroyed(NamedTuple):
-    """Which of a batch's labels, bool [batch, predictions], have to be restored.
+    """The labels of a batch that have to be restored, as bool [batch, predictions].
 
     Attributes:
-        lost: the tokens that the encoder does not read.
-        moved: those that it reads, as well as the token before them, but not after it.
+        lost: tokens that the encoder does not read.
+        moved: tokens that it reads, and reads the token before them too, but not directly before them.
     """
 
     lost: npt.NDArray[np.bool_]
@@ -39,13 +39,13 @@ class Destroyed(NamedTuple):
 
 
 def restoration(run: str) -> dict[str, float]:
-    """What a run's model restores of held-out rows, each token predicted after the true ones before it.
+    """How much a run's model restores of held-out rows; a decoder predicts each token after the true ones before it.
 
     Args:
         run: the folder of a finished pretraining run.
 
-    Returns: those of `LOST`, `NATS` and `MOVED` of which the corruption leaves something to restore; none for a model
-        that predicts neither masked nor decoded tokens.
+    Returns: `LOST`, `NATS` and `MOVED`, without those for which there is nothing to restore; {} for a model that
+        predicts neither masked nor decoded tokens.
     """
     config = PretrainConfig.from_file(RunFolder(run).config_file)
     batches_of = {MASKED: _masked, DECODED: _decoded}.get(config.objective.tokens)
@@ -64,7 +64,7 @@ def restoration(run: str) -> dict[str, float]:
 
 
 def _rows(config: PretrainConfig, run: str) -> Iterator[Batch]:
-    """The batches of a validation in the rows of the last phase."""
+    """The batches of one validation, with the rows of the last phase."""
     wanted = -(-config.training.evaluation_examples // config.phases[-1].batch_size)
     sources = open_batch_sources(config, RunFolder(run).data, has_begun=True)
     return sources.validation[-1].all_batches().take(wanted).as_numpy_iterator()
@@ -78,7 +78,7 @@ def _masked(config: PretrainConfig, run: str, vocabulary: Vocabulary) -> Iterato
 
 
 def _decoded(config: PretrainConfig, run: str, vocabulary: Vocabulary) -> Iterator[tuple[Batch, Destroyed]]:
-    """Corrupts rows whose tokens are told apart by what their places add to their ids."""
+    """Corrupts rows whose ids are first made unique by adding a multiple of the vocabulary's size for each place."""
     objective, size = config.objective, len(vocabulary)
     start = decoder_start(config)
     corrupt = make_predictions(objective, config.masking, 0, vocabulary, VALIDATION_SEED, decoder_start=start)
@@ -97,7 +97,7 @@ def _decoded(config: PretrainConfig, run: str, vocabulary: Vocabulary) -> Iterat
 
 
 def destroyed_by(read: npt.NDArray, targets: npt.NDArray, vocab_size: int) -> Destroyed:
-    """What a corruption has destroyed of rows in which no two tokens of the text are equal.
+    """What a corruption has destroyed in rows in which no two tokens of the text are equal.
 
     Args:
         read: int [batch, seq], what the encoder reads.

@@ -1,4 +1,4 @@
-"""Training runs as parts of a study: each a command of its own process, which resumes and is not done twice."""
+"""Training runs as parts of a study: each is a command in a process of its own, which resumes and is never repeated."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class StudyRun:
         command: such as `finetune`.
         options: `{option: value}`, None for a flag.
         changes: `{setting: value}` for `--set`.
-        origin: what the model of `--init` is, if its path says less, such as that of a temporary copy.
+        origin: the origin of `--init`'s model, if its path does not tell, such as that of a temporary copy.
     """
 
     folder: str
@@ -53,7 +53,7 @@ class StudyRun:
         """The content of results.json, or None if the run is not finished.
 
         Raises:
-            UserError: the run there was made from something else, or does not say what from.
+            UserError: the run there was made with other settings, or has no record of them.
         """
         self._require_same()
         return RunFolder(self.folder).results()
@@ -140,7 +140,7 @@ def _given(option: str, value: str | None) -> list[str]:
 
 @contextlib.contextmanager
 def _process_log(path: str) -> Iterator[BinaryIO]:
-    """A log that a process may append to: one in a store, where it cannot, is added to when the process has ended."""
+    """A log for a process to append to; one in a store, where that is impossible, gets the output at the end."""
     if not files.is_remote(path):
         with open(path, "ab") as log:
             yield log
@@ -162,7 +162,7 @@ def _last_line(path: str) -> str:
 
 @contextlib.contextmanager
 def _signals_passed_to(process: subprocess.Popen) -> Iterator[list[int]]:
-    """A block in which requests to stop go to a process; the list holds those that came."""
+    """Passes requests to stop on to a process during the block; yields the list of those that came."""
     asked: list[int] = []
 
     def pass_on(number: int, frame: FrameType | None) -> None:

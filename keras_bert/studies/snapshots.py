@@ -63,12 +63,12 @@ class Snapshots:
 
     @property
     def model(self) -> BertForPreTraining:
-        """The model, which has the weights of a snapshot inside `restored` alone."""
+        """The model, which has the weights of a snapshot only inside `restored`."""
         return self._engine.model
 
     @contextlib.contextmanager
     def restored(self, step: int) -> Iterator[BertForPreTraining]:
-        """A block in which the model is that of a step, or the average that the run would have exported there."""
+        """Gives the model, during the block, the weights of a step, or their average if the run exports averages."""
         self._engine.checkpoints.restore(step)
         with self._engine.averaged_weights():
             yield self.model
@@ -82,7 +82,7 @@ class Snapshots:
             )
 
     def nats_below_unigram(self, step: int) -> float | None:
-        """At [MASK]s of held-out text, by the last validation up to a step; None before the first."""
+        """Nats below the unigram at [MASK]s of held-out text, by the last validation up to a step; None before any."""
         found = [line for line in self._validations if line["step"] <= step]
         return found[-1]["eval_mask_token_unigram_loss"] - found[-1]["eval_mask_token_loss"] if found else None
 
@@ -92,7 +92,7 @@ class Snapshots:
 
 
 def spread(steps: Sequence[int], most: int | None) -> Sequence[int]:
-    """At most so many of the steps, the first and the last among them, at about equal ratios; all for None."""
+    """At most `most` of the steps, with the first and the last, at about equal ratios; all for None."""
     if most is None or most >= len(steps):
         return steps
     wanted = np.geomspace(steps[0], steps[-1], most)
@@ -111,8 +111,8 @@ def finetuned(
 
     Args:
         study: the study's folder; the runs of a task are in TASK/step-STEP/rate-RATE, without their models.
-        data: the folder that the plans' folders are in.
-        seeds: how many seeds, from 1, of a task whose plan does not say it; there may be more than last time.
+        data: the folder that contains the plans' folders.
+        seeds: the number of seeds, from 1, of a task whose plan has none; there may be more than last time.
     """
     parts: dict[str, Callable[[], Results]] = {}
     for step, (task, plan) in itertools.product(steps, tasks.items()):
@@ -142,10 +142,10 @@ def _write_snapshot(snapshots: Snapshots, step: int, model: str) -> None:
 
 
 def _from_snapshot(run: StudyRun, seeds: Sequence[int], write_snapshot: Callable[[], None]) -> Results:
-    """Fine-tunes with the seeds that have no figures yet, and keeps the figures alone.
+    """Fine-tunes with the seeds that have no results yet, and keeps only the results.
 
-    The models of all snapshots would fill the disk. So `finetune` cannot be asked for finished seeds again: it would
-    copy the model of the best one.
+    The models of all snapshots would fill the disk. Without them, `finetune` cannot be given finished seeds again: it
+    would copy the model of the best one.
     """
     results = run.results()
     if results is None or results["seeds"] != list(seeds):

@@ -1,4 +1,4 @@
-"""What every study shares: parts that are made once, and a page with tables and pictures."""
+"""The base of every study: parts that are made once, and a page with tables and pictures."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _log = logging.getLogger(__name__)
 
 
 def require_same(path: str, before: Mapping[str, Any], now: Mapping[str, Any], remedy: str) -> None:
-    """Raises `UserError` if the part `path` was made from something other than what is given now."""
+    """Raises `UserError` if what the part `path` was made from, `before`, differs from `now`."""
     if changes := settings.differences(before, now):
         shown = "; ".join(f"{key}: {there!r} there, {here!r} now" for key, there, here in changes)
         raise UserError(f"{path}: was made otherwise ({shown}). {remedy}")
@@ -72,8 +72,8 @@ class StudyFolder:
         """Makes each part in turn, with a progress bar, and returns `{name: result}`.
 
         Args:
-            parts: `{name: function}`, whose functions do nothing twice: those of `kept`, or runs that resume.
-            what: what the parts are, the first words of the bar.
+            parts: `{name: function}`; the functions never repeat work: those of `kept`, or runs that resume.
+            what: the first words of the bar, such as "Fine-tuned".
         """
         results = {}
         with terminal_bar(what, "parts", total=len(parts)) as bar:
@@ -89,12 +89,12 @@ class StudyFolder:
         """A function that makes a part and stores its result, or reads it if it is finished.
 
         Args:
-            name: of the part's file in `parts/`.
+            name: the name of the part's file in `parts/`.
             about: JSON values that the result depends on.
             make: function () -> the result, a JSON value.
 
         Raises:
-            UserError: from that function: the part was made from something else.
+            UserError: from that function: the stored part depends on other values.
         """
         return functools.partial(self._kept, files.join(self.path, "parts", f"{name}.json"), dict(about), make)
 
@@ -109,7 +109,7 @@ class StudyFolder:
         return result
 
     def write_page(self, name: str, content: str) -> None:
-        """Writes `name`.html, self-contained, at once: pages may be large, and a study may have many."""
+        """Writes the self-contained page `name`.html at once, because pages may be large and many."""
         with whole_files.atomic_write(self.join(f"{name}.html")) as stream:
             stream.write(content)
 
@@ -136,21 +136,21 @@ class StudyFolder:
 
 
 def rows_of_markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
-    """Lines of a table of strings."""
+    """A table as lines of Markdown."""
     yield f"| {' | '.join(header)} |"
     yield "|" + " --- |" * len(header)
     yield from (f"| {' | '.join(row)} |" for row in rows)
 
 
 def median_and_range(values: Sequence[float], shown: Callable[[float], str]) -> str:
-    """`median (least–greatest)`, each by the function `shown`; the one value where there is no range."""
+    """`median (least–greatest)`, each formatted by `shown`; a single value has no range."""
     median = shown(statistics.median(values))
     return median if len(values) == 1 else f"{median} ({shown(min(values))}–{shown(max(values))})"
 
 
 Curves = Mapping[str, Sequence[tuple[float, float]]]  # {name: [(x, y)]}
 
-_TELLABLE = 10  # Colours of matplotlib's cycle; further curves get another stroke.
+_TELLABLE = 10  # The colours of matplotlib's cycle; further curves get another stroke.
 _BESIDE = 6  # Names in a line of the legend.
 _STROKES = ("-", "--", ":", "-.")
 
@@ -163,7 +163,7 @@ def curves_picture(
     is_logarithmic: bool = False,
     limits: tuple[float | None, float | None] = (None, None),
 ) -> bytes:
-    """PNG of curves, one panel beside the other.
+    """PNG of curves, with the panels side by side.
 
     Args:
         panels: `{title: curves}`. A name has the same colour in all panels.
@@ -191,8 +191,7 @@ def curves_picture(
 
 
 def crossing(points: Iterable[tuple[float, float]], goal: float) -> float | None:
-    """The place at which a curve first reaches a goal, linearly between two points and from (0, 0); None if it never
-    does.
+    """Where a curve first reaches a goal, interpolated linearly, from (0, 0) to the first point too; None if never.
 
     Args:
         points: `[(place, value)]`, places ascending.
