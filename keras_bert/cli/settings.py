@@ -52,7 +52,7 @@ def settings(words: tuple[str, ...]) -> None:
 
 
 def settings_like(command: str, key: str) -> list[Setting]:
-    """The settings of `pretrain` or `finetune` whose keys have `key` as whole parts, else in the last; all for ""."""
+    """The settings of `pretrain` or `finetune` with `key` as whole parts of their keys, or else within the last one."""
     every, key = list(_settings(command)), re.sub(r"\.\d+\b", ".0", key.lstrip("-").replace("-", "_"))
     exact = [setting for setting in every if f".{key}." in f".{setting.key}."]
     return exact or [setting for setting in every if key in setting.key.rpartition(".")[2]]

@@ -1,1 +1,1 @@
-"""What every room stands on: errors, files on any store, locks, settings."""
+"""The base of all other packages: errors, files on any store, locks, settings."""

@@ -207,7 +207,7 @@ def make_folder(path: StrPath) -> None:
 
 
 def require_writable(path: StrPath) -> None:
-    """Raises `OSError` if no file or folder can be made at `path`; leaves nothing behind. In a store, checks less."""
+    """Raises `OSError` if nothing can be made at `path`; leaves nothing behind. In a store, checks only the bucket."""
     if is_remote(path):
         stores.require_bucket(path)
         return

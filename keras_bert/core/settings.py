@@ -241,8 +241,8 @@ def text_of(values: Mapping[str, Any], key: str) -> str | None:
 def chosen(cls: type[_Dataclass], values: dict[str, Any], where: str) -> tuple[type[_Dataclass], dict[str, Any]]:
     """`(class, values of its fields)` for the values of a section.
 
-    A dataclass that is the base of several has a class method `choose(values, where)`, which returns the one that the
-    values choose.
+    A dataclass that is the base of several has a class method `choose(values, where)`, which returns this pair for the
+    one that the values choose.
     """
     choose = getattr(cls, "choose", None)
     return choose(values, where) if choose else (cls, values)

@@ -82,7 +82,7 @@ ENDS = ("pretrained", "scratch")
 _BATCH = 32
 _SHAPES = 4  # Widths of the batches, each of which is traced.
 _LEVELS = 20
-_SMOOTHED = 5  # Each drawn loss is the mean of so many logged ones.
+_SMOOTHED = 5  # Each drawn loss is the mean of this many logged ones.
 
 Grid = list[list[float]]  # [y][x]
 

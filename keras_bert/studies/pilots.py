@@ -65,7 +65,7 @@ def pilots(study: StudyFolder, plan: PilotsPlan, names: Iterable[str], data: str
 
 
 def _require_trainable(name: str, plan: PilotsPlan, data: str) -> None:
-    """Raises `UserError` unless a pilot's phases end at known steps, which tell the tokens, and its data fits."""
+    """Raises `UserError` unless a pilot's phases end at known steps, to count tokens by, and its data fits."""
     config = PretrainConfig.from_file(find_config("pretrain", plan.recipe), {**plan.set, **plan.pilots[name]})
     config.require_warmup()
     if config.training.minutes and len(config.phases) > 1:

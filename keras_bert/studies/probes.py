@@ -143,7 +143,7 @@ def probe(
         labels = [tag for tag in train_words.tags if tag is not None]
         classifier = LogisticRegression(max_iter=_ITERATIONS, tol=1e-3)
         with warnings.catch_warnings():
-            # The solver ends after so many iterations on purpose.
+            # The solver stops after these iterations on purpose.
             warnings.simplefilter("ignore", ConvergenceWarning)
             classifier.fit(scaler.transform(seen[labelled]), labels)
         answers = classifier.predict(scaler.transform(unseen))

@@ -32,7 +32,7 @@ _Result = TypeVar("_Result")
 
 @dataclasses.dataclass(frozen=True)
 class Findings:
-    """What a study found.
+    """The results of a study.
 
     Attributes:
         title: the heading of its page.

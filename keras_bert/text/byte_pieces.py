@@ -6,7 +6,8 @@ merges join bytes, and then the results, in the order of the merges.
 TensorFlow's expressions cannot look ahead as this one does, but the classes of neighbouring characters show where a
 part begins. A SentencePiece model of the BPE kind does the merges, with their ranks as scores. Such a model joins any
 two neighbours that make up a piece, the original only listed pairs. The results are equal if the listed pairs turn the
-bytes of every piece into that piece, as `ByteVocabulary` checks: neighbours that make up a piece are then on its way.
+bytes of every piece into that piece, as `ByteVocabulary` checks: any neighbours that make up a piece are then on the
+way to it.
 """
 
 from collections.abc import Sequence
@@ -62,7 +63,7 @@ class PartSplitter(tf.Module):
         return tf.RaggedTensor.from_row_splits(parts, rows, validate=False)
 
     def _begins(self, code_points: tf.Tensor, row_splits: tf.Tensor) -> tf.Tensor:
-        """Whether each of `[code_points]` of texts with row splits `[batch + 1]` begins a part: bool."""
+        """Whether each code point of texts with row splits `[batch + 1]` begins a part: bool `[code_points]`."""
         page = tf.gather(self._page_starts, tf.bitwise.right_shift(code_points, 8))
         classes = tf.gather(self._pages, page + (code_points & (PAGE_SIZE - 1)))
         ends = tf.ones_like(row_splits, tf.bool)
@@ -139,7 +140,7 @@ def _with_contractions(
     found = tf.where(is_short | is_long)
     places = tf.gather_nd(places, found)[:, tf.newaxis]
     lengths = tf.where(tf.gather_nd(is_short, found), 2, 3)
-    begins = tf.pad(begins, [[0, 1]])  # Where an ending ends the last text.
+    begins = tf.pad(begins, [[0, 1]])  # For an ending at the end of the last text.
     begins = tf.tensor_scatter_nd_update(begins, places + 1, tf.zeros_like(lengths, tf.bool))
     after = places + tf.cast(lengths, tf.int64)[:, tf.newaxis]
     return tf.tensor_scatter_nd_update(begins, after, tf.ones_like(lengths, tf.bool))[:-1]

@@ -304,7 +304,7 @@ def _types(part: Mapping[str, Any]) -> str:
 def _check_merges(merges: Sequence[tuple[str, str]], ids: Mapping[str, int], source: StrPath) -> None:
     """Checks what `BytePieceTokenizer` relies on: the merges, in order, turn the bytes of each piece into that piece.
 
-    They fail to only if, on the way, the end of the piece's first part merges with the beginning of its second part.
+    That fails only if, on the way, the end of the piece's first part merges with the beginning of its second part.
 
     Raises:
         UserError: the merges do not fit the pieces, or cannot have been learned in this order.

@@ -132,7 +132,7 @@ def character_bytes(characters: tf.Tensor) -> tf.Tensor:
 
 
 class _NamedModel(tf.saved_model.experimental.TrackableResource):
-    """A model that has a name, or the kernel that made it would own it, and setting a seed clears all kernels."""
+    """A model with a name: without one, the kernel that made it owns it, and setting a seed clears all kernels."""
 
     def __init__(self, model: bytes) -> None:
         self._model = model

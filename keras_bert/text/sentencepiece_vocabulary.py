@@ -48,7 +48,7 @@ class SentencePieceVocabulary(Vocabulary):
         class_name: its class in transformers.
         special_tokens: padding, unknown, [CLS], [SEP] and [MASK], as the model spells them.
         remedy: what to do about a model without them.
-        lower_cases: whether texts are lower-cased if no file tells.
+        lower_cases: whether texts are lower-cased if no file says.
 
     Attributes:
         model: the content of the model's file.

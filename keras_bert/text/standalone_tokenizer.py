@@ -78,7 +78,7 @@ def added_token(index: "int | str", fields: "Mapping[str, Any]") -> AddedToken:
 
 
 def beside_pieces(added: "Iterable[AddedToken]", pieces: "Container[str]") -> "list[AddedToken]":
-    """The added tokens but BERT's special ones among the pieces, which transformers lists: in texts they are words."""
+    """The added tokens except BERT's special tokens among the pieces; transformers lists these, but they are words."""
     return [token for token in added if token.content not in SPECIAL_TOKENS or token.content not in pieces]
 
 

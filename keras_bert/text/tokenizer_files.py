@@ -112,7 +112,7 @@ def unigrams(content: Mapping[str, Any]) -> list[tuple[str, float]] | None:
 
 
 def _is_scored(piece: Any) -> bool:
-    """Whether a SentencePiece file can hold the piece: no lone surrogate, as JSON can, and a score within float32."""
+    """Whether SentencePiece's file can hold the piece: no lone surrogate, which JSON allows, and a float32 score."""
     if not isinstance(piece, list) or len(piece) != 2 or not isinstance(piece[0], str):
         return False
     is_text = piece[0].encode("utf-8", "ignore").decode() == piece[0]

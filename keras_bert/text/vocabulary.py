@@ -241,7 +241,7 @@ class Vocabulary:
             lower_case: the user's choice; None to follow the folder.
 
         Raises:
-            UserError: the tokenizer is not one that the package has for this kind.
+            UserError: the folder's tokenizer is not supported.
         """
         return read_berts_settings(folder, config, lower_case)
 
@@ -397,7 +397,7 @@ def find_vocabulary(folder: StrPath) -> str | None:
 
 
 def vocabulary_file(folder: str) -> str:
-    """Like `find_vocabulary`, or else tokenizer.json, which also holds one. Raises `UserError` for neither."""
+    """Like `find_vocabulary`, or else tokenizer.json, which may hold one. Raises `UserError` for neither."""
     found, other = find_vocabulary(folder), join(folder, TOKENIZER)
     if found or is_file(other):
         return found or other
