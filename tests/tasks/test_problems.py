@@ -1,18 +1,25 @@
 """What a task's problem is made of: a recipe, or what a model's folder keeps of it."""
 
 import gzip
+import json
 
 import numpy as np
 import pytest
+import safetensors.numpy
 from answers import assert_same_answers, predicted_answers
+from glue_folder import write_glue
 from served import HEADS, write_served
+from superglue_folder import write_superglue
 from tiny import VOCABULARY
 
 from keras_bert.config.finetuning import MULTI_LABEL, FinetuneConfig
 from keras_bert.core.errors import UserError
+from keras_bert.tasks.classification.benchmarks import GLUE, SUPERGLUE
 from keras_bert.tasks.classification.head import ClassificationConfig
-from keras_bert.tasks.evaluation import FinetunedModel
+from keras_bert.tasks.classification.questions import QUESTION_TASKS
+from keras_bert.tasks.evaluation import FinetunedModel, predict
 from keras_bert.tasks.problem import open_problem
+from keras_bert.tasks.span_pairs.task import SPAN_PAIRS, SpanPairConfig
 from keras_bert.text.wordpiece import WordPieceTokenizer
 
 TOKENIZER = WordPieceTokenizer(VOCABULARY)
@@ -221,3 +228,41 @@ def test_a_task_for_another_head_is_refused(tmp_path):
     path = write_served(tmp_path / "model", "tagging", task="tokens")
     with pytest.raises(UserError, match="task: needs one for a BertForTokenClassification. Received: sst2"):
         FinetunedModel(path, {"folder": "absent"}, "sst2")
+
+
+def with_labels_backwards(folder):
+    """Reverses the labels of a classifier and its outputs with them."""
+    config = json.loads((folder / "config.json").read_text())
+    labels = list(config["id2label"].values())[::-1]
+    config |= {"id2label": dict(enumerate(labels)), "label2id": {label: id for id, label in enumerate(labels)}}
+    (folder / "config.json").write_text(json.dumps(config))
+    file = str(folder / "model.safetensors")
+    weights = safetensors.numpy.load_file(file)
+    of_classifier = {name for name in weights if name.endswith(("classifier.weight", "classifier.bias"))}
+    assert len(of_classifier) == 2
+    safetensors.numpy.save_file(
+        {
+            name: np.ascontiguousarray(weight[::-1]) if name in of_classifier else weight
+            for name, weight in weights.items()
+        },
+        file,
+    )
+
+
+@pytest.mark.parametrize("task", ["cola", "mrpc", "multirc", "record", "wic"])
+def test_the_order_of_a_models_labels_changes_no_score_or_submission(tmp_path, task):
+    """The files' 1 was read as the label at place 1, scored as the positive class, and the place was submitted."""
+    data = str((write_glue if task in GLUE else write_superglue)(tmp_path / "data"))
+    labels = {**GLUE, **SUPERGLUE, **QUESTION_TASKS, **SPAN_PAIRS}[task].labels
+    head = (SpanPairConfig if task in SPAN_PAIRS else ClassificationConfig)(labels)
+    found = []
+    for name in ("in-order", "backwards"):
+        path = write_served(tmp_path / name, "single", head, task=task, max_length=40)
+        if name == "backwards":
+            with_labels_backwards(tmp_path / name)
+        model = FinetunedModel(path, {"folder": data})
+        predict(model, ["test"], str(tmp_path / f"{name}-answers"))
+        [file] = (tmp_path / f"{name}-answers").iterdir()
+        found.append((file.read_text(), model.evaluate("dev"), model.problem.baseline("dev")))
+    assert found[0][0] == found[1][0] and found[0][1] == pytest.approx(found[1][1], abs=1e-5)
+    assert found[0][2] == found[1][2]

@@ -8,6 +8,7 @@ import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+import keras
 import numpy as np
 
 from keras_bert.config.finetuning import (
@@ -65,7 +66,7 @@ class TextRowsProblem(Problem):
 
     Attributes:
         task: the task with its labels.
-        head: its `ClassificationConfig`.
+        head: its `ClassificationConfig`, the labels in the task's order whatever a trained model's is.
 
     Raises:
         UserError: the labels cannot be read, or differ from the trained model's.
@@ -85,12 +86,14 @@ class TextRowsProblem(Problem):
         head: ClassificationConfig | None = None,
         task_record: Mapping[str, Any] | None = None,
     ):
-        self._is_trained = head is not None
+        self._is_trained, self._order = head is not None, list[int]()
         if head is None:
             task = with_labels(task, source)
         elif task.kind != REGRESSION:
             _check_head(task, head)
-            task = dataclasses.replace(task, labels=head.labels)
+            labels = task.labels or head.labels
+            self._order = [head.labels.index(label) for label in labels]
+            task, head = dataclasses.replace(task, labels=labels), dataclasses.replace(head, labels=labels)
         super().__init__(task, source, tokenizer, config, head, task_record)
         self.head = head or self._new_head()
 
@@ -151,6 +154,17 @@ class TextRowsProblem(Problem):
         """Apply `noise`, then `restore_spaces`, to texts, where set."""
         texts = list(map(self.noise, texts)) if self.noise else texts
         return self.restore_spaces(texts) if self.restore_spaces else texts
+
+    def answering(self, model: keras.Model) -> Callable[..., dict[str, Any]]:
+        """The model with its logits in the order of the task's labels."""
+        if self._order == sorted(self._order):
+            return model
+
+        def answer(batch: Mapping[str, Any], training: bool = False) -> dict[str, Any]:
+            outputs = model(batch, training=training)
+            return {**outputs, "logits": keras.ops.take(outputs["logits"], self._order, axis=1)}
+
+        return answer
 
     def answers_of(self, layout: TextLayout, outputs: Mapping[str, Any]) -> np.ndarray:
         """The logits of each example, averaged over its rows."""

@@ -100,7 +100,10 @@ class Teacher:
             else:
                 parts.append(_by_row(layout, teacher.problem.answers_of(read, outputs)))
         logits = np.concatenate(parts)
-        return logits if self._order is None else logits[:, self._order]
+        if self._order is None:
+            return logits
+        labels = teacher.problem.head.labels  # In the order of its answers; the model's own may be another.
+        return logits[:, [labels.index(label) for label in self._problem.head.labels]]
 
     def _order_of_labels(self) -> list[int] | None:
         """The teacher's column of each label of the model that learns; None for outputs without names.

@@ -204,6 +204,19 @@ def test_labels_are_matched_by_name_and_noise_is_the_same(init, tables, teacher,
     assert found[0].shape == (96, 2) and np.abs(found[0][48:] - answers).max() > 0.01
 
 
+def test_labels_of_a_benchmark_are_matched_by_name_once(init, glue, tmp_path):
+    """Its problem puts the answers into the task's order, whatever the teacher's: put so again, they were swapped."""
+    found = []
+    for labels in (("negative", "positive"), ("positive", "negative")):
+        teacher = write_teacher(tmp_path / labels[0], labels, task="sst2")
+        config = finetune_config(init, "sst2", **{"data.folder": str(glue), "teacher.model": teacher})
+        problem = open_problem(config, model_tokenizer(open_model_folder(init)))
+        run, strategy = RunFolder(str(tmp_path / "run")), make_strategy("one")
+        taught = Teacher(config, problem).taught(problem.training_rows(1)[0], 1, run, strategy)
+        found.append(taught.extra["teacher_logits"])
+    np.testing.assert_array_equal(found[0][:, ::-1], found[1])
+
+
 def test_words_are_learned_from_a_teacher_of_other_pieces(init, tmp_path):
     """Its logits at a word's first piece belong at that word's first piece, wherever that is in the other's row."""
     random = np.random.default_rng(0)
