@@ -285,6 +285,8 @@ class TaggingProblem(Problem):
 
     def _reader_options(self, data: TaskDataConfig) -> dict[str, Any]:
         """The columns that the recipe chooses, as arguments of `task.reader`."""
+        if not self.task.in_columns:  # A model trained on columns keeps its own.
+            return {}
         word = data.texts[0] if data.word is None and data.texts != TaskDataConfig().texts else data.word
         chosen = {name: value for name, value in (("word", word), ("label", data.label)) if value is not None}
         # A recipe gives numbers as text; a model's folder may have them as numbers.

@@ -158,6 +158,14 @@ def test_parts_of_speech(tmp_path):
     assert (tmp_path / "out").read_text() == treebank(("c", "VERB"), ("b", "ADJ"))
 
 
+def test_a_treebank_keeps_its_columns_whatever_a_model_was_trained_on(tmp_path):
+    """The column stored with the model was an argument that its reader does not have."""
+    files = written(tmp_path, test=treebank(("c", "VERB")))
+    problem = problem_of(POS, files, head=TokenClassificationConfig(("ADJ", "VERB")), word="1", label="3")
+    problem.require_labels("test")
+    assert not {"word", "label"} & problem.task_record().keys()
+
+
 @pytest.mark.parametrize("content, metric, labels", [("a N\nb V\n", "accuracy", ("N", "V")), (IOB1, "f1", None)])
 def test_own_columns_tell_what_their_labels_are(tmp_path, content, metric, labels):
     problem = problem_of(TOKENS, written(tmp_path, train=content))
