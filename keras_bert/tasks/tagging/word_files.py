@@ -23,14 +23,14 @@ def words_reader(path: str, **options: Any) -> TaggedReader:
 class ColumnsReader(TaggedReader):
     """Reads a file in columns.
 
-    If the first line with cells contains a tab, cells are separated by tabs and may contain spaces; otherwise they are
-    separated by spaces.
+    If the first line with cells, -DOCSTART- aside, contains a tab, cells are separated by tabs and may contain spaces;
+    otherwise they are separated by spaces.
 
     Args:
         path: the file, compressed or not; "-" for stdin.
         word, label: the columns, by number (0 is the first, -1 the last) or by name. None reads no labels.
         columns: the names of the columns. If a column is given by name but `columns` is None, the names are read from
-            the first line, plain or in the form of CoNLL-U Plus (`# global.columns = ID FORM …`). In a file that starts
+            that line, plain or in the form of CoNLL-U Plus (`# global.columns = ID FORM …`). In a file that starts
             with the latter, lines between sentences that start with # are comments.
         labels_needed: whether to refuse a file without a label column, or with an empty cell in it; otherwise such
             words have no label.
@@ -80,13 +80,13 @@ class ColumnsReader(TaggedReader):
             return
         if self._with_comments and not self._in_sentence and text.startswith("#"):
             return
+        if text.lstrip(" \t").startswith(DOCUMENT):
+            self._in_sentence = False
+            return
         self._split = self._split or (_by_tabs if "\t" in text else _by_blanks)
         cells = self._split(text)
         if self._place is None and self._columns is None and self._has_named:
             self._columns, self.names_line = cells, number
-            return
-        if cells[0].startswith(DOCUMENT):
-            self._in_sentence = False
             return
         where = f"{self.path} line {number}"
         if self._place is None:

@@ -71,6 +71,17 @@ def test_cells_between_tabs_may_hold_spaces_and_words_alone_have_no_labels(tmp_p
     assert alone.words == ["New", "York"] and alone.labels is None
 
 
+@pytest.mark.parametrize("names, options", [("", {}), ("w\tl\n", {"word": "w", "label": "l"})])
+def test_the_mark_of_a_document_is_neither_a_line_of_words_nor_of_names(tmp_path, names, options):
+    """Without a tab, it cut the words that follow at their blanks."""
+    path = written(tmp_path / "a", f"-DOCSTART-\n\n{names}New York\tB-LOC\n")
+    tagged = read_columns(path, **options)
+    assert (tagged.words, tagged.labels) == (["New York"], ["B-LOC"])
+    relabelled(path, ["O"], tmp_path / "b", **options)
+    header = names.replace("\n", "\tPREDICTED\n")
+    assert (tmp_path / "b").read_text() == f"-DOCSTART-\tO\n\n{header}New York\tB-LOC\tO\n"
+
+
 def test_compressed_with_a_byte_order_mark_and_other_line_ends(tmp_path):
     content = "\ufeffa  X\r\nb Y\r\n\r\nc Z".encode()
     (tmp_path / "a.gz").write_bytes(gzip.compress(content))
