@@ -253,7 +253,8 @@ class SentencesReader(RowsReader):
         optional = () if self._needed else (self._label,)
         for row in self._table.rows(Reading(wanted, optional, options="--text and --label")):
             words, labels = row.cells
-            labels = [None] * len(words or ()) if labels is None and not self._needed else labels
+            if labels is None and not self._needed and isinstance(words, list):
+                labels = [None] * len(words)
             if not isinstance(words, list) or not isinstance(labels, list) or len(words) != len(labels):
                 raise UserError(
                     f"{row.place}: needs a list of words and one of as many labels. Received: {words!r:.60} and "

@@ -173,3 +173,6 @@ def test_a_table_with_lists_of_words(tmp_path):
     ):
         with pytest.raises(UserError, match=told):
             words_reader(bad, **options).whole()
+    number = written(tmp_path / "e.jsonl", '{"tokens": 5}\n')
+    with pytest.raises(UserError, match="line 1: needs a list of words .* Received: 5 and None"):
+        words_reader(number, labels_needed=False, **options).whole()
