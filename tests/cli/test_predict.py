@@ -377,6 +377,7 @@ def test_texts_of_the_command_line_are_answered_on_the_screen(model, kind, texts
     [
         ("pair", ["the"], "TEXT: needs pairs of texts, one after the other. Received: 1 of them."),
         ("choice", ["the", "cat"], "TEXT: needs a context and two choices or more. Received: 2 of them."),
+        ("choice", ["the", "cat", " "], "TEXT: needs a text for each choice. Received: ['cat', ' ']."),
         ("masked_lm", ["the"], "needs a fine-tuned model. Received: one without a task's head. Fine-tune it with"),
         ("pair", ["the", "--text", "a"], "--text: goes with a file of examples. Received: TEXT too."),
         ("pair", ["the", "--output", "a"], "--output: goes with a file of examples. Received: TEXT too."),

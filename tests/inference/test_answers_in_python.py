@@ -68,6 +68,8 @@ def test_a_choice_is_made(tmp_path):
     assert plain.text == ["cat", "sat"][plain.index] and plain.probability == max(plain.probabilities)
     with pytest.raises(ValueError, match="needs a context and two choices or more for each"):
         bert.predict([("the", ["cat"])])
+    with pytest.raises(ValueError, match=r"needs a text for each choice. Received: \['cat', ' '\]"):
+        bert.predict([("the", ["cat", " "])])
 
 
 @pytest.mark.slow

@@ -38,7 +38,7 @@ def choices_made(function: ServingFunction, examples: Sequence[Any]) -> list[Cho
             optional.
 
     Raises:
-        ValueError: an example is none of these, or has fewer than two choices.
+        ValueError: an example is none of these, has fewer than two choices, or a blank one.
     """
     rows = [_example(example) for example in examples]
     served = function.answers_by_length(*([list(column) for column in zip(*rows)])) if rows else []
@@ -54,6 +54,8 @@ def _example(example: Any) -> tuple[str, str, list[str]]:
     if not is_whole or len(example[2]) < 2:
         raise ValueError(f"texts: needs a context and two choices or more for each. Received: {str(example)[:60]}.")
     context, question, *choices = text_list([*example[:2], *example[2]])
+    if not all(map(str.strip, choices)):
+        raise ValueError(f"texts: needs a text for each choice. Received: {choices!r:.60}.")
     return context, question, choices
 
 

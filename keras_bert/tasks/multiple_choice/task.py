@@ -174,6 +174,8 @@ class MultipleChoice(TaskKind):
         context, *choices = texts
         if len(choices) < 2:
             raise UserError(f"TEXT: needs a context and two choices or more. Received: {len(texts)} of them.")
+        if not all(map(str.strip, choices)):
+            raise UserError(f"TEXT: needs a text for each choice. Received: {choices!r:.60}.")
         [answer] = bert.predict([(context, choices)])
         return shown([context], ranked(dict(zip(choices, answer.probabilities))))
 
