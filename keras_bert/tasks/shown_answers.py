@@ -1,6 +1,6 @@
 """How `predict` prints the answers to texts of its command line."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 from keras_bert.core.errors import UserError
 
@@ -19,7 +19,7 @@ def shown(texts: Iterable[str], answers: Iterable[str]) -> list[str]:
     return [*texts, *(f"  {'→' if number == 0 else ' '} {answer}" for number, answer in enumerate(answers))]
 
 
-def ranked(probabilities: Mapping[str, float]) -> list[str]:
-    """The most probable answers, best first."""
-    best = sorted(probabilities.items(), key=lambda item: -item[1])[:_MOST]
+def ranked(probabilities: Iterable[tuple[str, float]]) -> list[str]:
+    """The most probable of pairs (answer, probability), best first."""
+    best = sorted(probabilities, key=lambda item: -item[1])[:_MOST]
     return [f"{name} {probability:.3f}" for name, probability in best]

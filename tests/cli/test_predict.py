@@ -359,6 +359,7 @@ SHOWN = [
     ("tagging", ["the 中!"], r"the 中!\n  → the  .+\n    中    .+\n    !    .+\n"),
     ("segment", ["thecat"], r"thecat\n  → [thecat ]+\n"),
     ("choice", ["the", "cat", "sat"], r"the\n  → (cat|sat) 0.+\n    (cat|sat) 0.+\n"),
+    ("choice", ["the", "cat", "cat"], r"the\n  → cat 0\.500\n    cat 0\.500\n"),
 ]
 
 

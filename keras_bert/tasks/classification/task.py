@@ -130,11 +130,11 @@ class Classification(TaskKind):
             if isinstance(answer, float):
                 answers = [f"{answer:.3f}"]
             elif isinstance(answer, dict):  # Multi-label: each label has its own probability.
-                chosen = ranked({label: share for label, share in answer.items() if share > 0.5})
-                others = ranked({label: share for label, share in answer.items() if share <= 0.5})
+                chosen = ranked((label, share) for label, share in answer.items() if share > 0.5)
+                others = ranked((label, share) for label, share in answer.items() if share <= 0.5)
                 answers = ["  ".join(chosen) or "no label", *(["  ".join(others)] if others else [])]
             else:
-                answers = ["  ".join(ranked(answer.probabilities))]
+                answers = ["  ".join(ranked(answer.probabilities.items()))]
             lines += shown([example] if isinstance(example, str) else example, answers)
         return lines
 

@@ -177,7 +177,7 @@ class MultipleChoice(TaskKind):
         if not all(map(str.strip, choices)):
             raise UserError(f"TEXT: needs a text for each choice. Received: {choices!r:.60}.")
         [answer] = bert.predict([(context, choices)])
-        return shown([context], ranked(dict(zip(choices, answer.probabilities))))
+        return shown([context], ranked(zip(choices, answer.probabilities)))
 
     def data_fields(self, task: str) -> Collection[str]:
         return ()

@@ -295,8 +295,8 @@ class QuestionAnswering(TaskKind):
         for (question, _), answer in zip(asked, bert.predict(asked), strict=True):
             named = {text or "no answer": probability for text, probability in answer.candidates.items()}
             text = answer.text or "no answer"
-            first = ranked({text: named.pop(text, 0.0)})
-            lines += shown([question], [*first, *ranked(named)])
+            first = ranked([(text, named.pop(text, 0.0))])
+            lines += shown([question], [*first, *ranked(named.items())])
         return lines
 
     def data_fields(self, task: str) -> Collection[str]:
