@@ -122,7 +122,7 @@ def _answered_questions(idx: object, passage: object, *, labelled: bool) -> Iter
     for question in _objects(passage, "questions", "passage"):
         answers = _objects(question, "answers", "question")
         if not answers:
-            raise BadCell("needs an answer or more for every question. Received: none")
+            raise BadCell("needs at least one answer for every question. Received: none")
         labels = [_label(answer["label"]) for answer in answers if labelled and "label" in answer]
         if labels and len(labels) < len(answers):
             raise BadCell("needs a label for every answer of a question. Received: some without")
@@ -156,7 +156,7 @@ def _cloze(
         raise BadCell(f"needs {PLACEHOLDER} in every query. Received: {query[:80]!r}")
     candidates, right = sorted(set(entities)), sorted(set(references))
     if not candidates:
-        raise BadCell("needs an entity or more for every query. Received: none")
+        raise BadCell("needs at least one entity for every query. Received: none")
     labels = [candidate in right for candidate in candidates] if right else None
     return Question(passage, number, context, query, candidates, (), labels, right)
 
@@ -201,7 +201,7 @@ def _checked(origin: str, found: Iterable[list[Question]]) -> Iterator[list[Ques
         if questions:
             yield questions
     if first is None:
-        raise UserError(f"{origin}: needs one question or more. Received: none.")
+        raise UserError(f"{origin}: needs at least one question. Received: none.")
 
 
 def _objects(value: object, name: str, what: str) -> list[dict[str, Any]]:

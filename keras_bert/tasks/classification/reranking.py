@@ -38,7 +38,7 @@ def rerank_table(data: TaskDataConfig, head: ClassificationConfig | None) -> Rer
     """
     if head is not None and head.problem_type != REGRESSION:
         raise UserError(
-            f"task: needs a model that gives pairs a number for rerank. Received: one for {head.problem_type}. "
+            f"task: rerank needs a model with one score per pair. Received: one for {head.problem_type}. "
             "Give another --task."
         )
     table = own_table(dataclasses.replace(data, kind=REGRESSION), None)

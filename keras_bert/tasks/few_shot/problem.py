@@ -77,8 +77,9 @@ class FewShotProblem(SequenceProblem):
         """A note of how many texts there are to train on. Raises `UserError` if a class has none."""
         if 0 in counts:
             raise UserError(
-                f"{origin}: needs a text or more of each class to train on. Received: none of "
-                f"{self.head.labels[counts.index(0)]!r}. Give more texts, or --dev, without which some are held out."
+                f"{origin}: needs at least one text of each class to train on. Received: none of "
+                f"{self.head.labels[counts.index(0)]!r}. Give more texts, or a --dev file, so that none are held "
+                "out."
             )
         least, most = min(counts), max(counts)
         of_each = f"{least:,}" if least == most else f"{least:,} to {most:,}"

@@ -145,7 +145,7 @@ def passages_with_questions(task: SpanTask, split: str, source: Source = "") -> 
         count += len(questions)
         yield passage, questions
     if not count:
-        raise UserError(f"{path}: needs one question or more. Received: none.")
+        raise UserError(f"{path}: needs at least one question. Received: none.")
 
 
 def with_unanswerable(task: SpanTask, source: Source = "") -> SpanTask:

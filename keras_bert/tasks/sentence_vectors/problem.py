@@ -125,7 +125,7 @@ class ContrastiveProblem(SequenceProblem):
         for window in text_windows(used, rows.origin, rows.reader.array):
             yield self._with_cosines(window, task)
         if window is None:
-            raise UserError(f"{rows.origin}: needs a positive pair or more. Received: none. Lower data.positive.")
+            raise UserError(f"{rows.origin}: needs at least one positive pair. Received: none. Lower data.positive.")
         self.notes += rows.warnings()
 
     def lay_out(self, windows: Iterable[TextWindow]) -> TextLayout:

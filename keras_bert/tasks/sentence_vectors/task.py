@@ -175,7 +175,7 @@ class SentenceVectors(TaskKind):
         if pooling != MEAN:
             raise UserError(
                 f"{folder.path}: needs vectors that are the mean over the tokens, which {NAME} trains. Received: the "
-                f"pooling {pooling}. Train a copy of the folder without modules.json, by its mean."
+                f"pooling {pooling}. To train with mean pooling, use a copy of the folder without modules.json."
             )
 
     def card_example(self, fields: Mapping[str, Any]) -> str:

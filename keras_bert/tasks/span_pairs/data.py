@@ -110,8 +110,8 @@ class SpanPairReader:
         found = re.compile(r"\s+".join(map(re.escape, words)), re.IGNORECASE).search(text, start, end)
         if not found and not self.notes:
             self.notes.append(
-                f"{place}: span{which}_text {wanted!r:.60} is {text[start:end]!r:.60} in the text, which is taken. "
-                "Others like it are not listed."
+                f"{place}: span{which}_text {wanted!r:.60} is {text[start:end]!r:.60} in the text; the text's own "
+                "words are used. Further differences are not reported."
             )
         return found.span() if found else (start, end)
 

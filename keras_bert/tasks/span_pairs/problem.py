@@ -130,5 +130,5 @@ def _numbers(pairs: Sequence[SpanPair]) -> list[int]:
     """The numbers of the examples in a submission. Raises `UserError` if one has none."""
     for pair in pairs:
         if pair.number is None:
-            raise UserError(f"{pair.place}: needs an idx, to be found in a submission. Received: none.")
+            raise UserError(f"{pair.place}: needs an idx to identify it in the submission. Received: none.")
     return [pair.number for pair in pairs]

@@ -373,7 +373,7 @@ class TaggingProblem(Problem):
         unknown = [word for word, label in enumerate(labels) if label not in ids]
         warnings = [
             f"{tagged.origin}: {len(unknown):,} words have labels that the model does not have (the first: line "
-            f"{tagged.lines[word]}, {labels[word]}); they count as errors, but not in the loss."
+            f"{tagged.lines[word]}, {labels[word]}); they are scored as errors and left out of the loss."
             for word in unknown[:1]
         ]
         return np.array([ids.get(label, -1) for label in labels]), warnings

@@ -198,9 +198,9 @@ def broken(task, change):
             lambda row: row["passage"]["questions"][0]["answers"][0].pop("label"),
             "question 2: needs labels for all questions or for none. Received: none, unlike question 0",
         ),
-        ("MultiRC", lambda row: row["passage"]["questions"][0].update(answers=[]), "line 2: needs an answer or more"),
+        ("MultiRC", lambda row: row["passage"]["questions"][0].update(answers=[]), "line 2: needs at least one answer"),
         ("ReCoRD", lambda row: row["qas"][0].update(query="w3"), "line 2: needs @placeholder in every query"),
-        ("ReCoRD", lambda row: row["passage"].update(entities=[]), "line 2: needs an entity or more for every query"),
+        ("ReCoRD", lambda row: row["passage"].update(entities=[]), "line 2: needs at least one entity for every query"),
         (
             "ReCoRD",
             lambda row: row["passage"]["entities"][1].update(end=5),

@@ -181,7 +181,7 @@ def test_bad_data_is_refused(tmp_path):
 def test_models_of_classes_are_refused(tmp_path):
     path = write_served(tmp_path / "model", "pair")
     with pytest.raises(
-        UserError, match=f"needs a model that gives pairs a number for rerank. Received: one for {SINGLE_LABEL}"
+        UserError, match=f"rerank needs a model with one score per pair. Received: one for {SINGLE_LABEL}"
     ):
         FinetunedModel(path, {"texts": COLUMNS, "dev": write_table(tmp_path / "dev.jsonl", 9, 0)}, task="rerank")
     with pytest.raises(UserError, match="needs a model that scores pairs of texts, to rank passages"):

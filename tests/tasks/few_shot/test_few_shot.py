@@ -234,7 +234,7 @@ def test_a_class_of_a_single_text_is_learned_too(files, tmp_path):
     ("labels", "changes", "message"),
     [
         ("aaaa", {}, "needs 2 labels or more .* Received: 'a'"),
-        ("ab", {"data.dev": None, "data.dev_share": 0.6}, "needs a text or more of each class .* none of 'a'"),
+        ("ab", {"data.dev": None, "data.dev_share": 0.6}, "needs at least one text of each class .* none of 'a'"),
         ("ab", {"input.long": "windows"}, "input.long: needs truncate or head_tail for few-shot. Received: windows"),
         ("ab", {"head.bilstm_size": 4}, "head.bilstm_size: needs a task"),
     ],

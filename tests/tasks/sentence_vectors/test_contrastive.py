@@ -221,7 +221,7 @@ def test_bad_data_is_refused(run, tables):
         (own, "needs the names of two columns"),
         (
             {**own, "train": own["dev"], "texts": ["first", "second"], "label": "score", "positive": 6.0},
-            "needs a positive pair or more",
+            "needs at least one positive pair",
         ),
     ):
         config = FinetuneConfig.from_mapping({**base, "data": data})

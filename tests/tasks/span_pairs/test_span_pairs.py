@@ -92,7 +92,7 @@ def test_a_span_of_wsc_begins_at_a_word_and_leaves_out_what_else_stands_there(tm
     assert spans == ["Bo's dog", "Mr.  Bo's", "the old", "one", "the old one", "barked", "It"] and not notes
     spans, notes = wsc_spans(tmp_path, text, (8, "ran."), (2, "cat"), (0, "Ms."))
     assert spans == ["ran.", "dog,", "Mr."] and len(notes) == 1
-    assert "val.jsonl line 2: span1_text 'cat' is 'dog,' in the text, which is taken." in notes[0]
+    assert "val.jsonl line 2: span1_text 'cat' is 'dog,' in the text; the text's own words are used." in notes[0]
 
 
 def wic(**change):
@@ -188,6 +188,6 @@ def test_scores_and_the_submission_as_the_server_wants_it(folder, tmp_path, task
         write(window, logits)
     first = json.loads((tmp_path / "dev.jsonl").read_text().splitlines()[0])
     assert first["label"] == "False" and first["idx"] == 0 and len(first["spans"]) == 2
-    with pytest.raises(UserError, match="needs an idx, to be found in a submission"):
+    with pytest.raises(UserError, match="needs an idx to identify it in the submission"):
         with problem.writing("test", str(tmp_path)) as write:
             write(dataclasses.replace(window, pairs=[window.pairs[0]._replace(number=None)]), logits[:1])
