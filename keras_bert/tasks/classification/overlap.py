@@ -17,8 +17,8 @@ def shared_pieces(rows: TokenRows, special: Collection[int]) -> np.ndarray:
     numbers = np.repeat(np.arange(count), np.diff(rows.starts))
     is_second = np.arange(len(ids)) - rows.starts[numbers] >= rows.second_starts[numbers]
     base = int(ids.max(initial=0)) + 1
-    of_texts = np.unique(((numbers * base + ids) * 2 + is_second)[~np.isin(ids, list(special))])
-    pieces, texts = np.unique(of_texts // 2, return_counts=True)
+    tagged_pieces = np.unique(((numbers * base + ids) * 2 + is_second)[~np.isin(ids, list(special))])
+    pieces, texts = np.unique(tagged_pieces // 2, return_counts=True)
     different = np.bincount(pieces // base, minlength=count)
     return np.bincount(pieces // base, weights=texts == 2, minlength=count) / np.maximum(different, 1)
 
@@ -33,7 +33,7 @@ def fitted_threshold(shares: np.ndarray, labels: np.ndarray) -> tuple[float, int
     values, places = np.unique(shares, return_inverse=True)
     counts = np.stack([np.bincount(places[labels == label], minlength=len(values)) for label in (0, 1)])
     below = np.cumsum(counts, axis=1) - counts
-    from_there = counts.sum(axis=1, keepdims=True) - below
-    right = from_there + below[::-1]  # [class from there on, threshold]
+    at_or_above = counts.sum(axis=1, keepdims=True) - below
+    right = at_or_above + below[::-1]  # [class at or above it, threshold]
     label, index = np.unravel_index(right.argmax(), right.shape)
     return float(values[index]), int(label)

@@ -140,7 +140,7 @@ def _answered_questions(idx: object, passage: object, *, labelled: bool) -> Iter
 def _cloze_questions(idx: object, passage: object, qas: object, *, labelled: bool) -> Iterator[Question]:
     """The questions of a line of ReCoRD, whose candidates are the distinct texts of the passage's entities."""
     number, context = _number(idx, "idx"), _text(passage, "text", "passage")
-    entities = [_place(entity, context) for entity in _objects(passage, "entities", "passage")]
+    entities = [_entity_text(entity, context) for entity in _objects(passage, "entities", "passage")]
     for question in _objects({"qas": qas}, "qas", "line"):
         has_answers = labelled and "answers" in question
         answers = _objects(question, "answers", "question") if has_answers else []
@@ -227,7 +227,7 @@ def _label(value: object) -> bool:
     return bool(value)
 
 
-def _place(entity: dict[str, Any], context: str) -> str:
+def _entity_text(entity: dict[str, Any], context: str) -> str:
     """The text of an entity, whose `end` is inclusive."""
     start, end = (_number(entity.get(name), f"{name} of an entity") for name in ("start", "end"))
     if not 0 <= start <= end < len(context):

@@ -6,7 +6,7 @@ import sklearn.linear_model
 _TOLERANCE, _MOST_ITERATIONS = 1e-9, 10_000
 
 
-def solved(vectors: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def fit_logistic_regression(vectors: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Fit logistic regression with SetFit's L2 penalty; returns (kernel [hidden, classes], bias [classes]).
 
     The problem is convex: its solution depends only on the vectors and labels.

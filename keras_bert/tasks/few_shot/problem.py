@@ -15,9 +15,9 @@ from keras_bert.inference.texts import require_numbers
 from keras_bert.tasks.classification.answers import TextWindow, text_windows
 from keras_bert.tasks.classification.data import ExampleRows
 from keras_bert.tasks.classification.problem import SequenceProblem
-from keras_bert.tasks.few_shot.logistic_regression import solved
+from keras_bert.tasks.few_shot.logistic_regression import fit_logistic_regression
 from keras_bert.tasks.few_shot.network import LabelPairsObjective
-from keras_bert.tasks.few_shot.shots import drawn
+from keras_bert.tasks.few_shot.shots import draw_shots
 from keras_bert.tasks.few_shot.task import FewShotConfig
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class FewShotProblem(SequenceProblem):
             return
         rows, shots = ExampleRows(self.task, split, self._source), self._config.data.shots
         counts = np.zeros(self.head.num_labels, int)
-        examples = drawn(rows, shots, self._drawn_by) if shots else rows
+        examples = draw_shots(rows, shots, self._drawn_by) if shots else rows
         for window in text_windows(examples, rows.origin, rows.reader.array):
             assert window.labels is not None
             counts += np.bincount(window.labels, minlength=len(counts))
@@ -90,5 +90,6 @@ class FewShotProblem(SequenceProblem):
         vectors = outputs(rows)["vectors"]
         require_numbers(vectors)
         dense = model.logistic_head.dense
-        for variable, value in zip((dense.kernel, dense.bias), solved(vectors, rows.extra["labels"]), strict=True):
+        fitted = fit_logistic_regression(vectors, rows.extra["labels"])
+        for variable, value in zip((dense.kernel, dense.bias), fitted, strict=True):
             variable.assign(value)

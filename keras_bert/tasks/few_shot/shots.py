@@ -8,7 +8,7 @@ from keras_bert.data.corpus.held_out import text_hash
 from keras_bert.tasks.classification.data import ExampleRow
 
 
-def drawn(rows: Iterable[ExampleRow], shots: int, seed: int) -> list[ExampleRow]:
+def draw_shots(rows: Iterable[ExampleRow], shots: int, seed: int) -> list[ExampleRow]:
     """Draw at most `shots` examples of each class, in the file's order: those with the smallest hashes.
 
     The hash is of the seed and the texts, so the draw does not depend on the file's order. Of equal texts in a class,

@@ -88,9 +88,9 @@ class TripletObjective(_PairObjective):
         if "negatives" not in outputs:
             return {"loss": {"loss": ops.zeros(())}, "accuracy": {"accuracy": ops.zeros(())}}
         anchors = at_length_one(outputs["anchors"])[:, None]
-        nearer = outputs["logits"] - ops.sum(anchors * outputs["negatives"], axis=-1)  # [batch, negatives]
-        losses = ops.mean(ops.relu(self._margin - nearer), axis=1)
-        hits = ops.mean(ops.cast(nearer > 0, "float32"), axis=1)
+        margins = outputs["logits"] - ops.sum(anchors * outputs["negatives"], axis=-1)  # [batch, negatives]
+        losses = ops.mean(ops.relu(self._margin - margins), axis=1)
+        hits = ops.mean(ops.cast(margins > 0, "float32"), axis=1)
         return {"loss": {"loss": ops.sum(losses * weights)}, "accuracy": {"accuracy": ops.sum(hits * weights)}}
 
 

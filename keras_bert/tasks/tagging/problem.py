@@ -49,12 +49,13 @@ class TaggedWindow:
     Attributes:
         tagged: their words.
         scheme: the scheme to write their entities in; None if the labels mark none.
-        learned: the labels to learn, one per word, with entities in the head's scheme; None if hidden or not read.
+        target_labels: the labels to learn, one per word, with entities in the head's scheme; None if hidden or
+            not read.
     """
 
     tagged: TaggedWords
     scheme: str | None = None
-    learned: Sequence[str | None] | None = None
+    target_labels: Sequence[str | None] | None = None
 
     def __len__(self) -> int:
         return self.tagged.sentences
@@ -155,7 +156,7 @@ class TaggingProblem(Problem):
     def windows(self, split: str, labelled: bool = False) -> Iterator[TaggedWindow]:
         """Like `Problem.windows`, but a split with labels is one window: their scheme is inferred from all of them."""
         if labelled:
-            yield TaggedWindow(self._words(split), learned=self._learned_labels(split))
+            yield TaggedWindow(self._words(split), target_labels=self._learned_labels(split))
         else:
             found = self._files.windows(split, self._marks_entities, self._by_document)
             yield from itertools.starmap(TaggedWindow, found)
@@ -238,7 +239,7 @@ class TaggingProblem(Problem):
         """The scores of a split with labels; see `entity_scores` and `label_scores`."""
         self.require_labels(split)
         if self._marks_entities:
-            return entity_scores(self._entities(split), self._found_entities(split, answers))
+            return entity_scores(self._entities(split), self._predicted_entities(split, answers))
         pairs = [pair for pair in zip(self._words(split).labels or (), answers) if pair[0] is not None]
         return label_scores(*map(list, zip(*pairs)))
 
@@ -246,13 +247,13 @@ class TaggingProblem(Problem):
         """The F1 of entities, or the accuracy of labels, by sentence."""
         tagged = self._words(split)
         if self._marks_entities:
-            found = self._found_entities(split, answers)
+            found = self._predicted_entities(split, answers)
             return {"f1": entity_counts(self._entities(split), found, tagged.starts)}
         pairs = zip(tagged.labels or (), answers)
         words = np.array([(label == answer, label is not None) for label, answer in pairs], "float64")
         return {"accuracy": np.add.reduceat(words, tagged.starts[:-1])}
 
-    def _found_entities(self, split: str, answers: list[str]) -> Entities:
+    def _predicted_entities(self, split: str, answers: list[str]) -> Entities:
         """The entities of the answers, in the scheme of the labels, in which `predict` writes them for conlleval."""
         scheme = self._files.scheme(split) if self.noise is None else BIO
         return read_entities(answers, self._words(split).starts).in_scheme(scheme)
@@ -366,7 +367,7 @@ class TaggingProblem(Problem):
 
     def _label_ids(self, window: TaggedWindow) -> tuple[np.ndarray, list[str]]:
         """(int [words], each word's label id, -1 for none or one that the head lacks; a warning of the latter)."""
-        tagged, labels = window.tagged, window.learned
+        tagged, labels = window.tagged, window.target_labels
         if labels is None:
             return np.full(len(tagged.words), -1), []
         ids: dict[str | None, int] = {None: -1, **{label: index for index, label in enumerate(self.head.labels)}}

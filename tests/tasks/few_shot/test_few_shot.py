@@ -17,9 +17,9 @@ from keras_bert.export.saved_model import write_version
 from keras_bert.export.serving_function import serving_function
 from keras_bert.tasks.classification.data import ExampleRow
 from keras_bert.tasks.evaluation import FinetunedModel
-from keras_bert.tasks.few_shot.logistic_regression import solved
+from keras_bert.tasks.few_shot.logistic_regression import fit_logistic_regression
 from keras_bert.tasks.few_shot.network import LabelPairsObjective
-from keras_bert.tasks.few_shot.shots import drawn
+from keras_bert.tasks.few_shot.shots import draw_shots
 from keras_bert.tasks.few_shot.task import FewShotConfig
 from keras_bert.tasks.finetuning.runs import FinetuningRuns
 from keras_bert.tasks.problem import open_problem
@@ -68,7 +68,7 @@ def test_the_head_is_the_minimum_of_logistic_regression(classes):
     weights for two classes, and one for each of more."""
     rng = np.random.default_rng(classes)
     vectors, labels = rng.normal(size=(20, 5)), np.arange(20) % classes
-    kernel, bias = solved(vectors, labels)
+    kernel, bias = fit_logistic_regression(vectors, labels)
     assert kernel.shape == (5, classes) and bias.shape == (classes,)
     errors = softmax(vectors @ kernel + bias, axis=1) - np.eye(classes)[labels]
     penalty = kernel if classes > 2 else 2 * kernel
@@ -78,11 +78,12 @@ def test_the_head_is_the_minimum_of_logistic_regression(classes):
 
 def test_texts_are_drawn_by_seed_whatever_their_order():
     rows = [ExampleRow([f"text {number}"], number % 3, number) for number in range(60)]
-    first = drawn(rows, 4, 1)
+    first = draw_shots(rows, 4, 1)
     assert sorted(row.label for row in first) == [0] * 4 + [1] * 4 + [2] * 4
     assert [row.number for row in first] == sorted(row.number for row in first)
-    assert drawn([*rows[::-1], *rows], 4, 1)[::-1] == sorted(drawn(rows[::-1], 4, 1), key=lambda row: row.number)
-    assert drawn(rows, 4, 2) != first and len(drawn(rows, 99, 1)) == 60
+    backwards = draw_shots(rows[::-1], 4, 1)
+    assert draw_shots([*rows[::-1], *rows], 4, 1)[::-1] == sorted(backwards, key=lambda row: row.number)
+    assert draw_shots(rows, 4, 2) != first and len(draw_shots(rows, 99, 1)) == 60
 
 
 @pytest.fixture(scope="module")
@@ -130,7 +131,8 @@ def test_the_head_follows_from_the_encoder(run):
     rows = found.problem.rows("train")
     assert len(rows) == 80
     outputs, _ = found.evaluate.outputs(rows)
-    for one, other in zip(head_of(run[0]), solved(outputs["vectors"], rows.extra["labels"]), strict=True):
+    fitted = fit_logistic_regression(outputs["vectors"], rows.extra["labels"])
+    for one, other in zip(head_of(run[0]), fitted, strict=True):
         np.testing.assert_allclose(one, other, atol=1e-5)
 
 
@@ -142,7 +144,7 @@ def test_averaged_weights_and_another_seed_have_a_head_of_their_own(files, tmp_p
     found = FinetunedModel(path)
     rows = found.problem.rows("train")
     vectors = found.evaluate.outputs(rows)[0]["vectors"]
-    np.testing.assert_allclose(head_of(path)[0], solved(vectors, rows.extra["labels"])[0], atol=1e-5)
+    np.testing.assert_allclose(head_of(path)[0], fit_logistic_regression(vectors, rows.extra["labels"])[0], atol=1e-5)
     assert found.evaluate("dev")["accuracy"] == results["splits"]["dev"]["accuracy"]
 
 
@@ -167,7 +169,7 @@ def test_two_replicas_solve_one_head(files, tmp_path, mirrored_strategy):
     found = FinetunedModel(path)
     rows = found.problem.rows("train")
     vectors = found.evaluate.outputs(rows)[0]["vectors"]
-    np.testing.assert_allclose(head_of(path)[0], solved(vectors, rows.extra["labels"])[0], atol=1e-5)
+    np.testing.assert_allclose(head_of(path)[0], fit_logistic_regression(vectors, rows.extra["labels"])[0], atol=1e-5)
 
 
 @pytest.mark.slow
