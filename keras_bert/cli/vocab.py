@@ -108,6 +108,8 @@ def vocab(
         raise click.UsageError("Give either --size, to learn a vocabulary, or --extend, to extend one.")
     if extend is not None and unused:
         raise click.UsageError("--unused goes with --size: --extend fills the existing [unused] rows.")
+    if extend is not None and kind != WORDPIECE:
+        raise click.UsageError("--kind goes with --size: --extend takes the kind of its vocabulary.")
     of_file, of_base = _kind_of_file(output), _kind_of_file(extend or "")
     if kind != WORDPIECE or of_base != WORDPIECE:
         _check_other(of_base if extend else kind, extend, unused, runner, output)

@@ -130,6 +130,8 @@ def test_the_recipe_that_is_named_learns_such_a_vocabulary():
         ("", "either --size"),
         ("--size 90 --extend vocab.txt", "either --size"),
         ("--extend vocab.txt --unused 3", "--unused goes with --size"),
+        ("--extend vocab.txt --kind bytes", "--kind goes with --size"),
+        ("--extend vocab.json", "--extend: needs a WordPiece vocabulary"),
         ("--size 90 --output text.txt", "text.txt: exists already"),
         ("--size 6", "needs at least"),
         ("--size 9 --unused 4 --input 'no text'", "--size: needs more than the 9 special tokens"),
