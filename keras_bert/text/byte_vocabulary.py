@@ -296,7 +296,8 @@ def _part(content: Mapping[str, Any], name: str, path: StrPath) -> dict[str, Any
 
 def _types(part: Mapping[str, Any]) -> str:
     """The type of a normalizer or a pre-tokenizer; for a sequence, with the types of its members."""
-    members = part.get("normalizers") or part.get("pretokenizers") or []
+    members = part.get("normalizers") or part.get("pretokenizers")
+    members = members if isinstance(members, list) else []
     inside = ", ".join(str(member.get("type")) for member in members if isinstance(member, dict))
     return f"{part.get('type')} of {inside}" if inside else str(part.get("type"))
 

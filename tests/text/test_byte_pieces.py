@@ -237,6 +237,8 @@ def tokenizer_json(**changes):
             tokenizer_json(normalizer={"type": "Sequence", "normalizers": [{"type": "NFKC"}, {"type": "Lowercase"}]}),
             "Received: the normalizer Sequence of NFKC, Lowercase, which",
         ),
+        (tokenizer_json(pre_tokenizer={"type": "X", "pretokenizers": 3}), "Received: the pre-tokenizer X, which is not"),
+        (tokenizer_json(normalizer={"type": "X", "normalizers": 3}), "Received: the normalizer X, which is not"),
         (tokenizer_json(normalizer="NFC"), "needs a normalizer that is an object. Received: str"),
         (tokenizer_json(model_fields={"dropout": 0.1}), "Received: dropout 0.1, which is not supported"),
         (tokenizer_json(model_fields={"byte_fallback": True}), "Received: byte_fallback True, which is not supported"),
