@@ -3,6 +3,7 @@
 import io
 import itertools
 import json
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
@@ -293,8 +294,8 @@ def learn_fairseq_pieces(texts: Iterable[str], size: int, lower_case: bool = Fal
     Raises:
         UserError: the texts have no words, `size` is too small for their characters, or the package is missing.
     """
-    in_model = size - XLM_ROBERTA_DICTIONARY.shift - 1  # <mask> is not in the model.
-    model = _unigram_model(_lines(texts), in_model, character_coverage=_MULTILINGUAL_COVERAGE)
+    outside = XLM_ROBERTA_DICTIONARY.shift + 1  # <mask> is not in the model.
+    model = _unigram_model(_lines(texts), size, outside, character_coverage=_MULTILINGUAL_COVERAGE)
     return FairseqVocabulary(model, "learned vocabulary")
 
 
@@ -305,7 +306,8 @@ def learn_t5_pieces(texts: Iterable[str], size: int, lower_case: bool = False) -
     """
     model = _unigram_model(
         _lines(texts),
-        size - SENTINELS,
+        size,
+        SENTINELS,
         pad_id=0,
         eos_id=1,
         unk_id=2,
@@ -316,8 +318,13 @@ def learn_t5_pieces(texts: Iterable[str], size: int, lower_case: bool = False) -
     return T5Vocabulary(model, "learned vocabulary")
 
 
-def _unigram_model(lines: Iterator[str], size: int, **options: Any) -> bytes:
-    """Learns a unigram model of at most `size` pieces from lines with the trainer's options; returns its file."""
+def _unigram_model(lines: Iterator[str], size: int, outside: int = 0, **options: Any) -> bytes:
+    """Learns a unigram model from lines with the trainer's options; returns its file.
+
+    Args:
+        size: at most so many pieces, with those that are not in the model.
+        outside: how many are not in it.
+    """
     require_sentencepiece()
     import sentencepiece  # An extra.
 
@@ -331,15 +338,19 @@ def _unigram_model(lines: Iterator[str], size: int, **options: Any) -> bytes:
             sentence_iterator=itertools.chain([first], lines),
             model_writer=written,
             model_type="unigram",
-            vocab_size=size,
+            vocab_size=size - outside,
             hard_vocab_limit=False,
             num_threads=1,  # With several, rounding would depend on their number.
             minloglevel=2,
             **options,
         )
     except RuntimeError as error:
-        told = str(error).rpartition("] ")[2].strip() or str(error)
-        raise UserError(f"The vocabulary's size: {told} Received: {size}. Give another size or more text.") from None
+        found = re.search(r"required_chars\. \d+ vs (\d+)", str(error))  # Not for less than the special tokens.
+        least = f"at least {int(found[1]) + outside:,}" if found else "more"
+        raise UserError(
+            f"The vocabulary's size: needs {least} for the special tokens and the texts' characters. "
+            f"Received: {size}. Give a larger size."
+        ) from error
     return written.getvalue()
 
 

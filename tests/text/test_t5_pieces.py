@@ -40,6 +40,13 @@ def vocabulary():
     return learn_t5_pieces(sentences(400), 210)
 
 
+@pytest.mark.parametrize("size", [50, 104])
+def test_a_size_that_is_too_small_is_the_one_given(size):
+    """The message told the size without sentinels, and an option that `vocab` lacks."""
+    with pytest.raises(UserError, match=f"The vocabulary's size: needs .* Received: {size}. Give a larger size.$"):
+        learn_t5_pieces(sentences(40), size)
+
+
 def published(vocabulary, text):
     """`(ids, starts, ends)`: sentinels are cut out, and SentencePiece splits what is between them."""
     processor, rows, place = sentencepiece.SentencePieceProcessor(model_proto=vocabulary.model), [], 0
