@@ -15,7 +15,7 @@ from keras_bert.inference.text_embedding import BATCH_TOKENS, batches_by_length
 from keras_bert.inference.texts import encoder_inputs
 from keras_bert.inputs.windows import with_unknown
 from keras_bert.models.bert.encoder import BertEncoder
-from keras_bert.tasks.tagging.label_schemes import UnknownLabel, read_entities
+from keras_bert.tasks.tagging.label_schemes import Entities, UnknownLabel, read_entities
 from keras_bert.tasks.tagging.scores import entity_scores
 from keras_bert.tasks.tagging.tagged_words import TaggedWords
 from keras_bert.text.tokenizers import Tokenizer
@@ -156,10 +156,14 @@ def _score(words: TaggedPieces, answers: list[str], marks_entities: bool) -> flo
         right = [answer == tag for answer, tag in zip(answers, words.tags) if tag is not None]
         return 100.0 * float(np.mean(right))
     starts = [*np.flatnonzero(np.diff(words.row, prepend=-1)), len(words.row)]
+    gold, found = (_entities(labels, starts) for labels in ([tag or "O" for tag in words.tags], answers))
+    return 100.0 * entity_scores(gold, found)["f1"]
+
+
+def _entities(labels: list[str], starts: list[int]) -> Entities:
     try:
-        gold, found = (read_entities(labels, starts) for labels in ([tag or "O" for tag in words.tags], answers))
+        return read_entities(labels, starts)
     except UnknownLabel as problem:
         raise UserError(
-            f"The labels of the entities: need O, or B- or I- and a type. Received: {words.tags[problem.word]!r}."
+            f"The labels of the entities: need O, or B- or I- and a type. Received: {labels[problem.word]!r}."
         ) from None
-    return 100.0 * entity_scores(gold, found)["f1"]

@@ -1,5 +1,6 @@
 """Embryology: which words a masked LM gets right, what is read from snapshots, and its table."""
 
+import dataclasses
 import json
 import re
 import subprocess
@@ -78,6 +79,9 @@ def test_a_probe_of_entities_is_scored_by_whole_entities():
     states = np.stack([np.eye(4, dtype="float32")[words % 4]])
     pieces = TaggedPieces([np.array([1] * 4)] * 50, words // 4, words % 4, words * 0 + 1, tags, words >= 0)
     assert probe((states, pieces), (states, pieces), marks_entities=True) == [100.0]
+    others = dataclasses.replace(pieces, tags=["X", "X", "O", "O"] * 50)
+    with pytest.raises(UserError, match="Received: 'X'.$"):  # It was the tag at the place of that answer.
+        probe((states, others), (states, pieces), marks_entities=True)
 
 
 @pytest.fixture(scope="module")
