@@ -69,6 +69,13 @@ def test_braces_need_no_blanks_after_colons(text, value):
     assert settings.parse_override(text) == ("phases", value)
 
 
+@pytest.mark.parametrize("value", ["{a: 1, a: 2}", "{a:1, a:2}", "{a: 1, a:2}", "[{b: {a:1,a:2}}]"])
+def test_a_key_that_an_override_repeats_is_refused(value):
+    """Without blanks, the last value counted."""
+    with pytest.raises(UserError, match=r"^--set x=.*: .* is not a YAML value \('a' is given twice\)\.$"):
+        settings.parse_override(f"x={value}")
+
+
 def test_another_model_by_name_and_changes_to_it():
     config = recipe({"model": "base"}, **{"model": "tiny", "model.vocab_size": 99})
     assert (config.model.hidden_size, config.model.vocab_size) == (128, 99)

@@ -105,8 +105,7 @@ def read_yaml(path: StrPath) -> dict[Any, Any]:
     except _NOT_YAML as error:
         mark = getattr(error, "problem_mark", None)
         where = f" line {mark.line + 1}" if mark else ""
-        problem = " ".join(str(getattr(error, "problem", None) or error).split())
-        raise UserError(f"{path}:{where} is not valid YAML ({problem}).") from None
+        raise UserError(f"{path}:{where} is not valid YAML ({_problem(error)}).") from None
     if not isinstance(values, dict):
         raise UserError(f"{path}: needs settings as `key: value`. Received: {type(values).__name__}.")
     return values
@@ -172,8 +171,13 @@ def _load(text: str) -> Any:
     return yaml.load(text, _Loader)  # noqa: S506 - a SafeLoader.
 
 
+def _problem(error: Exception) -> str:
+    """What is wrong by one of the errors `_NOT_YAML`."""
+    return " ".join(str(getattr(error, "problem", None) or error).split())
+
+
 def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """A JSON object; refuses a repeated key, of which the standard library would keep the last value."""
+    """A mapping of these items; refuses a repeated key, of which `dict` would keep the last value."""
     values = dict(pairs)
     if len(values) < len(pairs):
         keys = [key for key, _ in pairs]
@@ -268,8 +272,8 @@ def parse_override(text: str) -> tuple[str, Any]:
         raise UserError(f"--set {text}: needs the form section.key=value.")
     try:
         return key.strip(), _with_spaces(_load(value))
-    except _NOT_YAML:
-        raise UserError(f"--set {text}: {value!r} is not a YAML value.") from None
+    except _NOT_YAML as error:
+        raise UserError(f"--set {text}: {value!r} is not a YAML value ({_problem(error)}).") from None
 
 
 def _with_spaces(value: Any) -> Any:
@@ -278,13 +282,13 @@ def _with_spaces(value: Any) -> Any:
         return [_with_spaces(item) for item in value]
     if not isinstance(value, dict):
         return value
-    mended = {}
+    mended = []
     for key, item in value.items():
         if item is None and isinstance(key, str) and ":" in key:
             key, _, text = key.partition(":")
             item = _load(text)
-        mended[key] = _with_spaces(item)
-    return mended
+        mended.append((key, _with_spaces(item)))
+    return _unique_keys(mended)
 
 
 def apply_overrides(
