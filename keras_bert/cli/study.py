@@ -335,7 +335,7 @@ def geometry(
     default=512,
     show_default=True,
     type=click.IntRange(min=1),
-    help="Training examples to compute the loss on.",
+    help="Training examples to compute the loss on, rounded down to whole batches of 32, at least one.",
 )
 @_output_option
 @click.pass_context

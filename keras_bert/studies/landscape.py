@@ -106,7 +106,7 @@ def landscape(
         scratch_changes: settings of the run from scratch only, such as a higher learning rate.
         radius: how far the plane reaches, as a multiple of the norm of the weights.
         points: points of the grid on each axis, an odd number, so that the end is the middle one.
-        examples: the number of training examples to measure the loss on.
+        examples: training examples to measure the loss on, rounded down to whole batches, at least one.
 
     Raises:
         UserError: `points` is even, or the folder's content was made with other settings.

@@ -10,7 +10,7 @@ import pytest
 from command_line import give
 from finetuning import write_sst2, write_tiny_bert
 
-from keras_bert.studies.landscape import ENDS, LossPlane, filter_normalized, planes_picture, steps, table
+from keras_bert.studies.landscape import _BATCH, ENDS, LossPlane, filter_normalized, planes_picture, steps, table
 from keras_bert.tasks.evaluation import FinetunedModel
 
 
@@ -76,6 +76,11 @@ def test_a_plane_belongs_to_its_run_and_has_a_middle(tmp_path, monkeypatch):
     other = give(*line, "3", "--set-scratch", "training.steps=9", status=2)
     assert "parts/scratch/row-0.json: was made otherwise (run.scores.dev.f1: 0.5 there, 0.6 now; " in other.output
     assert "run.--set training.steps: None there, '9' now)" in other.output
+
+
+def test_the_help_says_what_examples_are_rounded_to():
+    """1 to 63 all take one batch."""
+    assert f"rounded down to whole batches of {_BATCH}," in " ".join(give("study", "landscape", "--help").output.split())
 
 
 @pytest.mark.slow
