@@ -114,6 +114,7 @@ def finetuned(
         data: the folder that contains the plans' folders.
         seeds: the number of seeds, from 1, of a task whose plan has none; there may be more than last time.
     """
+    files.remove_folder(study.join("snapshots"))  # An interrupted study may have left one, even of another run.
     parts: dict[str, Callable[[], Results]] = {}
     for step, (task, plan) in itertools.product(steps, tasks.items()):
         model, folder = study.join("snapshots", f"step-{step}"), study.join(task, f"step-{step}")

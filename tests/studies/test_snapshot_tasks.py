@@ -62,6 +62,21 @@ def write_snapshot(step, folder):
     open(f"{folder}/config.json", "w").close()
 
 
+def test_a_snapshot_that_an_interrupted_study_left_is_not_used(tmp_path, trained):
+    """Of another run, its weights were fine-tuned under this one's name."""
+    written = []
+
+    def write(step, folder):
+        written.append(step)
+        write_snapshot(step, folder)
+
+    write_snapshot(4, tmp_path / "snapshots" / "step-4")
+    snapshots = types.SimpleNamespace(run=types.SimpleNamespace(path="runs/other"), write=write)
+    with StudyFolder(str(tmp_path)) as study:
+        finetuned(study, snapshots, [4], {"reviews": TaskPlan("glue", [0.01, 0.1], task="sst2")}, "data", 1)
+    assert written == [4]
+
+
 def test_seeds_may_be_added_though_the_models_of_the_finished_ones_are_gone(tmp_path, trained):
     """Only new seeds are trained, from a snapshot written for them; the results are of all."""
     snapshots = types.SimpleNamespace(run=types.SimpleNamespace(path="runs/mini"), write=write_snapshot)
