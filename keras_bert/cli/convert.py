@@ -11,6 +11,7 @@ from keras_bert.cli.options import casing_option, folder_to_write
 from keras_bert.core.errors import UserError
 from keras_bert.core.files import list_folder
 from keras_bert.core.program import PROGRAM
+from keras_bert.text.standalone_tokenizer import strips
 from keras_bert.text.tokenizer_files import TokenizerSettings
 from keras_bert.text.vocabulary import Vocabulary
 
@@ -51,8 +52,9 @@ def _say_what_google_omits(tokenizer: TokenizerSettings, vocabulary: Vocabulary)
     option = "--do_lower_case" + ("" if tokenizer.lower_case else "=false")
     _log.info(f"Google's format does not record casing; run its programs with {option}.")
     if not tokenizer.is_berts_own():
+        stripped = strips(tokenizer.lower_case, tokenizer.strip_accents)
         _log.info(
-            f"Google's tokenizer cannot be set to strip_accents {tokenizer.strip_accents}, "
+            f"Google's tokenizer cannot be set to strip_accents {stripped}, "
             f"tokenize_chinese_chars {tokenizer.split_chinese}."
         )
     if vocabulary.added:
