@@ -121,7 +121,7 @@ def run_command(
     results = RunFolder(folder).results()
     if status or results is None:
         raise UserError(
-            f"{folder}: `{command}` ended with status {status}: {_last_line(log_file)} All is in {log_file}."
+            f"{folder}: `{command}` ended with status {status}: {_last_line(log_file)} The full log is {log_file}."
         )
     return results
 
@@ -157,7 +157,7 @@ def _process_log(path: str) -> Iterator[BinaryIO]:
 def _last_line(path: str) -> str:
     with files.open_file(path, "r", errors="replace") as stream:
         lines = [line.strip() for line in stream if line.strip()]
-    return lines[-1] if lines else "it said nothing."
+    return lines[-1] if lines else "it printed nothing."
 
 
 @contextlib.contextmanager

@@ -23,8 +23,8 @@ _log = logging.getLogger(__name__)
 def require_same(path: str, before: Mapping[str, Any], now: Mapping[str, Any], remedy: str) -> None:
     """Raises `UserError` if what the part `path` was made from, `before`, differs from `now`."""
     if changes := settings.differences(before, now):
-        shown = "; ".join(f"{key}: {there!r} there, {here!r} now" for key, there, here in changes)
-        raise UserError(f"{path}: was made otherwise ({shown}). {remedy}")
+        shown = "; ".join(f"{key}: was {old!r}, now {new!r}" for key, old, new in changes)
+        raise UserError(f"{path}: was made with other settings ({shown}). {remedy}")
 
 
 _Result = TypeVar("_Result")

@@ -162,13 +162,14 @@ def test_runs_made_with_other_settings_are_refused(tmp_path, monkeypatch):
     monkeypatch.setattr("keras_bert.studies.runs.run_command", scripted)
     give(*ablation_line(tmp_path))
     more = give(*ablation_line(tmp_path, "--set", "training.steps=9"), status=2)
-    assert "out/pretrained/base/seed-1.json: was made otherwise (--set training.steps: None there, '9' now). " in (
-        more.output
+    assert (
+        "out/pretrained/base/seed-1.json: was made with other settings (--set training.steps: was None, now '9'). "
+        in more.output
     )
     (tmp_path / "plan.yaml").write_text(PLAN.replace("folder: glue", "folder: other"))
     other = give(*ablation_line(tmp_path), status=2)
-    changed = f"(--data-dir: '{tmp_path}/glue' there, '{tmp_path}/other' now)"
-    assert f"rate-0.0001.json: was made otherwise {changed}. Give another" in other.output
+    changed = f"(--data-dir: was '{tmp_path}/glue', now '{tmp_path}/other')"
+    assert f"rate-0.0001.json: was made with other settings {changed}. Give another" in other.output
 
 
 def test_a_task_without_its_files_is_refused_before_anything_is_trained(tmp_path):

@@ -138,7 +138,7 @@ def test_the_study_from_the_command_line_and_once_more(run, tmp_path, monkeypatc
     assert page.count("![") == 3
     (tmp_path / "plan.yaml").write_text(json.dumps({**plan, "words_per_tag": 3}))
     other = give(*line, status=2)
-    assert "words_per_tag: 300 there, 3 now" in other.output
+    assert "words_per_tag: was 300, now 3" in other.output
 
 
 def test_what_is_no_pretraining_run_with_snapshots_is_refused(run, tmp_path):

@@ -59,7 +59,7 @@ def test_a_part_made_from_something_else_is_refused(tmp_path):
     """It would be shown as if it had been made with the settings given now."""
     with StudyFolder(str(tmp_path)) as folder:
         folder.kept("part", {"words": 3}, lambda: 1)()
-        with pytest.raises(UserError, match=r"part\.json: was made otherwise \(words: 3 there, 4 now\)"):
+        with pytest.raises(UserError, match=r"part\.json: was made with other settings \(words: was 3, now 4\)"):
             folder.kept("part", {"words": 4}, lambda: 2)()
 
 
@@ -102,7 +102,9 @@ def test_worth_from_the_command_line_and_once_more(tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_a_run_that_fails_is_named_with_its_last_words(tmp_path):
-    with pytest.raises(UserError, match=r"run: `finetune` ended with status 2: Error: .*nothing.*run\.log"):
+    with pytest.raises(
+        UserError, match=r"run: `finetune` ended with status 2: Error: .*nothing.* The full log is .*run\.log\."
+    ):
         run_command(str(tmp_path / "run"), {}, "finetune", {"--task": "sst2", "--init": str(tmp_path / "nothing")})
 
 
@@ -131,13 +133,13 @@ def test_a_run_is_continued_or_taken_only_if_it_was_made_from_the_same(tmp_path,
         run().make(seeds)
     assert run().results() == (None if seeds else {"score": 1})
     for other, shown in (
-        (run(task="mrpc"), "--task: 'sst2' there, 'mrpc' now"),
-        (run(**{"from-scratch": None}), "--from-scratch: None there, '' now"),
-        (run(changes={"training.steps": 3, "name": None}), "--set name: None there, 'null' now"),
-        (run(origin="step 8"), "--init: 'step 4' there, 'step 8' now"),
+        (run(task="mrpc"), "--task: was 'sst2', now 'mrpc'"),
+        (run(**{"from-scratch": None}), "--from-scratch: was None, now ''"),
+        (run(changes={"training.steps": 3, "name": None}), "--set name: was None, now 'null'"),
+        (run(origin="step 8"), "--init: was 'step 4', now 'step 8'"),
     ):
         for use in (other.results, other.make):
-            with pytest.raises(UserError, match=rf"run\.json: was made otherwise \({shown}\). Give another --output"):
+            with pytest.raises(UserError, match=rf"run\.json: was made with other settings \({shown}\). Give another"):
                 use()
     os.remove(f"{folder}.json")
     with pytest.raises(UserError, match=r"run: needs a run with .*run\.json, .* Received: one without\. Give another"):
