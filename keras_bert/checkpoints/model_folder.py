@@ -306,8 +306,8 @@ def open_model_folder(path: files.StrPath, lower_case: bool | None = None) -> Mo
     """Opens the model at `path`: reads all its files but the weights.
 
     Args:
-        path: a run folder, a model folder, a Hugging Face folder or Google's; an adapter's of peft, which is added to
-            the model that it names; or `hf:NAME[@REVISION]`, a model of the hub, which is fetched without its weights.
+        path: a run folder, a model folder, a Hugging Face folder or Google's; a peft adapter's folder, added to the
+            model that it names; or `hf:NAME[@REVISION]`, a model of the hub, which is fetched without its weights.
         lower_case: whether its tokenizer lower-cases; None: as the folder says or, if it does not, as its vocabulary
             suggests.
 

@@ -59,7 +59,7 @@ class FrontDoor(click.Group):
             if not named:
                 raise
             sets = " or ".join(f"--set {key}=VALUE" for key in named)
-            raise BadInput(f"{error.option_name}: is no option but a setting. Give {sets}.") from None
+            raise BadInput(f"{error.option_name}: is a setting, not an option. Give {sets}.") from None
         except RunStopped as stopped:
             click.echo(str(stopped))
             if isinstance(stopped, WorkerLost):

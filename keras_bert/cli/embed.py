@@ -125,7 +125,7 @@ def embed(
     if index:
         if pooling in ("tokens", SPARSE):
             raise UserError(
-                f"--index: needs a vector for each text, none sparse. Received: --pooling {pooling}. Leave one out."
+                f"--index: needs one dense vector for each text. Received: --pooling {pooling}. Leave one out."
             )
         require("usearch", "--index")
     if size is not None and pooling == "tokens":

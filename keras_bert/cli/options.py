@@ -185,8 +185,8 @@ model_option = click.option(
     "--model",
     required=True,
     metavar="MODEL",
-    help="A run folder, a model folder, a Hugging Face or Google folder, an adapter's of peft, or hf:NAME[@REVISION] "
-    "for a model on the hub.",
+    help="A run folder, a model folder, a Hugging Face or Google folder, a peft adapter's folder, or "
+    "hf:NAME[@REVISION] for a model on the hub.",
 )
 
 
@@ -310,8 +310,8 @@ def require_agreement(by_key: Mapping[str, Any], of_options: Mapping[str, Any]) 
     for key in by_key:
         if key in of_options and not _is_same(of_options[key], by_key[key]):
             raise UserError(
-                f"--set {key}: needs no option that sets it otherwise. Received: {by_key[key]!r}, and "
-                f"{of_options[key]!r} by an option. Leave out one."
+                f"--set {key}: conflicts with an option for the same setting. Received: {by_key[key]!r} by --set and "
+                f"{of_options[key]!r} by the option. Leave out one."
             )
 
 

@@ -334,8 +334,8 @@ def _check_merges(merges: Sequence[tuple[str, str]], ids: Mapping[str, int], sou
                 joined = rank_of.get((last, start), never)
                 if joined < rank and joined < ended and joined <= begun:
                     raise UserError(
-                        f"{source}: needs merges as learning gives them. Received: {first!r} {second!r}, but "
-                        f"{last!r} {start!r} come together before. Give the merges as they were learned."
+                        f"{source}: needs merges in an order that training can produce. Received: {first!r} "
+                        f"{second!r}, but {last!r} {start!r} would merge first. Give the merges as they were learned."
                     )
         begins[piece] = [*begins[first], (first, rank)]
         ends[piece] = [*ends[second], (second, rank)]

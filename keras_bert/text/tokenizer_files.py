@@ -214,7 +214,7 @@ def read_berts_settings(
     notes = []
     if differ := _differences(found, dataclasses.replace(found, **{**other, **said})):
         names = (TOKENIZER, TOKENIZER_CONFIG) if named in GENERIC else (TOKENIZER_CONFIG, TOKENIZER)
-        notes.append(f"{folder}: {names[0]} counts, as in transformers, where {names[1]} differs: {differ}.")
+        notes.append(f"{folder}: {names[0]} takes precedence, as in transformers; {names[1]} differs in {differ}.")
     if lower_case is None and not content and config.get("do_lower_case") is None:
         notes.append(no_casing_note(folder))
     return found, notes
@@ -232,7 +232,7 @@ def _differences(counts: TokenizerSettings, other: TokenizerSettings) -> str:
     """How the settings of two tokenizers differ, by their names in tokenizer_config.json; "" if they do not."""
     values = [{**vars(each), "strip_accents": strips(each.lower_case, each.strip_accents)} for each in (counts, other)]
     pairs = [(name, *(str(value[ours]).lower() for value in values)) for ours, name in _FIELDS.items()]
-    return ", ".join(f"{name} {one}, not {two}" for name, one, two in pairs if one != two)
+    return ", ".join(f"{name} ({one}, not {two})" for name, one, two in pairs if one != two)
 
 
 def _read_tokenizer_file(path: str, content: Mapping[str, Any], is_generic: bool) -> dict[str, Any]:

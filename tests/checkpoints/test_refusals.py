@@ -202,9 +202,9 @@ OWN, GENERIC = "BertTokenizer", "PreTrainedTokenizerFast"
     "config, normalizer, expected, told",
     [
         # The default of BERT's class counts where tokenizer_config.json is silent.
-        (None, {"lowercase": False}, (True, None, True), "do_lower_case true, not false"),
-        ({"tokenizer_class": OWN}, {"handle_chinese_chars": False}, (True, None, True), "tokenize_chinese_chars true"),
-        ({"do_lower_case": False}, {"strip_accents": True}, (False, None, True), "strip_accents false, not true"),
+        (None, {"lowercase": False}, (True, None, True), "do_lower_case (true, not false)"),
+        ({"tokenizer_class": OWN}, {"handle_chinese_chars": False}, (True, None, True), "tokenize_chinese_chars (true"),
+        ({"do_lower_case": False}, {"strip_accents": True}, (False, None, True), "strip_accents (false, not true)"),
         ({"do_lower_case": False}, {"lowercase": False}, (False, None, True), None),
         ({"do_lower_case": True, "strip_accents": True}, {}, (True, True, True), None),
         # A generic class follows tokenizer.json, its null too.
@@ -212,7 +212,7 @@ OWN, GENERIC = "BertTokenizer", "PreTrainedTokenizerFast"
             {"tokenizer_class": GENERIC, "strip_accents": True},
             {"lowercase": False},
             (False, None, True),
-            "tokenizer.json counts, as in transformers, where tokenizer_config.json differs: strip_accents false, not",
+            "tokenizer.json takes precedence, as in transformers; tokenizer_config.json differs in strip_accents (",
         ),
         ({"tokenizer_class": GENERIC}, {"lowercase": False, "strip_accents": True}, (False, True, True), None),
     ],

@@ -109,7 +109,7 @@ def test_what_cannot_be_had_is_one_line(bert, tmp_path):
         (encoder, [], "needs a masked LM head to make sparse vectors, and holds the encoder alone"),
         (causal, [], "Pooling sparse: needs a model that predicts masked tokens. Received: one of next tokens."),
         (bert.path, ["--precision", "int8"], "precision: needs float32 for sparse vectors. Received: int8"),
-        (bert.path, ["--index", tmp_path / "i"], "--index: needs a vector for each text, none sparse"),
+        (bert.path, ["--index", tmp_path / "i"], "--index: needs one dense vector for each text"),
         (bert.path, ["--size", 61], "size: needs 1 to 60"),
     ):
         words = ["embed", "--model", model, "--input", tmp_path / "texts.txt", "--output", tmp_path / "out.npz"]
