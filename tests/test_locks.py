@@ -25,7 +25,7 @@ print("held", flush=True)
 sys.stdin.read()
 held.release()
 """
-LEFT_ALONE_AFTER = 1.5  # Seconds; a busy machine may keep the thread that renews a lease waiting for half of one.
+LEASE_EXPIRES_AFTER = 1.5  # Seconds; a busy machine may keep the thread that renews a lease waiting for half of one.
 ME = f"process {os.getpid()} on {socket.gethostname()}, since 20"
 
 
@@ -144,7 +144,7 @@ def test_where_the_system_knows_no_locks_it_is_a_lease(tmp_path, monkeypatch, nu
 def quick(monkeypatch):
     """Leases by the tenth of a second."""
     monkeypatch.setattr(leases, "RENEWED_EVERY", 0.1)
-    monkeypatch.setattr(leases, "LEFT_ALONE_AFTER", LEFT_ALONE_AFTER)
+    monkeypatch.setattr(leases, "LEASE_EXPIRES_AFTER", LEASE_EXPIRES_AFTER)
     monkeypatch.setattr(leases, "_LOOKS_EVERY", 0.05)
 
 
@@ -186,12 +186,12 @@ def test_a_lease_left_alone_is_taken_over_whatever_the_clocks_say(quick, path):
     told(path, since="2999-01-01 00:00:00")
     started_at = time.monotonic()
     lease = Lease(path)
-    assert time.monotonic() - started_at >= LEFT_ALONE_AFTER
+    assert time.monotonic() - started_at >= LEASE_EXPIRES_AFTER
     lease.release()
 
 
 def test_a_lease_that_is_given_back_is_not_waited_for(quick, monkeypatch, path):
-    monkeypatch.setattr(leases, "LEFT_ALONE_AFTER", 60)
+    monkeypatch.setattr(leases, "LEASE_EXPIRES_AFTER", 60)
     told(path)
     threading.Timer(0.2, lambda: leases.files.remove_file(path)).start()
     Lease(path).release()

@@ -51,7 +51,7 @@ def test_a_run_keeps_what_was_said_whatever_is_shown(folder, tmp_path, capsys):
     path = f"{folder or f'{tmp_path}/'}log.txt"
     messages.show(logging.WARNING)
     for text in ("first", "\x1b[1msecond\x1b[0m"):
-        kept = messages.Kept(path)
+        kept = messages.LogFileHandler(path)
         LOGGER.info(text)
         kept.close()
     LOGGER.info("after the end")
@@ -62,7 +62,7 @@ def test_a_run_keeps_what_was_said_whatever_is_shown(folder, tmp_path, capsys):
 
 def test_a_file_that_cannot_be_written_stops_nothing(tmp_path):
     """A full disk would end a run of days for the sake of its log."""
-    kept = messages.Kept(str(tmp_path / "absent" / "log.txt"))
+    kept = messages.LogFileHandler(str(tmp_path / "absent" / "log.txt"))
     LOGGER.info("a message")
     kept.close()
 
@@ -70,7 +70,7 @@ def test_a_file_that_cannot_be_written_stops_nothing(tmp_path):
 def test_a_name_that_is_no_text_is_shown_and_kept_too(tmp_path, capsys):
     """Files may have such names; their encoding raised in the midst of a run."""
     messages.show()
-    kept = messages.Kept(str(tmp_path / "log.txt"))
+    kept = messages.LogFileHandler(str(tmp_path / "log.txt"))
     # Not by the logger: pytest would capture the message, and a worker of its cannot send it on.
     record = LOGGER.makeRecord(LOGGER.name, logging.INFO, __file__, 0, "a \udce9 name", (), None)
     for handler in (messages._TERMINAL, kept):

@@ -28,7 +28,7 @@ StrPath: TypeAlias = str | os.PathLike[str]
 _T = TypeVar("_T")
 
 _COPIED_AT_ONCE = 1 << 22  # Bytes.
-_BLOCKS, _BLOCK = 16, 4096  # The number of blocks that `mark` reads, and their bytes.
+_BLOCKS, _BLOCK = 16, 4096  # The number of blocks that `content_mark` reads, and their bytes.
 _ASKED_AT_ONCE = 16  # Requests to a store, each a round trip over the network.
 _MARKER = "_SUCCESS"  # Spark and Hadoop write it beside the files of a complete table.
 
@@ -73,7 +73,7 @@ class BytesRead:
     total: int | None
 
     def __init__(self, paths: Sequence[str]):
-        sizes = [found for found in ask(_file_size, paths) if found is not None]
+        sizes = [found for found in map_paths(_file_size, paths) if found is not None]
         self.total = sum(sizes) if sizes and len(sizes) == len(paths) else None
         self._places = {path: (end - size, end) for path, size, end in zip(paths, sizes, accumulate(sizes))}
         self._stream: IO[Any] | None = None
@@ -192,7 +192,7 @@ def files_below(folder: StrPath) -> list[str]:
         return sorted(os.path.join(where, name) for where, _, names in os.walk(folder) for name in names)
     paths = [join(folder, name) for name in list_folder(folder)]
     found: list[str] = []
-    for path, below in zip(paths, ask(is_folder, paths)):
+    for path, below in zip(paths, map_paths(is_folder, paths)):
         found += files_below(path) if below else [path]
     return sorted(found)
 
@@ -266,7 +266,7 @@ def sha256(path: StrPath) -> str:
     return digest.hexdigest()
 
 
-def mark(path: StrPath) -> str | float | None:
+def content_mark(path: StrPath) -> str | float | None:
     """A cheap mark that changes if a file is rewritten to the same size; None if it is empty or cannot be read.
 
     On a disk, a digest of blocks spread over the file (all of it up to 64 KiB), because a copy may keep the original's
@@ -331,12 +331,12 @@ def mapped(path: StrPath) -> npt.NDArray[np.uint8]:
     return np.frombuffer(b"", np.uint8)  # A memory map cannot be empty.
 
 
-def ask(question: Callable[[str], _T], paths: Sequence[str]) -> list[_T]:
-    """`question(path)` for each path, in order; for remote paths in parallel."""
+def map_paths(function: Callable[[str], _T], paths: Sequence[str]) -> list[_T]:
+    """`function(path)` for each path, in order; for remote paths in parallel."""
     if not paths or not is_remote(paths[0]):
-        return [question(path) for path in paths]
+        return [function(path) for path in paths]
     with ThreadPoolExecutor(_ASKED_AT_ONCE) as threads:
-        return list(threads.map(question, paths))
+        return list(threads.map(function, paths))
 
 
 def expand(patterns: Iterable[StrPath]) -> list[str]:
@@ -356,7 +356,7 @@ def expand(patterns: Iterable[StrPath]) -> list[str]:
             matches = [pattern]
         else:
             matches = _matches(*_split_pattern(pattern))
-        matches = [path for path, is_match in zip(matches, ask(is_file, matches)) if is_match]
+        matches = [path for path, is_match in zip(matches, map_paths(is_file, matches)) if is_match]
         if not matches:
             raise UserError(f"No file matches {pattern!r}. Give a file, a folder or a quoted glob that exists.")
         found.extend(matches)
@@ -417,8 +417,8 @@ def _without_repeated_folders(paths: Iterable[str]) -> list[str]:
 def _remote_matches(folder: str, parts: list[str]) -> list[str]:
     paths = [folder]
     for part in parts:
-        folders = [path for path, below in zip(paths, ask(is_folder, paths)) if below]
-        listed = zip(folders, ask(list_folder, folders))
+        folders = [path for path, below in zip(paths, map_paths(is_folder, paths)) if below]
+        listed = zip(folders, map_paths(list_folder, folders))
         paths = [join(path, name) for path, names in listed for name in names if _is_like(name, part)]
     return sorted(paths)
 

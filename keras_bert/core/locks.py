@@ -28,10 +28,10 @@ from keras_bert.core.errors import UserError
 _log = logging.getLogger(__name__)
 
 RENEWED_EVERY = 20.0  # Seconds.
-LEFT_ALONE_AFTER = 100.0
+LEASE_EXPIRES_AFTER = 100.0
 SETTLED_AFTER = 1.0  # Longer than writing a small file takes.
 _LOOKS_EVERY = 2.0
-_LOOKS_AT_EMPTY = 3
+_EMPTY_FILE_CHECKS = 3
 
 
 class Held(Exception):
@@ -81,7 +81,7 @@ class Lease:
         if found is not None and not _is_of_ended_process(found):
             _log.info(
                 f"{files.parent(path)}: {described(found)}, has a lease here. Watching for up to "
-                f"{LEFT_ALONE_AFTER:.0f} seconds whether it is renewed."
+                f"{LEASE_EXPIRES_AFTER:.0f} seconds whether it is renewed."
             )
             _watch(path, found)
         self.release = weakref.finalize(self, state.release)
@@ -147,7 +147,7 @@ def _found(path: files.StrPath) -> dict[str, Any] | None:
 
     A `_SystemLock` leaves an empty file behind if the file system has no locks; a file that stays empty is no lease.
     """
-    for _ in range(_LOOKS_AT_EMPTY):
+    for _ in range(_EMPTY_FILE_CHECKS):
         if files.size(path) != 0:
             break
         time.sleep(_LOOKS_EVERY / 10)
@@ -170,7 +170,7 @@ def _read(path: files.StrPath) -> dict[str, Any] | None:
 
 def _watch(path: files.StrPath, found: Mapping[str, Any]) -> None:
     """Returns once a lease has expired or is gone. Raises `Held` if it is renewed."""
-    end = time.monotonic() + LEFT_ALONE_AFTER
+    end = time.monotonic() + LEASE_EXPIRES_AFTER
     while (left := end - time.monotonic()) > 0:
         time.sleep(min(_LOOKS_EVERY, left))
         now = _read(path)

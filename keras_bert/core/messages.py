@@ -51,7 +51,7 @@ def mute() -> None:
     _TERMINAL.setLevel(logging.WARNING)
 
 
-class Kept(logging.Handler):
+class LogFileHandler(logging.Handler):
     """Appends messages with their times to a file, which the first one creates.
 
     On a disk each is written at once. A store cannot append, so there the file is rewritten once a minute, and by

@@ -43,7 +43,7 @@ def import_tensorflow(debug: bool = False) -> None:
         _import()
         return
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-    with stderr_kept_back():
+    with stderr_withheld():
         tf = _import()
     # It warns about every retracing after the fifth, which batches of different lengths cause on purpose.
     tf.get_logger().setLevel("ERROR")
@@ -96,7 +96,7 @@ class _Uninstalled(importlib.abc.MetaPathFinder):
 
 
 @contextlib.contextmanager
-def stderr_kept_back() -> Iterator[None]:
+def stderr_withheld() -> Iterator[None]:
     """Withholds what the block writes to file descriptor 2; shows it if the block raises."""
     sys.stderr.flush()
     original = os.dup(2)

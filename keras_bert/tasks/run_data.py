@@ -37,7 +37,7 @@ def require_same_data(run: RunFolder, problem: Problem) -> None:
 
 
 def require_same_text(run: RunFolder, entries: Iterable[str]) -> None:
-    """As `require_same_data`, for raw text, which may fill a disk: compares names, sizes and marks (`files.mark`).
+    """As `require_same_data`, for raw text, which may fill a disk: compares names, sizes and `files.content_mark`.
 
     Args:
         run: the run's folder, settled.
@@ -84,7 +84,7 @@ def _fingerprint(problem: Problem, split: str, before: Mapping[str, Any]) -> dic
     if not all(map(files.is_file, paths)):
         return {"from": origin, "examples": len(problem.rows(split))}
     size, modified = sum(files.size(path) or 0 for path in paths), max(map(files.modified, paths))
-    marks = [files.mark(path) for path in paths]
+    marks = [files.content_mark(path) for path in paths]
     found = {"from": origin, "bytes": size, "modified": modified, "mark": marks if len(marks) > 1 else marks[0]}
     is_untouched = before and modified and {**before, **found} == before
     return {**found, "sha256": before.get("sha256") if is_untouched else _sha256(tuple(paths), size, modified)}

@@ -92,7 +92,7 @@ class TokenFinder(tf.Module):
             padded = tf.concat([[_SPACE], code_points, [_SPACE]], axis=0)
             before = tf.where(starts > first, tf.gather(padded, starts), _SPACE)
             after = tf.where(ends < last, tf.gather(padded, ends + 1), _SPACE)
-            in_word = _is_of_word(before) | _is_of_word(after)
+            in_word = _is_word_character(before) | _is_word_character(after)
             kept = tf.where(~(in_word & tf.gather(self._flags["single_word"], numbers)))[:, 0]
             starts, ends, numbers, first, last = (
                 tf.gather(column, kept) for column in (starts, ends, numbers, first, last)
@@ -165,7 +165,7 @@ def _without_overlaps(starts: tf.Tensor, ends: tf.Tensor) -> tf.Tensor:
     return tf.cast(tf.where(is_kept[:-1])[:, 0], tf.int32)
 
 
-def _is_of_word(code_points: tf.Tensor) -> tf.Tensor:
+def _is_word_character(code_points: tf.Tensor) -> tf.Tensor:
     """Whether each code point is a letter, digit, mark or underscore."""
     return tf.strings.regex_full_match(tf.strings.unicode_encode(code_points[:, tf.newaxis], "UTF-8"), _WORD_CHARACTER)
 

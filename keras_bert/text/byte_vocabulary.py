@@ -94,7 +94,7 @@ class ByteVocabulary(Vocabulary):
         pieces = {*byte_characters().values(), *(first + second for first, second in self.merges)}
         self.bytes_of = [piece_bytes(token) if token in pieces else b"" for token in self.tokens]
         # A byte beyond ASCII belongs to a letter more often than to anything else.
-        self.is_continued = np.array([any(_is_of_word(byte) for byte in content) for content in self.bytes_of])
+        self.is_continued = np.array([any(_is_word_byte(byte) for byte in content) for content in self.bytes_of])
         self.is_continuation = self.is_continued & ~np.array([token.startswith(BLANK) for token in self.tokens])
         self.fingerprint = hashlib.sha256(self._file_bytes() + _merges_bytes(self.merges)).hexdigest()
 
@@ -186,7 +186,7 @@ def _name(path: StrPath) -> str:
     return os.path.basename(os.fspath(path))
 
 
-def _is_of_word(byte: int) -> bool:
+def _is_word_byte(byte: int) -> bool:
     return byte > 0x7F or chr(byte).isalnum()
 
 

@@ -13,7 +13,7 @@ import tensorflow as tf
 from tensorflow_text.python.ops.sentencepiece_tokenizer import gen_sentencepiece_tokenizer as ops
 
 from keras_bert.core.files import StrPath
-from keras_bert.core.runtime import stderr_kept_back
+from keras_bert.core.runtime import stderr_withheld
 from keras_bert.text import standalone_tokenizer as table
 from keras_bert.text.characters import (
     CharacterLookUp,
@@ -148,7 +148,7 @@ class SentencePieceModel(tf.Module):
 
     def __init__(self, model: bytes) -> None:
         super().__init__()
-        with tf.init_scope(), stderr_kept_back():  # Loading reports that there is no normalization.
+        with tf.init_scope(), stderr_withheld():  # Loading reports that there is no normalization.
             self._model = _NamedModel(model)
 
     def tokenize(self, texts: Texts) -> tf.RaggedTensor:

@@ -139,10 +139,10 @@ class SentencePieceVocabulary(Vocabulary):
                 f"{path}: needs {cls.model_title}'s tokenizer for {cls.file_name}. Received: {wrong}, which is not "
                 "supported."
             )
-        said = read_flag(config, "do_lower_case", path)
-        is_said = lower_case is not None or said is not None
-        notes = [no_casing_note(folder)] if cls.lower_cases and not is_said else []
-        by_files = cls.lower_cases if said is None else said
+        configured = read_flag(config, "do_lower_case", path)
+        is_configured = lower_case is not None or configured is not None
+        notes = [no_casing_note(folder)] if cls.lower_cases and not is_configured else []
+        by_files = cls.lower_cases if configured is None else configured
         is_lowered = by_files if lower_case is None else lower_case
         return TokenizerSettings(is_lowered, quotes=read_flag(config, _QUOTES, path) is not False), notes
 

@@ -194,7 +194,7 @@ def read_berts_settings(
     class follows tokenizer.json. A line tells the user where the other file differs.
     """
     config_file, tokenizer_file = files.join(folder, TOKENIZER_CONFIG), files.join(folder, TOKENIZER)
-    said = {} if lower_case is None else {"lower_case": lower_case}
+    requested = {} if lower_case is None else {"lower_case": lower_case}
     named = config.get("tokenizer_class") or _BERTS[0]
     wrong = named if named not in (*_BERTS, *GENERIC) else None
     if config.get("do_basic_tokenize") is False:
@@ -209,10 +209,10 @@ def read_berts_settings(
         raise UserError(f"{file}: needs a positive whole number as {_MAX_CHARACTERS}. Received: {longest!r}.")
     flags = {ours: read_flag(config, name, config_file) for ours, name in _FIELDS.items()}
     given: dict[str, Any] = {ours: value for ours, value in flags.items() if value is not None}
-    counts, other = ({**given, **in_json}, given) if named in GENERIC and content else (given, in_json)
-    found = TokenizerSettings(**{**counts, **said, "max_characters_per_word": longest})
+    deciding, ignored = ({**given, **in_json}, given) if named in GENERIC and content else (given, in_json)
+    found = TokenizerSettings(**{**deciding, **requested, "max_characters_per_word": longest})
     notes = []
-    if differ := _differences(found, dataclasses.replace(found, **{**other, **said})):
+    if differ := _differences(found, dataclasses.replace(found, **{**ignored, **requested})):
         names = (TOKENIZER, TOKENIZER_CONFIG) if named in GENERIC else (TOKENIZER_CONFIG, TOKENIZER)
         notes.append(f"{folder}: {names[0]} takes precedence, as in transformers; {names[1]} differs in {differ}.")
     if lower_case is None and not content and config.get("do_lower_case") is None:
@@ -228,9 +228,10 @@ def no_casing_note(folder: str) -> str:
     )
 
 
-def _differences(counts: TokenizerSettings, other: TokenizerSettings) -> str:
+def _differences(deciding: TokenizerSettings, ignored: TokenizerSettings) -> str:
     """How the settings of two tokenizers differ, by their names in tokenizer_config.json; "" if they do not."""
-    values = [{**vars(each), "strip_accents": strips(each.lower_case, each.strip_accents)} for each in (counts, other)]
+    both = (deciding, ignored)
+    values = [{**vars(each), "strip_accents": strips(each.lower_case, each.strip_accents)} for each in both]
     pairs = [(name, *(str(value[ours]).lower() for value in values)) for ours, name in _FIELDS.items()]
     return ", ".join(f"{name} ({one}, not {two})" for name, one, two in pairs if one != two)
 

@@ -90,7 +90,7 @@ class RunFolder:
         self.examples_file = files.join(path, "examples.json")
         self.results_file = files.join(path, "results.json")
         self._lock: Any = None  # What `locks.take_folder` returned.
-        self._kept: messages.Kept | None = None
+        self._kept: messages.LogFileHandler | None = None
 
     def __enter__(self) -> RunFolder:
         return self
@@ -111,7 +111,7 @@ class RunFolder:
         if files.is_file(self.path):
             raise UserError(f"{self.path}: needs a folder. Received: a file. Give another --output.")
         self._lock = locks.take_folder(self.path, files.join(self.path, locks.NAME))
-        self._kept = messages.Kept(files.join(self.path, MESSAGES))
+        self._kept = messages.LogFileHandler(files.join(self.path, MESSAGES))
 
     def release(self) -> None:
         """Releases the lock."""

@@ -91,7 +91,7 @@ class Corpus:
         """Raises `UserError` if a file begins with what is not text, or a table has no column `config.text`."""
         for entry in filter(is_tfds, self.paths):
             open_tfds_text(entry, text=self.config.text)
-        files.ask(self._check, [path for path in self.paths if not is_tfds(path)])
+        files.map_paths(self._check, [path for path in self.paths if not is_tfds(path)])
 
     def _check(self, path: str) -> None:
         try:
@@ -102,11 +102,11 @@ class Corpus:
             pass  # The report names it.
 
     def fingerprint(self) -> list[list[Any]]:
-        """`[path, size, mark]` for each path, to notice changed text without reading all of it; see `files.mark`.
+        """`[path, size, mark]` for each path, to notice changed text without reading all of it.
 
-        For a `tfds:` entry `[name, size]`.
+        The mark is that of `files.content_mark`. For a `tfds:` entry `[name, size]`.
         """
-        return [list(entry) for entry in files.ask(_fingerprint, self.paths)]
+        return [list(entry) for entry in files.map_paths(_fingerprint, self.paths)]
 
     def settings(self) -> dict[str, Any]:
         """How the text is read and filtered; see `reading_settings`."""
@@ -337,4 +337,4 @@ def _fingerprint(path: str) -> tuple[Any, ...]:
         text = open_tfds_text(path)
         return text.name, text.size
     local = local_file(path)
-    return str(path), files.size(local), files.mark(local)
+    return str(path), files.size(local), files.content_mark(local)

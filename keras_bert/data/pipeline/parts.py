@@ -88,7 +88,7 @@ class PartFiles:
 
     def records(self, names: Iterable[str]) -> list[Any]:
         """`record` of each name."""
-        return files.ask(_read_record, list(map(self._record_path, names)))
+        return files.map_paths(_read_record, list(map(self._record_path, names)))
 
     def keep_for(self, keys: Sequence[str], others: Sequence[str] = ()) -> bool:
         """Leaves what an earlier start finished for these sources, and removes all else from the folder.

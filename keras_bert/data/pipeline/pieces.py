@@ -72,7 +72,7 @@ def divide(corpus: Corpus, *settings: Any, compares_all: bool = False) -> list[P
     corpus.check()
     stored = (open_tfds_text(entry).stored_files() if is_tfds(entry) else [entry] for entry in corpus.paths)
     paths = list(chain.from_iterable(stored))
-    found = files.ask(_size_and_mark, paths)
+    found = files.map_paths(_size_and_mark, paths)
     shared: list[Any] = [*settings, corpus.settings()]
     if compares_all or corpus.config.filters.repeated_spans:
         shared.append(text_hash(json.dumps([paths, found])))
@@ -89,7 +89,7 @@ def _size_and_mark(path: str) -> tuple[int, str | float | None]:
     if is_tfds(path):
         return 0, None
     local = local_file(path)
-    return files.size(local) or 0, files.mark(local)
+    return files.size(local) or 0, files.content_mark(local)
 
 
 def one_per_file(pieces: Iterable[Piece]) -> list[Piece]:

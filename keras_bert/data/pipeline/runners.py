@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from keras_bert.core.errors import UserError
 from keras_bert.core.imports import import_extra
-from keras_bert.core.runtime import stderr_kept_back
+from keras_bert.core.runtime import stderr_withheld
 from keras_bert.data.shards.document_tokenizer import all_cores
 
 if TYPE_CHECKING:
@@ -188,7 +188,7 @@ def _run_quietly(pipeline: Pipeline) -> None:
     They log what they do, and a failure in every layer, each time with a traceback, before it is raised.
     """
     failure = None
-    with stderr_kept_back(), _silenced():
+    with stderr_withheld(), _silenced():
         try:
             pipeline.run().wait_until_finish()
         except BaseException as error:

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from keras_bert.core.errors import UserError
-from keras_bert.core.runtime import stderr_kept_back
+from keras_bert.core.runtime import stderr_withheld
 from keras_bert.data.corpus.formats import AnnotatedText
 from keras_bert.data.shards.shard_format import TokenizedDocuments, offsets, token_dtype
 from keras_bert.text.marks import BEGINS, PhraseMatcher, continuation_marks, marks_of_ranges
@@ -125,7 +125,7 @@ class DocumentTokenizer:
         return PhraseMatcher(row for row in rows if self.vocabulary.unk_id not in row)
 
     def _graph(self) -> Callable:
-        with stderr_kept_back():
+        with stderr_withheld():
             import tensorflow as tf
 
             from keras_bert.text.tokenizers import make_tokenizer
@@ -217,7 +217,7 @@ def start_tensorflow() -> None:
     if "tensorflow" in sys.modules:
         return
     os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
-    with stderr_kept_back():
+    with stderr_withheld():
         import tensorflow as tf
 
         tf.config.threading.set_intra_op_parallelism_threads(1)

@@ -166,7 +166,7 @@ def is_table(source: str, format: str | None = None, of_lists: bool = False) -> 
     if is_data_set(source):
         return True
     paths = [source] if format else named_files(source)
-    formats = [format] if format else files.ask(_format_of, paths)
+    formats = [format] if format else files.map_paths(_format_of, paths)
     are_tables = [found is not None and not (of_lists and found in DELIMITED) for found in formats]
     if len(set(are_tables)) > 1:
         table, plain = paths[are_tables.index(True)], paths[are_tables.index(False)]

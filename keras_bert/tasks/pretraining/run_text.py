@@ -131,7 +131,7 @@ def remove_other_data(
 ) -> None:
     """Empties a run's data folder, unless what is there was made from the same text, and records the text.
 
-    Files are compared by name, size and mark (`files.mark`), phrases and bad words by content, prepared folders by
+    Files are compared by name, size and `files.content_mark`, phrases and bad words by content, prepared folders by
     checksums.
 
     Args:

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from keras_bert.config.corpus import CorpusConfig
 from keras_bert.config.pretraining import PretrainConfig
 from keras_bert.core.errors import UserError
-from keras_bert.core.files import mark
+from keras_bert.core.files import content_mark
 from keras_bert.core.time_limits import any_answers
 from keras_bert.data.corpus.documents import Corpus
 from keras_bert.data.tables import tfds as tfds_builder
@@ -60,7 +60,10 @@ def test_beside_files_and_with_a_fingerprint(folder, tmp_path):
     (tmp_path / "a.txt").write_text("A file.")
     corpus = Corpus([str(tmp_path / "*.txt"), f"tfds:{folder}:test"])
     assert list(corpus.documents())[0] == "A file." and corpus.report.documents == 11
-    assert corpus.fingerprint() == [[str(tmp_path / "a.txt"), 7, mark(tmp_path / "a.txt")], ["reviews/1.0.0:test", 10]]
+    assert corpus.fingerprint() == [
+        [str(tmp_path / "a.txt"), 7, content_mark(tmp_path / "a.txt")],
+        ["reviews/1.0.0:test", 10],
+    ]
 
 
 def test_a_recipe_takes_it_beside_files_that_are_there(folder, tmp_path):
