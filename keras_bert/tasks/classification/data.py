@@ -177,7 +177,7 @@ def _no_examples(origin: str, task: Task, side: str | None) -> str:
             f"{origin}: needs enough rows to hold out a share of {task.dev_share} for evaluation. Received: none for "
             f"the {side} part. Give a file with dev examples, or more rows."
         )
-    return f"{origin}: needs one example or more. Received: no row."
+    return f"{origin}: needs at least one example. Received: no row."
 
 
 _METRICS = {

@@ -170,7 +170,7 @@ def choice_examples(
         remedy = f"{len(problems):,} examples are malformed; fix" if several else "Fix the example"
         raise UserError(f"{problems[0]}. {remedy} or remove {'them' if several else 'it'}.")
     if not names:
-        raise UserError(f"{origin}: needs one example or more. Received: none.")
+        raise UserError(f"{origin}: needs at least one example. Received: none.")
     if hidden and len(hidden) < len(names):
         raise UserError(
             f"{origin} {hidden[0]}: needs a label, as other examples have. Received: none; {len(hidden):,} examples "

@@ -112,4 +112,4 @@ class Pairs:
                 f"{where}: needs enough rows to hold out a share of {self._data.dev_share} for evaluation. Received: "
                 f"none for the {side} part. Give a file with dev examples, or more rows."
             )
-        return UserError(f"{where}: needs one text or more. Received: none.")
+        return UserError(f"{where}: needs at least one text. Received: none.")

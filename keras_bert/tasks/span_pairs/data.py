@@ -79,7 +79,7 @@ class SpanPairReader:
                 raise UserError(f"{unlabelled.place}: needs a label, as other rows have. Received: none.")
             yield pair
         if first is None:
-            raise UserError(f"{self.origin}: needs one example or more. Received: none.")
+            raise UserError(f"{self.origin}: needs at least one example. Received: none.")
 
     def _pair(self, place: str, row: Row) -> SpanPair:
         *cells, label, number = row.cells

@@ -115,7 +115,7 @@ def test_the_numbers_of_a_submission_come_from_the_file(tmp_path):
             "line 3: needs a known label, one of 0, 1. Received: '2'",
         ),
         ("sst2", [["sentence", "label"], ["a", ""]], "line 2: needs a label"),
-        ("sst2", [["sentence", "label"]], "needs one example or more"),
+        ("sst2", [["sentence", "label"]], "needs at least one example"),
         ("sst2", [["sentence", "label"], ["a"]], "line 2: needs 2 cells"),
         ("stsb", [["sentence1", "sentence2", "score"], ["a", "b", "high"]], "line 2: needs a number"),
         ("stsb", [["sentence1", "sentence2", "score"], ["a", "b", "nan"]], "line 2: needs a number"),

@@ -208,7 +208,7 @@ def test_a_broken_example_is_named_with_its_line_and_all_are_counted(tmp_path, c
         (swag().replace("door sings.", ""), "train.csv line 3: needs a text for its choice 2. Received: ''"),
         (swag().replace("ending3", "ending"), "needs a column 'ending3'"),
         (swag().replace("door sings.,", ""), "line 3: needs 12 cells"),
-        (HEADER + "\n", "train.csv: needs one example or more"),
+        (HEADER + "\n", "train.csv: needs at least one example"),
     ],
 )
 def test_a_broken_file_of_swags_is_named(tmp_path, content, message):
