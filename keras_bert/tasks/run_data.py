@@ -103,7 +103,7 @@ def _change(split: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> st
         return None  # The same content, perhaps in another place.
     for key, what in (("bytes", "bytes"), ("sha256", "SHA-256"), ("examples", "examples"), ("from", "source")):
         if before.get(key) != now.get(key):
-            return f"{split}, {now['from']}: {what} {_shown(before.get(key))} there, {_shown(now.get(key))} now"
+            return f"{split}, {now['from']}: {what}: was {_shown(before.get(key))}, now {_shown(now.get(key))}"
     return None
 
 

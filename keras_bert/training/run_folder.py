@@ -238,7 +238,7 @@ class RunFolder:
                 if any(f"{key}.".startswith(DATA_SETTINGS) for key, _, _ in different):
                     files.remove_folder(self.data)
             elif refused:
-                shown = "; ".join(f"{key}: {before!r} there, {after!r} now" for key, before, after in refused)
+                shown = "; ".join(f"{key}: was {before!r}, now {after!r}" for key, before, after in refused)
                 raise UserError(
                     f"{self.path}: holds a run with other settings ({shown}). Give the same settings to resume it, "
                     "--fresh to start over in a new folder, or another --output."

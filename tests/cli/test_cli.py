@@ -219,7 +219,7 @@ def test_pretrain_continue_fill_inspect_as_a_user(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert "out is finished: 3 steps" in invoke(*arguments, "--steps", "3").stdout
     other = give(*arguments, "--steps", "3", "--set", "optimizer.learning_rate=1", status=2)
-    assert "optimizer.learning_rate: 0.001 there, 1.0 now" in other.stderr
+    assert "optimizer.learning_rate: was 0.001, now 1.0" in other.stderr
     give(*arguments, "--steps", "1", "--fresh")
     assert (tmp_path / "out-2" / "model" / "config.json").exists()
     filled = give("fill", "--model", "out", "--top-k", "2", "The [MASK] sees the [MASK].")

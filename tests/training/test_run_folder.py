@@ -27,7 +27,7 @@ def started(path):
 def test_the_same_settings_go_on_and_others_are_shown(tmp_path):
     run = started(tmp_path / "run")
     run.claim(recipe())
-    with pytest.raises(UserError, match="optimizer.learning_rate: 0.0001 there, 0.5 now.*--fresh"):
+    with pytest.raises(UserError, match="optimizer.learning_rate: was 0.0001, now 0.5.*--fresh"):
         run.claim(recipe(**{"optimizer.learning_rate": 0.5}))
 
 
@@ -87,7 +87,7 @@ def test_steps_may_grow_and_not_shrink(tmp_path):
     longer = recipe(**{"training.steps": 20})
     run.claim(longer)
     run.bind(longer)
-    with pytest.raises(UserError, match="training.steps: 20 there, 10 now"):
+    with pytest.raises(UserError, match="training.steps: was 20, now 10"):
         run.claim(recipe())
 
 

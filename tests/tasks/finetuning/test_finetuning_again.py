@@ -141,11 +141,15 @@ def edited(table, tmp_path):
 @pytest.mark.parametrize(
     ("split", "change", "told"),
     [
-        ("data.train", lambda content: content[content.index("\n") + 1 :], r"train, .*train.jsonl: bytes [\d,]+ there"),
+        (
+            "data.train",
+            lambda content: content[content.index("\n") + 1 :],
+            r"train, .*train.jsonl: bytes: was [\d,]+, now",
+        ),
         (
             "data.dev",
             lambda content: content.replace("w1", "w2", 1),
-            r"dev, .*dev.jsonl: SHA-256 \w{12}… there, \w{12}…",
+            r"dev, .*dev.jsonl: SHA-256: was \w{12}…, now \w{12}…",
         ),
     ],
 )
@@ -200,5 +204,5 @@ def test_a_data_set_without_a_file_is_known_by_its_name_and_size(tmp_path):
     run.write_results({})
     require_same_data(run, problem)
     problem.count = 4
-    with pytest.raises(UserError, match=r"train, glue/sst2:2.0.0 train: examples 3 there, 4 now"):
+    with pytest.raises(UserError, match=r"train, glue/sst2:2.0.0 train: examples: was 3, now 4"):
         require_same_data(run, problem)

@@ -115,7 +115,7 @@ def test_the_default_rate_is_above_that_of_all_weights(init, glue, tmp_path, mon
 
 
 def test_another_rank_is_another_run(one_epoch, init, glue):
-    with pytest.raises(UserError, match="training.lora_rank: 4 there, 8 now"):
+    with pytest.raises(UserError, match="training.lora_rank: was 4, now 8"):
         FinetuningRuns(config_of(init, glue, **{"training.lora_rank": 8, "training.epochs": 2.0})).one(one_epoch[0])
 
 

@@ -109,7 +109,7 @@ def test_a_run_that_has_begun_keeps_its_rate(began_with, tmp_path):
     (config,), lines = began_with(tmp_path)
     assert config.optimizer.learning_rate == 3e-5
     assert "Learning rate 3e-05, with which the run began." in lines
-    with pytest.raises(UserError, match="optimizer.learning_rate: 3e-05 there, 0.001 now"):
+    with pytest.raises(UserError, match="optimizer.learning_rate: was 3e-05, now 0.001"):
         began_with(tmp_path, **{"optimizer.learning_rate": 1e-3})
 
 
