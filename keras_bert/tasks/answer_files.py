@@ -1,4 +1,4 @@
-"""Where answers are written as they are computed: a file, which appears when it is complete, a folder, or stdout."""
+"""Outputs for answers, written as they are computed: a file, which appears when complete, a folder or stdout."""
 
 import contextlib
 import json
@@ -21,7 +21,7 @@ def check_output(output: str, needed: str) -> None:
         needed: `FILE`; `PLAIN_FILE`, which cannot be stdout; or `FOLDER`.
 
     Raises:
-        UserError: the output is of another kind.
+        UserError: the output is of another kind, or cannot be written.
     """
     if needed == FOLDER and output == STANDARD_STREAM:
         raise UserError(
@@ -46,10 +46,10 @@ def require_writable(output: str) -> None:
 
 
 def require_unread(written: Iterable[str | None], read: Iterable[str | None]) -> None:
-    """Raises `UserError` if an output, by whatever name, is what a command reads, or another output.
+    """Raises `UserError` if a path to write, under whatever name, is also read or written twice.
 
-    Nor may it be an existing file in a folder that is read, or a folder of answers that holds a file to read: only the
-    task knows the names of the files in it.
+    Also refuses an existing file in a folder that is read, and a folder of answers that holds a file to read: only the
+    task knows which file names it writes there.
 
     Args:
         written: the files and folders to write; None and "-" are ignored.
@@ -72,7 +72,7 @@ def require_unread(written: Iterable[str | None], read: Iterable[str | None]) ->
 
 @contextlib.contextmanager
 def text_output(path: str) -> Iterator[Callable[[Iterable[str]], None]]:
-    """Function (texts) that appends them to a file, or writes them to stdout ("-") at once, always in UTF-8.
+    """Yields a function (texts) that appends to a file or, for "-", writes to stdout at once, always in UTF-8.
 
     The file appears when the block ends without an error.
     """
@@ -90,7 +90,7 @@ def text_output(path: str) -> Iterator[Callable[[Iterable[str]], None]]:
 
 
 def with_texts(texts: Mapping[str, str], answer: Mapping[str, Any]) -> dict[str, Any]:
-    """The texts by column and the answer's fields, under names that are no column's."""
+    """The texts by column plus the answer's fields, prefixed with `answer_` while a column has their name."""
     row: dict[str, Any] = dict(texts)
     for name, value in answer.items():
         while name in texts:
@@ -101,10 +101,10 @@ def with_texts(texts: Mapping[str, str], answer: Mapping[str, Any]) -> dict[str,
 
 @contextlib.contextmanager
 def json_objects(folder: str, names: Iterable[str]) -> Iterator[dict[str, Callable[[Mapping[str, Any]], None]]]:
-    """`{name: function (mapping)}` that append members to the JSON object in each of these files of a folder.
+    """Yields `{name: function (mapping)}`, which append members to the JSON objects in these files of a folder.
 
-    The files appear when the block ends without an error. They are what `json.dump` writes for the whole mapping, with
-    an indent of 1, but the whole mapping is never in memory.
+    The files appear when the block ends without an error. Each is what `json.dump` writes for the whole mapping with an
+    indent of 1, but the whole mapping is never in memory.
     """
     files.make_folder(folder)
     with contextlib.ExitStack() as stack:
@@ -125,7 +125,7 @@ class _Members:
 
     def add(self, mapping: Mapping[str, Any]) -> None:
         if mapping:
-            # Without the braces and the line breaks next to them.
+            # Strip the braces and the line breaks next to them.
             self._stream.write(f"{self._before}\n{json.dumps(mapping, ensure_ascii=False, indent=1)[2:-2]}")
             self._before = ","
 

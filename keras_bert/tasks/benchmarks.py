@@ -1,4 +1,4 @@
-"""Benchmarks of several tasks, on all of which `--task NAME` fine-tunes one model after another."""
+"""Benchmarks of several tasks; `--task NAME` fine-tunes a model on each task in turn."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -10,17 +10,17 @@ from keras_bert.tasks.task import PublishedScore
 
 @dataclass(frozen=True)
 class Benchmark:
-    """A benchmark.
+    """A benchmark of several tasks.
 
     Attributes:
         name: as in `--task NAME`.
-        title: its own name.
+        title: its usual name.
         tasks: the names of the tasks to train.
-        columns: the same in the order of its table.
-        systems: whose published scores are shown.
+        columns: these names in the order of its table.
+        systems: the systems whose published scores are shown.
         published: function (task) -> its published scores.
-        means: whether a task's score is the mean of all its metrics, and not its main one.
-        apart: tasks that are not in the average.
+        means: whether a task's score is the mean of all its metrics rather than its main one.
+        apart: the tasks left out of the average.
     """
 
     name: str
@@ -37,7 +37,7 @@ _GLUE = tuple(name for name, task in GLUE.items() if not task.trained_by)
 BENCHMARKS = {
     benchmark.name: benchmark
     for benchmark in (
-        # WNLI is not in the average, as in BERT's paper.
+        # The average leaves out WNLI, as in BERT's paper.
         Benchmark(
             "glue",
             "GLUE",

@@ -1,4 +1,4 @@
-"""The loss of a task that is also learned from a teacher's answers."""
+"""Knowledge distillation: a task's loss plus the distance from a teacher's answers."""
 
 from typing import Any
 
@@ -9,24 +9,24 @@ from keras_bert.config.teacher import TeacherConfig
 from keras_bert.layers.tensors import Batch, Sums, Tensor
 from keras_bert.tasks.tagging.network import token_weights
 
-# Of a batch: float32 [batch, labels], and -inf for a choice that an example lacks; of tokens [batch, seq, 1, labels].
+# Key in a batch: float32 [batch, labels], -inf for choices that an example lacks; for tokens [batch, seq, 1, labels].
 TEACHER_LOGITS = "teacher_logits"
 
 
 class DistillationObjective:
-    """A task's own loss and the distance from a teacher's answers, weighted; see `Objective`.
+    """The weighted sum of a task's own loss and the distance from a teacher's answers; see `Objective`.
 
-    The loss is `(1 - weight) * own + weight * distance`, the distance a mean over the examples: for a single label
-    T² · KL(teacher at T ‖ student at T) (Hinton et al. 2015, section 2), for several labels the same of each label's
-    two outcomes, averaged over the labels, and for a regression the squared error. The gradient of the KL is that of
-    the cross-entropy with the teacher's probabilities.
+    The loss is `(1 - weight) * own + weight * distance`, with the distance averaged over the examples: for a single
+    label T² · KL(teacher at T ‖ student at T) (Hinton et al. 2015, section 2); for several labels the mean over the
+    labels of this KL between each label's two outcomes; for a regression the squared error. The gradient of the KL is
+    that of the cross-entropy with the teacher's probabilities.
 
     Args:
         own: the task's own objective, a `ClassificationObjective`.
         config: the weight and the temperature T.
 
     Attributes:
-        terms: the names of the loss terms, whose figures are weighted as in the loss.
+        terms: the names of the loss terms; their figures include the weights of the loss.
     """
 
     terms: tuple[str, ...] = ("labels", "teacher")
@@ -35,7 +35,7 @@ class DistillationObjective:
         self._own, self._config = own, config
 
     def counts(self, batch: Batch) -> dict[str, Tensor]:
-        """Those of the own objective, whose `loss` is here `labels`, and the examples for the teacher's term."""
+        """The own objective's counts, with `loss` renamed to `labels`, and the count for the teacher's term."""
         counts = self._own.counts(batch)
         return {"labels": counts.pop("loss"), "teacher": ops.sum(self._weights(batch)), **counts}
 
@@ -50,11 +50,11 @@ class DistillationObjective:
         }
 
     def _weights(self, batch: Batch) -> Tensor:
-        """How much each distance counts, float32 [batch]."""
+        """The weight of each distance: float32 [batch]."""
         return batch["example_weights"]
 
     def _distances(self, logits: Tensor, teacher: Tensor) -> Tensor:
-        """float32 [batch]."""
+        """The distance of each example: float32 [batch]."""
         if self._own.problem_type == REGRESSION and not self._own.logistic:
             return ops.square(logits[:, 0] - teacher[:, 0])
         if self._own.problem_type == SINGLE_LABEL:
@@ -63,7 +63,7 @@ class DistillationObjective:
 
 
 class TokenDistillation(DistillationObjective):
-    """The same for the labels of words, of which a batch has a row's first pieces; `own` is a `TaggingObjective`."""
+    """The same for word labels, with a distance per token, [batch, seq]; `own` is a `TaggingObjective`."""
 
     def _weights(self, batch: Batch) -> Tensor:
         return token_weights(batch)
@@ -73,14 +73,14 @@ class TokenDistillation(DistillationObjective):
 
 
 def divergences(logits: Tensor, teacher: Tensor, temperature: float) -> Tensor:
-    """T² · KL of two softmaxes at the temperature T, [...]; a logit of -inf in both is no class."""
+    """T² · KL(teacher ‖ student) of softmaxes at temperature T, over the last axis; -inf in both: no such class."""
     is_there = teacher > float("-inf")
     own, wanted = (ops.log_softmax(values / temperature, axis=-1) for values in (logits, teacher))
     return temperature**2 * ops.sum(ops.where(is_there, ops.exp(wanted) * (wanted - own), 0.0), axis=-1)
 
 
 def _binary_divergences(logits: Tensor, teacher: Tensor, temperature: float) -> Tensor:
-    """T² · KL of two sigmoids at the temperature T, [...]."""
+    """T² · KL(teacher ‖ student) of sigmoids at temperature T, elementwise."""
     logits, teacher = logits / temperature, teacher / temperature
     probabilities = ops.sigmoid(teacher)
     entropies = ops.binary_crossentropy(probabilities, teacher, from_logits=True)

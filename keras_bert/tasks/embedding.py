@@ -34,10 +34,10 @@ _COPIED_AT_ONCE = 1 << 22  # Bytes.
 
 
 class NpzWriter:
-    """Writes arrays that grow row by row, without holding more in memory than what is being appended.
+    """Writes arrays that grow row by row, holding in memory only the rows being appended.
 
-    An array's length comes before its rows in the file, so the rows wait in unnamed files: beside the .npz or, if that
-    is in a store, in this machine's temporary folder. The complete .npz appears when the `with` block ends without an
+    An array's length precedes its rows in the file, so the rows wait in unnamed files: next to the .npz or, if that is
+    in a store, in this machine's temporary folder. The complete .npz appears when the `with` block ends without an
     error.
 
     Args:
@@ -78,7 +78,7 @@ class NpzWriter:
         self._streams[name].write(array.tobytes())
 
     def scratch(self) -> IO[bytes]:
-        """An unnamed file beside the rows, which is no part of the .npz and is gone with them."""
+        """An unnamed temporary file that is not part of the .npz and is deleted along with the waiting rows."""
         return self._files.enter_context(tempfile.TemporaryFile(dir=self._folder))
 
     def shape(self, name: str) -> tuple[int, ...]:
@@ -108,7 +108,7 @@ class NpzWriter:
                     shutil.copyfileobj(rows, member, _COPIED_AT_ONCE)
 
 
-# By dtype: USearch's metric, its scalar and how many of these a value holds.
+# By dtype: USearch's metric, its scalar type, and the number of scalars in one value.
 _INDEXED = {
     "float32": ("cos", "f32", 1),
     "float16": ("cos", "f16", 1),
@@ -120,8 +120,8 @@ _INDEXED = {
 class VectorIndex:
     """Collects vectors and writes their index when the `with` block ends without an error.
 
-    It is by cosine; for uint8, which packs bits, by the number of different bits (Hamming). The key of a vector is the
-    number of the vectors before it.
+    The metric is cosine or, for uint8 (packed bits), the Hamming distance. A vector's key is the number of vectors
+    before it.
 
     Raises:
         UserError: the package usearch is not installed.
@@ -156,13 +156,13 @@ class VectorIndex:
 
 
 class VectorSink:
-    """Makes vectors smaller and writes them to an .npz and to an index.
+    """Shortens and quantizes vectors, and writes them to an .npz and to an index.
 
-    The codes of int8 depend on the range of all vectors. Without given ranges, the floats wait in an unnamed file.
+    The int8 codes depend on the range of all vectors: without given ranges, the floats wait in an unnamed file.
 
     Args:
-        arrays: gets `embeddings`, and for int8 `ranges`.
-        neighbours: gets the vectors too.
+        arrays: receives `embeddings`, and for int8 `ranges`.
+        neighbours: receives the vectors too; None for no index.
         precision, size, ranges: see `quantize_vectors`.
     """
 
@@ -187,7 +187,7 @@ class VectorSink:
             self._write(vectors)
 
     def finish(self) -> None:
-        """Writes what has waited; call it after the last vectors.
+        """Writes the waiting vectors and the ranges; call it after the last vectors.
 
         Raises:
             UserError: there are no vectors to take ranges from.
@@ -203,7 +203,7 @@ class VectorSink:
 
     @property
     def written(self) -> tuple[tuple[int, ...], str]:
-        """The shape of what was written, and its dtype."""
+        """The shape and the dtype of the written vectors."""
         return self._arrays.shape("embeddings"), self._arrays.dtype("embeddings").name
 
     def _write(self, vectors: np.ndarray) -> None:
@@ -217,9 +217,9 @@ class SparseSink:
     """Writes sparse vectors to an .npz that `scipy.sparse.load_npz` opens.
 
     Args:
-        arrays: gets `data` float32 and `indices` int32, the values and their columns, row by row; `indptr` int64
-            [texts + 1], where each row begins in them; and `shape` and `format`.
-        size: keeps this many values of each, the largest; None for all.
+        arrays: receives `data` float32 and `indices` int32, the values and their columns, row by row; `indptr` int64
+            [texts + 1], where each row begins in them; `shape` and `format`.
+        size: how many of each vector's largest values to keep; None for all.
     """
 
     def __init__(self, arrays: NpzWriter, size: int | None) -> None:
@@ -238,13 +238,13 @@ class SparseSink:
         self._shape = [self._shape[0] + vectors.shape[0], vectors.shape[1]]
 
     def finish(self) -> None:
-        """Writes what all have in common; call it after the last vectors."""
+        """Writes `shape` and `format`; call it after the last vectors."""
         self._arrays.put("shape", np.array(self._shape, "int64"))
         self._arrays.put("format", np.array(b"csr"))
 
     @property
     def written(self) -> tuple[tuple[int, ...], str]:
-        """The shape of what was written, and its dtype."""
+        """The shape and the dtype of the written vectors."""
         return tuple(self._shape), self._arrays.dtype("data").name
 
 
@@ -273,14 +273,14 @@ _WINDOW_CHARACTERS = 1 << 18
 
 @dataclasses.dataclass
 class EmbeddingReport:
-    """What was written.
+    """A summary of what `embed_file` wrote.
 
     Attributes:
-        texts: how many texts.
-        cut: how many of them were longer than `max_length` tokens.
-        first_cut: where the first of those is, or None.
-        shape: the shape of the vectors, together.
-        dtype: their dtype.
+        texts: the number of texts.
+        cut: how many of them were truncated, being longer than `max_length` tokens.
+        first_cut: the place of the first truncated text, or None.
+        shape: the shape of the array of all vectors.
+        dtype: its dtype.
     """
 
     texts: int = 0
@@ -307,7 +307,7 @@ def embed_file(
     `embeddings` [pieces, hidden]; the id of each piece, `pieces` int32; its position in the text in code points,
     `starts` and `ends` int32; and the first piece of each text, `rows` int64 [texts + 1]. With another precision
     `embeddings` are float16, int8 or uint8, as `quantize_vectors` returns them, and int8 comes with `ranges`. Sparse
-    vectors are written as `SparseSink` says instead, without an index.
+    vectors are written by `SparseSink` instead, without an index.
 
     Args:
         embedder: computes the vectors.
@@ -316,7 +316,7 @@ def embed_file(
         output: the .npz to write, which appears when it is complete.
         index: a nearest-neighbour index of the vectors to write too, see `VectorIndex`; not for pooling `tokens`.
         column, format: the column of the texts in a table, and its format; see `Reading`.
-        precision, size, ranges: see `quantize_vectors`; the ranges are by default those of all vectors of the file.
+        precision, size, ranges: see `quantize_vectors`; by default the ranges are those of all vectors of the file.
 
     Raises:
         UserError: the source is empty or cannot be read to its end, or a text is longer than `LONGEST_TEXT`.
@@ -358,7 +358,7 @@ def embed_file(
 
 
 def _rows(source: str, column: str, format: str | None) -> Iterator[Row]:
-    """Rows of one cell, a text that is not too long."""
+    """Yields rows of one cell, a text of at most `LONGEST_TEXT` characters."""
     for row in read_texts(source, (column,), format, options="--text COLUMN"):
         try:
             text = check_text(row.cells[0])

@@ -37,13 +37,13 @@ _Settings = TypeVar("_Settings", InputConfig, Seq2SeqConfig, TaskDataConfig)
 
 @dataclasses.dataclass(frozen=True)
 class _Batches:
-    """Each row once, in batches.
+    """The batches of some rows, each row once.
 
     Attributes:
         rows: the rows.
         count: how many batches.
         distributed: the batches, spread over the replicas.
-        spec: of all of them, for which the model is traced once; None to trace it for each shape.
+        spec: the spec of all batches, for which the model is traced once; None to trace it per shape.
     """
 
     rows: TokenRows
@@ -59,9 +59,9 @@ class Evaluator:
         pad_id: the id of [PAD].
         strategy: the strategy in whose scope the model was made.
         batch_size: rows per batch.
-        unlabelled: whether rows come without labels, in many parts. Then there are no figures, and the model is traced
-            once for batches of any shape, as on one CPU; elsewhere it is traced for the few shapes of each split that
-            have the least padding.
+        unlabelled: whether rows come without labels, in many windows. Then there are no figures, and the model is
+            traced once for any batch shape, as on one CPU; otherwise it is traced for the few shapes per split that
+            need the least padding.
     """
 
     def __init__(
@@ -91,15 +91,15 @@ class Evaluator:
         return {**figures, **self._problem.evaluate(split, answers)}
 
     def answers(self, split: str) -> tuple[Answers, dict[str, float]]:
-        """(the answers, the objective's figures) on a split, whose batches are laid out once for all validations."""
+        """(the answers, the objective's figures) on a split; its batches are laid out once and kept for later calls."""
         rows, batches = self._problem.rows(split), self._of_splits.get(split)
-        if batches is None or batches.rows is not rows:  # With noise, a split has others.
+        if batches is None or batches.rows is not rows:  # Noise gives a split other rows.
             self._of_splits[split] = batches = self._batches(rows)
         outputs, figures = self._outputs(batches, None)
         return self._problem.answers(split, outputs), figures
 
     def settle(self) -> None:
-        """Sets the weights that follow from the others; see `Problem.settle`."""
+        """Sets the weights that are computed from the trained ones; see `Problem.settle`."""
         self._problem.settle(self._model, lambda rows: self.outputs(rows)[0])
 
     def outputs(
@@ -108,7 +108,7 @@ class Evaluator:
         """(the model's outputs for some rows, as `Problem.answers_of` takes them; the objective's figures).
 
         Args:
-            progress: called after each batch with the share of the batches that is done; None shows a bar of them.
+            progress: called after each batch with the share of batches done; None shows a progress bar instead.
         """
         return self._outputs(self._batches(rows), progress)
 
@@ -146,7 +146,7 @@ class _NoObjective:
 
 
 def _followed(batches: Iterable[_T], count: int, progress: Callable[[float], object]) -> Iterator[_T]:
-    """The batches; after each of them `progress` is called with the share of `count` that is done."""
+    """Yields the batches; after each, calls `progress` with the share of `count` done."""
     for number, batch in enumerate(batches, 1):
         yield batch
         progress(number / count)
@@ -155,17 +155,17 @@ def _followed(batches: Iterable[_T], count: int, progress: Callable[[float], obj
 class FinetunedModel:
     """A fine-tuned model, with its task as recorded in its folder or run.
 
-    One that names no task, such as a classifier of the hub, is taken for a model of the user's own files: its head says
-    of which kind, its config.json names the labels.
+    A model that names no task, such as a classifier from the hub, is treated as one for the user's own files: its head
+    gives the kind of task, its config.json the labels.
 
     Args:
         model: a run folder or a model folder.
-        data: `{field of TaskDataConfig: value}` that replace the run's data.
+        data: `{field of TaskDataConfig: value}` that override the run's.
         task: another task that the model can answer (such as ax for a model trained on mnli); None for its own.
         batch_size: rows per batch.
         asked: a file to answer in place of the task's splits; see `open_problem`.
-        outputs: the paths that are to be written, none of which may be one that is read.
-        n_best: how many texts to write for each, if the task writes texts; None for as many as its recipe says.
+        outputs: the paths to write, none of which may be read.
+        n_best: how many texts to write per example, if the task writes texts; None for the recipe's number.
 
     Raises:
         UserError: the model has no head for a task, or the data does not fit it.
@@ -208,21 +208,21 @@ class FinetunedModel:
 
     def answers_to(self, window: Sized, progress: Callable[[float], object] | None = None) -> Answers:
         """The answers to the examples of one of `Problem.windows`; `progress` as for `Evaluator.outputs`."""
-        if not len(window):  # Of a file of words, some thousand empty lines.
+        if not len(window):  # In a file of words, a window of nothing but empty lines.
             return []
         layout = self.problem.lay_out([window])
         outputs, _ = self._of_windows.outputs(layout.rows, progress)
         return self.problem.answers_of(layout, outputs)
 
     def split_files(self, split: str) -> list[str]:
-        """The user's own files that a split is read from; none for those of a benchmark."""
+        """The user's own files that a split is read from; [] for a benchmark's split."""
         own = self.config.data
         source = {INPUT: self._asked, "train": own.train, "dev": own.dev, "test": own.test}.get(split)
         return source_files(source) if source else []
 
 
 def splits_like(problem: Problem, name: str) -> list[str]:
-    """The split of this name, or else all that start with it: `dev` is both of MNLI's. Raises `UserError` for none."""
+    """The split of this name, or else all that start with it (`dev`: both of MNLI's). Raises `UserError` for none."""
     found = [split for split in problem.splits if split == name]
     found = found or [split for split in problem.splits if split.startswith(name)]
     if not problem.splits:
@@ -237,7 +237,7 @@ def splits_like(problem: Problem, name: str) -> list[str]:
 def finetune_config(
     path: str, folder: ModelFolder, data: Mapping[str, Any], task: str | None = None, asked: str | None = None
 ) -> FinetuneConfig:
-    """The recipe of a fine-tuned model, from its run or from what its folder says about its task.
+    """The recipe of a fine-tuned model, from its run or else from its folder's task record.
 
     Args:
         path: a run folder or a model folder.
@@ -250,7 +250,7 @@ def finetune_config(
     if config is None:
         config = FinetuneConfig(task_record["task"], data=_settings(TaskDataConfig, task_record))
     require_read(task or task_record["task"], data)
-    if data.get("texts") and (task or task_record["task"]) in TAGGING_TASKS:  # In place of the word of training.
+    if data.get("texts") and (task or task_record["task"]) in TAGGING_TASKS:  # Overrides the word column of training.
         data = {"word": data["texts"][0], **data}
     given = [file for name, file in data.items() if name in ("train", "dev", "test") and file]
     formats = {known_format(file, config.data.format) for file in given}
@@ -269,7 +269,7 @@ def finetune_config(
 
 
 def _with_n_best(config: FinetuneConfig, count: int) -> FinetuneConfig:
-    """The recipe with so many texts to write for each. Raises `UserError` if its task writes none."""
+    """The recipe with this `n_best`, and at least as many beams. Raises `UserError` if its task writes no texts."""
     kind = kind_of_task(config.task)
     if kind is None or not kind.writes_texts:
         raise UserError(f"--n-best: needs a model that writes texts. Received: one for {config.task}. Leave it out.")
@@ -278,7 +278,7 @@ def _with_n_best(config: FinetuneConfig, count: int) -> FinetuneConfig:
 
 
 def _as_own_task(folder: ModelFolder, task: str | None) -> ModelFolder:
-    """The folder of a model that names no task, described as that of a model for the user's own files, or for `task`.
+    """The folder of a model that names no task, with `task` as its task or else that of the user's own files.
 
     Raises `UserError` if it has no head for a task.
     """
@@ -298,49 +298,49 @@ def _as_own_task(folder: ModelFolder, task: str | None) -> ModelFolder:
         note = f"{folder.path}: its config.json has no names for the labels {labels[0]} to {labels[-1]} (id2label)."
         folder = dataclasses.replace(folder, notes=[*folder.notes, note])
     length = folder.reading.max_length
-    question = min(InputConfig.max_question_length, length - 4)  # As the export; only small models are affected.
+    question = min(InputConfig.max_question_length, length - 4)  # As in the export; affects only small models.
     return _with_task(folder, {"task": task, "max_length": length, "max_question_length": question, **texts})
 
 
 def _with_task(folder: ModelFolder, task: Mapping[str, Any]) -> ModelFolder:
-    """The folder with this description of its task, as if it said so itself."""
+    """The folder with these entries added to its task record."""
     return dataclasses.replace(folder, other_fields={**folder.other_fields, FIELD: {**folder.task, **task}})
 
 
 def _run_config(path: str) -> FinetuneConfig | None:
-    """The fine-tuning recipe in a run folder, of several seeds that of the best; None if there is no such recipe."""
+    """The fine-tuning recipe in a run folder, the best seed's if there are several; None without one."""
     file, results = join(path, "config.yaml"), join(path, "results.json")
     if not exists(file) and exists(results):
         file = join(path, f"seed-{settings.read_json(results).get('best_seed')}", "config.yaml")
-    # A pretrained encoder with a decoder answers too, and its run has a recipe of pretraining.
+    # A pretrained encoder-decoder answers too, and its run has a pretraining recipe.
     return FinetuneConfig.from_file(file) if exists(file) and "task" in settings.read_yaml(file) else None
 
 
 def _settings(cls: type[_Settings], values: Mapping[str, Any]) -> _Settings:
-    """The settings that config.json's field `keras_bert`, which has other keys too, gives for a class."""
+    """The settings of a class in config.json's field `keras_bert`, whose other keys are ignored."""
     names = {field.name for field in dataclasses.fields(cls)}
     own = {name: value for name, value in values.items() if name in names and value is not None}
-    if isinstance(own.get("label"), int):  # The number of a column, which recipes have as text.
+    if isinstance(own.get("label"), int):  # A column number, which recipes hold as text.
         own["label"] = str(own["label"])
     return settings.from_mapping(cls, own, f"config.json: {FIELD}")
 
 
-# Sizes of what is between the encoder and a head's outputs, which change no output's meaning.
+# Sizes of layers between the encoder and a head's outputs; they do not change what an output means.
 _SIZES = ("bilstm_size", "features", "lstm_size")
 _SHOWN = 60
 
 
 class Ensemble:
-    """Scores the mean of several models; a single one is scored as it is.
+    """Scores the averaged outputs of several models, or a single model as it is.
 
     Args:
         models: models of the same task with the same labels, vocabulary and tokenizer, which read the same rows.
 
     Attributes:
-        problem: the first model's task, by which all are asked; of several models, without what was tuned to the first.
+        problem: the first model's, used for all; with several models, without what was tuned for the first.
 
     Raises:
-        UserError: the models differ in their task, labels or reading, naming the first that does, and in what.
+        UserError: the models differ in task, labels or reading; names the first model that does, and how.
     """
 
     problem: Problem
@@ -369,7 +369,7 @@ class Ensemble:
 
 
 def _compared(model: FinetunedModel) -> dict[str, dict[str, Any]]:
-    """What the models must have in common, `{what: {part: value}}`."""
+    """The properties that all models must share, `{what: {part: value}}`."""
     head, vocabulary = model.problem.head, model.tokenizer.vocabulary
     fields = {name: value for name, value in vars(head).items() if name not in _SIZES}
     labels = fields.pop("labels", ())
@@ -379,7 +379,7 @@ def _compared(model: FinetunedModel) -> dict[str, dict[str, Any]]:
         "head": {"architecture": head.architecture, **fields},
         "vocabulary": {
             **{f"token {number}": token for number, token in enumerate(vocabulary.tokens)},
-            # SentencePiece models with the same pieces may prefer others of them.
+            # SentencePiece models with the same pieces may split texts differently.
             "fingerprint": vocabulary.fingerprint,
         },
         "tokenizer": model.folder.tokenizer.in_effect(vocabulary),
@@ -399,18 +399,18 @@ def _difference(one: Mapping[str, Any], other: Mapping[str, Any]) -> str | None:
 def predict(model: FinetunedModel, splits: Iterable[str], output: str) -> tuple[list[str], int]:
     """Writes the answers to some splits, in the format of the kind of task.
 
-    At most some thousand examples are in memory. Files appear when they are complete; stdout is written as the answers
+    At most a few thousand examples are in memory. Files appear when they are complete; stdout is written as the answers
     are computed.
 
     Args:
-        output: a file, "-" for stdout, or a folder if the answers have file names of their own. Several splits each
-            get their own file or folder in it.
+        output: a file, "-" for stdout, or a folder if the answers have file names of their own. With several splits, a
+            folder that gets a file or folder for each.
 
     Returns: (the paths written, how many examples, questions or sentences were answered).
 
     Raises:
-        UserError: the output cannot be written, which is found before anything is computed; or the examples cannot be
-            read to their end, or an answer is not finite, in which case no file is written.
+        UserError: the output cannot be written (checked before anything is computed); or the examples cannot be read
+            to their end or an answer is not finite (no file is written).
     """
     problem, places, done = model.problem, _places(model.problem, list(splits), output), 0
     for split, place in places.items():

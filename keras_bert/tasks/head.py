@@ -1,6 +1,6 @@
-"""The config of a task's head, as config.json describes it: what the heads of all kinds of tasks share.
+"""The config of a task's head, as config.json describes it: the base classes for all kinds of tasks.
 
-Each kind's own is in its room, `tasks/KIND/head.py` or `task.py`.
+Each kind's own class is in `tasks/KIND/head.py` or `task.py`.
 """
 
 import dataclasses
@@ -41,7 +41,7 @@ class Head(Checked):
 
     @property
     def is_unnamed(self) -> bool:
-        """Whether the labels are those of a config.json that names none."""
+        """Whether config.json names no labels, so that they are LABEL_0, LABEL_1 and so on."""
         return False
 
     def to_fields(self) -> dict[str, Any]:
@@ -52,7 +52,7 @@ class Head(Checked):
 
     @classmethod
     def new(cls: type[HeadT], task: str, labels: Iterable[str] | None) -> HeadT:
-        """A new head for a task. Raises `UserError` for labels that it does not have, or needs."""
+        """A new head for a task. Raises `UserError` for labels that it does not take, or that it needs and lacks."""
         if labels is not None:
             raise UserError(f"labels: needs none for {task}, whose head has no labels. Received: some. Leave them out.")
         return cls()
@@ -137,7 +137,7 @@ class LabelledHead(Head):
 
     @classmethod
     def _values(cls, fields: Mapping[str, Any], num_outputs: int) -> dict[str, Any]:
-        """More arguments of the class, from config.json's own fields."""
+        """Further arguments of the class, read from config.json's own fields."""
         return {}
 
 
@@ -149,7 +149,7 @@ def _bilstm_size(fields: Mapping[str, Any], path: str) -> int | None:
 
 
 def _unnamed(count: int) -> tuple[str, ...]:
-    """What transformers calls labels without names."""
+    """The names that transformers gives to unnamed labels."""
     return tuple(f"LABEL_{index}" for index in range(count))
 
 
@@ -157,7 +157,7 @@ def _label_names(fields: Mapping[str, Any], num_labels: int, path: str) -> tuple
     """The labels in config.json's fields; LABEL_0 and so on, as in transformers, if it has none.
 
     Raises:
-        UserError: the names are not one for each of `num_labels` labels.
+        UserError: there is not exactly one name for each of `num_labels` labels.
     """
     names = fields.get("id2label") or dict(zip(map(str, range(num_labels)), _unnamed(num_labels)))
     numbers = [str(index) for index in range(num_labels)]

@@ -1,8 +1,8 @@
-"""The kinds of tasks, one record each, and the registry through which every room finds them.
+"""The kinds of tasks, one record each, and the registry through which other packages find them.
 
-The package's own kinds are in their rooms (`KINDS` in `tasks/KIND/task.py`); `register` adds one from anywhere. The
-registry is below all rooms that use it, so a record imports what it needs from them only when it is used, and their
-classes are named in the docstrings; the annotations say `Any`.
+The package's own kinds are `KINDS` in `tasks/KIND/task.py`; `register` adds one from anywhere. The packages that use
+the registry import this module, so a record imports from them only when it is used; the annotations say `Any`, and the
+docstrings name the classes.
 """
 
 import abc
@@ -19,7 +19,7 @@ from keras_bert.models.bert.config import BertConfig
 from keras_bert.models.kind import bert_counterpart
 from keras_bert.tasks.head import Head
 
-# The order matters: if a file does not name its head, the first of the kinds that it could be is chosen.
+# The order matters: for a file that does not name its head, the first matching kind is chosen.
 _ROOMS = (
     "classification",
     "tagging",
@@ -39,19 +39,19 @@ class TaskKind(abc.ABC):
     Class attributes:
         head: the class of the head's config.
         part: the part of the model that holds the head's tensors, a key of `models.tensor_names.parts(config)`.
-        tensors: the `TensorName`s, by part, of the head; empty if a model for pretraining has it too. The last of
-            `part` is the bias of the output layer, whose length is the number of outputs.
-        titles: what `inspect` calls those parts.
+        tensors: the head's `TensorName`s, by part; empty if pretraining models have the head too. The last one of
+            `part` is the output layer's bias, whose length is the number of outputs.
+        titles: the names of those parts in `inspect`.
         tasks: the names that `--task` takes.
-        own_task: the task of the user's own files, also of models that name no task; None for none.
-        in_transformers: whether transformers has a class of the head's name; those of other kinds of models have
-            another name in place of "Bert" (`AlbertFor…`). If not, config.json calls the model a BertModel and names
-            the head in the field `keras_bert`.
-        pools: whether the head reads the pooled vector. That of a causal model trained here is not transformers' own,
-            so config.json then calls the model a BertModel too.
+        own_task: the task for the user's own files and for models that name no task; None if there is none.
+        in_transformers: whether transformers has a class of the head's name; for other kinds of models with another
+            name in place of "Bert" (`AlbertFor…`). If not, config.json calls the model a BertModel and names the head
+            in the field `keras_bert`.
+        pools: whether the head reads the pooled vector. A causal model trained here pools otherwise than transformers,
+            so config.json then calls it a BertModel too.
         in_google: whether Google's files, which name no class, are searched for such a head.
         pipeline: the hub's pipeline tag.
-        library: the hub's name of a library that opens a model with `folder_files`, if transformers has no class that
+        library: the hub's name of a library that opens the model by its `folder_files`, if no class of transformers
             does what the model does.
         not_portable: what other runtimes need instead, and why, if they cannot run the head; "" if they can.
         answers_in_folder: whether `predict` always writes several files.
@@ -61,9 +61,9 @@ class TaskKind(abc.ABC):
         takes_teacher: whether its loss takes the section `teacher`.
         trains_vectors: whether its loss takes the section `vectors`.
         writes_texts: whether it takes the section `seq2seq`.
-        noun: what the task's examples are called.
-        baseline: what tables call the scores of `Problem.baseline`.
-        example_files: names for a file to answer and for the answers, in the command that a model card shows.
+        noun: the plural noun for the task's examples.
+        baseline: the name of `Problem.baseline` in tables of scores.
+        example_files: the input and output files in a model card's `predict` command.
     """
 
     head: ClassVar[type[Head]]
@@ -124,31 +124,31 @@ class TaskKind(abc.ABC):
         Args:
             config: the recipe; `config.task` is the task's name.
             tokenizer: the model's `Tokenizer`.
-            head: the head's config of a trained model, whose labels the task then has; None for a new head.
+            head: the head's config of a trained model, whose labels the task adopts; None for a new head.
             task_record: what `Problem.task_record` returned for that model, from its config.json.
-            own: `{split: path}` of the files that the user named; if there are any, they are the only splits.
+            own: `{split: path}` of the user's files; if there are any, they are the only splits.
 
         Raises:
             UserError: the task's data cannot be used.
         """
 
     def card_example(self, fields: Mapping[str, Any]) -> str:
-        """The lines of Python in a model card that answer with `bert`, a `LoadedModel`; `fields` are config.json's."""
+        """A model card's Python lines that answer with `bert`, a `LoadedModel`; `fields` are config.json's."""
         return "answer = keras_bert.serving_function(bert)  # Takes a list for each of answer.columns."
 
     def transformers_example(self, fields: Mapping[str, Any]) -> str:
-        """The same with transformers, from the import on; for a kind with `in_transformers`."""
+        """Like `card_example`, but with transformers, including its import; for kinds with `in_transformers`."""
         return transformers_pipeline(str(self.pipeline), '"A text."')
 
     def folder_files(self, config: BertConfig, fields: Mapping[str, Any]) -> Mapping[str, Any]:
-        """More JSON files of a model's folder, `{path in it: content}`, by which other libraries open it.
+        """Extra JSON files of a model's folder, `{path in it: content}`, by which other libraries open it.
 
-        They are written for kinds of models that transformers has; `fields` are config.json's.
+        Written only for kinds of models that transformers has; `fields` are config.json's.
         """
         return {}
 
     def library_example(self, fields: Mapping[str, Any]) -> str:
-        """As `transformers_example`, with `library`."""
+        """Like `transformers_example`, but with `library`."""
         raise NotImplementedError
 
     def require_start(self, folder: Any) -> None:
@@ -156,7 +156,7 @@ class TaskKind(abc.ABC):
         return
 
     def data_fields(self, task: str) -> Collection[str] | None:
-        """What one of `tasks` reads of `TaskDataConfig` besides the folder and the files; None for all of it."""
+        """The fields of `TaskDataConfig` that one of `tasks` reads besides the folder and the files; None for all."""
         return None
 
     def has_tasks_for(self, head: Any) -> bool:
@@ -164,15 +164,15 @@ class TaskKind(abc.ABC):
         return isinstance(head, self.head)
 
     def unnamed_labels(self, head: Any) -> tuple[str, ...]:
-        """The labels of a head, if they are those of a config.json that names none."""
+        """The labels of a head if config.json names none; else ()."""
         return ()
 
     def answer(self, bert: Any, examples: Sequence[Any]) -> list[Any]:
-        """A `LoadedModel`'s answers to examples given in Python, one each, for its `predict`.
+        """The answers of `LoadedModel.predict`, one per example.
 
         Raises:
-            UserError: the kind has no such answers, as by default.
-            ValueError: the examples are not of the kind's form.
+            UserError: the kind does not answer in Python, as by default.
+            ValueError: an example does not have the kind's form.
         """
         raise UserError(
             f"{bert.path}: needs a head that answers in Python. Received: {self.head.architecture}. "
@@ -180,30 +180,30 @@ class TaskKind(abc.ABC):
         )
 
     def texts_per_example(self, own: Mapping[str, Any]) -> int:
-        """How many TEXTs of `predict` are an example for a model with this field `keras_bert`; 0 if more than texts."""
+        """How many TEXTs of `predict` make an example, by config.json's `keras_bert`; 0 if it needs more than texts."""
         return 1
 
     def answers_shown(self, bert: Any, texts: list[str]) -> list[str]:
-        """The lines in which `run.py predict` prints a `LoadedModel`'s answers to texts of its command line.
+        """The lines that `run.py predict` prints for a `LoadedModel`'s answers to texts on its command line.
 
-        Raises `UserError` if other texts are needed, or more than texts, as by default.
+        Raises `UserError` if other texts are needed or texts are not enough, as by default.
         """
         raise UserError(f"TEXT: {bert.path} needs more than texts to answer. Give --input with a file of examples.")
 
 
 def transformers_pipeline(pipeline: str, example: str, options: str = "") -> str:
-    """Lines of Python that answer an example, an expression, with a pipeline of transformers."""
+    """Python lines that answer `example`, an expression, with a pipeline of transformers."""
     return f'from transformers import pipeline\n\nprint(pipeline("{pipeline}", model="."{options})({example}))'
 
 
 def own_architecture(fields: Mapping[str, Any]) -> str | None:
-    """The class that the field `keras_bert` of a config.json names, where transformers has none; or None."""
+    """The class that config.json names in the field `keras_bert`, if transformers lacks it; else None."""
     return own_field(fields).get("architecture")
 
 
 @functools.cache
 def _by_architecture() -> dict[str, TaskKind]:
-    """Every kind by the name of its head; starts with the package's own."""
+    """The registry: every kind by its head's architecture, the package's own first."""
     own = [kind for room in _ROOMS for kind in importlib.import_module(f"keras_bert.tasks.{room}.task").KINDS]
     return {kind.head.architecture: kind for kind in own}
 

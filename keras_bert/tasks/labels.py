@@ -18,16 +18,16 @@ _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE)
 
 
 class BadCell(Exception):
-    """What is wrong with a cell; the reader adds where it is."""
+    """An invalid cell; the message says what is wrong, the reader adds where."""
 
 
 def is_whole(value: object) -> TypeGuard[int]:
-    """Whether a value is a whole number; true and false, which Python counts as such, are none."""
+    """Whether a value is a whole number; booleans, which are ints in Python, are not."""
     return isinstance(value, int) and not isinstance(value, bool)
 
 
 def check_text(cell: object, needed: str = "text") -> str:
-    """Returns the cell if it is a string that can be encoded. Raises `BadCell`, which says that `needed` is needed."""
+    """Returns the cell if it is a string that UTF-8 can encode; else raises `BadCell`, whose message names `needed`."""
     if not isinstance(cell, str):
         raise BadCell(f"needs {needed}. Received: {cell!r}")
     try:
@@ -59,7 +59,7 @@ class LabelReader:
         return ids if self._task.kind == MULTI_LABEL else ids[0]
 
     def array(self, labels: Sequence[Any]) -> np.ndarray:
-        """What `read` returned for n examples: int32 `[n]`, float32 `[n]` or, multi-label, float32 `[n, labels]`."""
+        """n results of `read`: int32 `[n]`, regression float32 `[n]`, multi-label float32 `[n, labels]`."""
         if self._task.kind == REGRESSION:
             return np.asarray(labels, np.float32)
         if self._task.kind != MULTI_LABEL:
@@ -107,14 +107,13 @@ def sorted_labels(words: Collection[str]) -> tuple[str, ...]:
 
 
 def label_finder(labels: Sequence[str]) -> Callable[[str], int | None]:
-    """Function (word) -> the index of its label, None if it is none's.
+    """Function (word) -> the index of its label, or None.
 
-    If all labels are numbers, another number of the same value is the same label: "1.0" is "1". Text is compared as it
-    is.
+    If all labels are numbers, numbers of equal value are the same label: "1.0" is "1". Other text must match exactly.
     """
     ids = {label: id for id, label in enumerate(labels)}
     by_value = {value: id for label, id in ids.items() if (value := _value(label)) is not None}
-    if len(by_value) < len(ids):  # Some are no numbers, or a trained model tells equal ones apart.
+    if len(by_value) < len(ids):  # Not all are numbers, or a trained model has labels of equal value.
         by_value = {}
 
     def find(word: str) -> int | None:
@@ -127,7 +126,7 @@ def label_finder(labels: Sequence[str]) -> Callable[[str], int | None]:
 
 
 def _value(word: str) -> Decimal | None:
-    """The number that a word is, exactly; None if it is none."""
+    """The exact number that a word spells; None if it is not a number."""
     try:
         return Decimal(word) if _NUMBER.fullmatch(word) else None
     except decimal.InvalidOperation:  # An exponent beyond its range.

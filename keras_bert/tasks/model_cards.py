@@ -1,4 +1,4 @@
-"""What the model cards of trained models say; see `checkpoints.model_card`."""
+"""The contents of trained models' cards; see `checkpoints.model_card`."""
 
 import dataclasses
 from collections.abc import Iterator, Mapping
@@ -40,7 +40,7 @@ _KNOWN = {
 }
 _OWN_DATA = _KnownData("the author's own data", None, None, None)
 
-# How a model is used at once, by what it predicts.
+# The command that uses a model without further ado, by what it predicts.
 _USES = {
     MASKED: 'keras-bert fill --model . "… [MASK] …"',
     NEXT: 'keras-bert generate --model . "…"',
@@ -141,16 +141,16 @@ def _start(init: str | None, is_counted: bool = False) -> str:
 
 
 def _origin(config: FinetuneConfig) -> str | None:
-    """The model that the run starts from, before what it learned first; None for random weights."""
+    """The model from before any preparatory training; None for random weights."""
     init = None if config.from_scratch else config.init
-    for is_prepared in (config.prepare.kind, config.training.pretrain_minutes):  # The last one first.
+    for is_prepared in (config.prepare.kind, config.training.pretrain_minutes):  # The last stage first.
         if init and is_prepared:
             init = (RunFolder(init).begun_settings() or {}).get("init", init)
     return init
 
 
 def _prepared(config: FinetuneConfig) -> str:
-    """What the model learned first, to report apart."""
+    """The preparatory training, in words; "" if there was none."""
     minutes, kind = config.training.pretrain_minutes, config.prepare.kind
     first = [f"{minutes:g} minutes of masked LM on the task's texts"] * bool(minutes)
     first += ["matching the words of pairs of texts (prepare.kind pairs)"] * bool(kind)
@@ -158,7 +158,7 @@ def _prepared(config: FinetuneConfig) -> str:
 
 
 def _with(teacher: TeacherConfig) -> str:
-    """What to report apart: a model that has learned from another one."""
+    """The teacher, in words; "" if there was none."""
     return f" and learning from `{shown_name(teacher.model)}`" if teacher.model and teacher.weight else ""
 
 

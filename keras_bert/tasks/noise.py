@@ -17,7 +17,7 @@ from keras_bert.core.errors import UserError
 
 
 class Edit(NamedTuple):
-    """What stands from `start` to `end`, in code points, is replaced by `text`; `start == end` inserts it there."""
+    """Replaces the code points from `start` to `end` by `text`; `start == end` inserts it there."""
 
     start: int
     end: int
@@ -29,10 +29,10 @@ class EditedText:
 
     Args:
         before: the original text.
-        edits: in the order of the text, none overlapping another.
+        edits: in the order of the text, without overlap.
 
     Attributes:
-        text: the text after them.
+        text: the edited text.
     """
 
     text: str
@@ -47,9 +47,9 @@ class EditedText:
         self._moved = list(itertools.accumulate(growth, initial=0))
 
     def span(self, start: int, end: int) -> tuple[int, int]:
-        """Where the part from `start` to `end` is now.
+        """The span in the edited text of the original `start` to `end`.
 
-        An edit across one of its ends is inside of it as a whole; what is inserted belongs to the character before.
+        An edit that crosses a boundary is included as a whole; inserted text belongs to the character before it.
         """
         before = bisect.bisect_right(self._ends, start)
         first = start + self._moved[before]
@@ -98,7 +98,7 @@ def sound_alike(character: str, random: np.random.Generator) -> str | None:
 
 
 def dropped(character: str, random: np.random.Generator) -> str | None:
-    """Nothing."""
+    """The empty string, which deletes the character."""
     return ""
 
 
@@ -114,7 +114,7 @@ def _other(kind: str, character: str, random: np.random.Generator) -> str | None
 
 @functools.cache
 def alike_characters(kind: str) -> dict[str, str]:
-    """`{character: those that are alike}` in `SHAPE` or `SOUND`, as tools/make_alike_characters.py wrote them."""
+    """`{character: those alike}` in `SHAPE` or `SOUND`, as written by tools/make_alike_characters.py."""
     content = importlib.resources.files(__package__).joinpath("alike_characters.txt").read_text(encoding="utf-8")
     found: dict[str, str] = {}
     for line in content.splitlines():
@@ -130,7 +130,7 @@ def alike_characters(kind: str) -> dict[str, str]:
 
 _WORD = re.compile(rf"(?:(?![{HAN}])\w)+")
 
-# The keys around each letter on a QWERTY keyboard.
+# The letters of a QWERTY keyboard.
 _ROWS = ("qwertyuiop", "asdfghjkl", "zxcvbnm")
 # Unicode's confusables (UTS #39, confusables.txt): Cyrillic and Greek letters drawn like a Latin one.
 _HOMOGLYPHS = dict(
@@ -177,7 +177,7 @@ def typo(word: str, random: np.random.Generator) -> Edit | None:
 
 
 def swap(word: str, random: np.random.Generator) -> Edit | None:
-    """Two neighbouring letters that differ change places."""
+    """Two different neighbouring letters swapped."""
     places = [place for place in range(len(word) - 1) if word[place] != word[place + 1]]
     if not places:
         return None
@@ -186,7 +186,7 @@ def swap(word: str, random: np.random.Generator) -> Edit | None:
 
 
 def case(word: str, random: np.random.Generator) -> Edit | None:
-    """The word in capitals or, if it is in capitals, in small letters."""
+    """The word in upper case or, if it already is, in lower case."""
     changed = word.upper() if word.upper() != word else word.lower()
     return Edit(0, len(word), changed) if changed != word else None
 
@@ -226,14 +226,14 @@ def _keyboard() -> dict[str, str]:
 _NEIGHBOURS = _keyboard()
 
 
-_UNIT = re.compile(rf"[{HAN}]|(?:(?![{HAN}])\S)+")  # A Chinese character, or what stands between blanks.
+_UNIT = re.compile(rf"[{HAN}]|(?:(?![{HAN}])\S)+")  # A Chinese character, or a run of other non-blanks.
 _BLANKS = re.compile(r"\s+")
 
 Edits = Callable[[str, float, np.random.Generator], Iterator[Edit]]
 
 
 def lost_blanks(text: str, share: float, random: np.random.Generator) -> Iterator[Edit]:
-    """A share of the runs of white space is lost."""
+    """Deletions of a share of the runs of white space."""
     for match in _BLANKS.finditer(text):
         if random.random() < share:
             yield Edit(match.start(), match.end(), "")
@@ -254,14 +254,14 @@ _EDITS: dict[str, Edits] = {
 
 
 class Noise:
-    """One kind of noise. What it does to a text depends on the seed and the text alone, not on its place in a file.
+    """One kind of noise; its edits depend only on the seed and the text, not on the text's place in a file.
 
     Args:
-        setting: `KIND` or `KIND=SHARE`, see `config.noise.KINDS`.
-        seed: of the noise.
+        setting: `KIND` or `KIND=SHARE`, see `config.finetuning.KINDS`.
+        seed: the random seed.
 
     Raises:
-        UserError: there is no such kind, or the share is not one.
+        UserError: the kind is unknown or the share invalid.
     """
 
     def __init__(self, setting: str, seed: int = 0):
@@ -277,7 +277,7 @@ class Noise:
         return self.edited(text).text
 
     def edited(self, text: str, kept: Sequence[tuple[int, int]] = ()) -> EditedText:
-        """The text with noise, which knows where its parts have moved.
+        """The text with noise, which can map spans of the original.
 
         Args:
             text: the text.
@@ -296,10 +296,10 @@ class Noise:
         return edited
 
     def shares(self) -> dict[str, float]:
-        """What was really changed so far: the shares of the `words` and of the `characters`.
+        """The shares of `words` and `characters` actually changed so far.
 
-        A word is what stands between blanks, or a Chinese character. It is changed if a character of it is, or a blank
-        beside it. Characters are changed if they are replaced, lost or added.
+        A word is a Chinese character or a run of other non-blanks. It is changed if one of its characters is, or a
+        blank next to it. Characters are changed if they are replaced, deleted or added.
         """
         shares = self._changed / np.maximum(self._seen, 1)
         return dict(zip(("words", "characters"), shares.tolist()))
@@ -326,7 +326,7 @@ def changes_text(shares: Mapping[str, float]) -> str:
 
 
 def _touches(edit: Edit, start: int, end: int, is_blank: bool) -> bool:
-    """Whether an edit changes the word from `start` to `end`; one that loses a blank changes both words beside it."""
+    """Whether an edit changes the word from `start` to `end`; deleting a blank changes both words next to it."""
     if edit.start == edit.end:
         return start < edit.start <= end
     return edit.start < end and start < edit.end or is_blank and (edit.end == start or edit.start == end)

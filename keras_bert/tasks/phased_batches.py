@@ -28,19 +28,19 @@ class _Visit(NamedTuple):
 
 
 class PhasedBatches:
-    """Function (first step, what to leave out) -> the batches from that step to the last, over all phases and epochs.
+    """Function (first step, batches to skip) -> the batches from that step to the last, over all phases and epochs.
 
-    Which batch a step gets follows from seed, step and what is left out alone.
+    The batch of a step depends only on the seed, the step and the skipped batches.
 
     With `steps_per_loop` larger than 1 it yields `LoopBatches`. A loop of steps ends at multiples of `steps_per_loop`
     and at the end of each epoch and phase, because each of these has its own iterator.
 
     Args:
         sources: one source per phase.
-        budget: says which phase a step falls in.
+        budget: gives the phase of a step.
         distribute: spreads a data set over the replicas.
         steps_per_loop: the most steps in one call.
-        any_width: whether the steps are traced once for batches of any width, not for each.
+        any_width: whether a step is traced once for batches of any width, not once per width.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class PhasedBatches:
     def __call__(
         self, first_step: int, skipped: Sequence[SkippedBatches] = ()
     ) -> Generator[Batch | LoopBatches, None, None]:
-        """Yields the batches from step `first_step` to the last; the start is found by arithmetic. Close it."""
+        """Yields the batches from `first_step` to the last, without reading earlier ones. Close the generator."""
         # While one epoch trains, the next one is planned and its first batches are made.
         with concurrent.futures.ThreadPoolExecutor(max_workers=1) as ahead:
             step, visit = first_step, self._visit(first_step, skipped)
@@ -101,7 +101,7 @@ class PhasedBatches:
         return self._sources[0].epoch(0).element_spec
 
     def _visit(self, step: int, skipped: Sequence[SkippedBatches]) -> _Visit | None:
-        """The batches from step `step` to the end of its epoch or phase, or a gap; None after the last step."""
+        """The visit from `step` to the end of its epoch or phase, or the next gap; None after the last step."""
         phase = self._budget.phase(step)
         if phase is None:
             return None
@@ -115,7 +115,7 @@ class PhasedBatches:
         return _Visit(phase, epoch, first_batch, min(counts))
 
     def _open(self, visit: _Visit | None, finished: list[_Take | None]) -> _Take | None:
-        """Function (count) -> the input of that many steps of a visit, None without one; clears `finished`."""
+        """Function (count) -> the input of the next `count` steps of a visit; None without one. Clears `finished`."""
         take = None
         if visit is not None:
             source = self._sources[visit.phase]

@@ -31,19 +31,19 @@ if TYPE_CHECKING:
 
 
 def mean_of_softmax(logits: Sequence[np.ndarray]) -> np.ndarray:
-    """[…, classes]: the logarithm of the mean of the softmaxes of several arrays [..., classes]; -inf stays -inf."""
+    """The log of the mean softmax of several logits [..., classes], in the same shape; -inf stays -inf."""
     return logsumexp([log_softmax(np.asarray(one, "float64"), axis=-1) for one in logits], axis=0) - np.log(len(logits))
 
 
 def mean_of_sigmoids(logits: Sequence[np.ndarray]) -> np.ndarray:
-    """[…]: the logit of the mean of the sigmoids of several arrays [...], finite ones if theirs are."""
+    """The logit of the mean sigmoid of several logits [...], in the same shape; finite for finite ones."""
     mean = np.mean([expit(np.asarray(one, "float64")) for one in logits], axis=0)
     tiny = np.finfo(mean.dtype).eps
     return logit(np.clip(mean, tiny, 1 - tiny))
 
 
 def mean_rows(mean: Callable[[Sequence[np.ndarray]], np.ndarray], models: Sequence[Any]) -> Any:
-    """`mean` of several models' outputs: of arrays [rows, …], or of lists with an array for each row."""
+    """`mean` over several models' outputs: arrays [rows, …], or lists with an array for each row."""
     if isinstance(models[0], np.ndarray):
         return mean(models)
     return [mean(rows) for rows in zip(*models, strict=True)]
@@ -56,7 +56,7 @@ Answers = Any  # A model's answers to some examples; the type depends on the kin
 
 @dataclasses.dataclass(kw_only=True)
 class Layout:
-    """Examples as rows; the kinds of tasks add what their answers need.
+    """Examples laid out as rows; each kind of task adds what its answers need.
 
     Attributes:
         rows: the rows, with whatever the objective needs.
@@ -72,15 +72,15 @@ class Layout:
 class Problem(NamedSplits, abc.ABC):
     """A task's examples, prepared for one tokenizer, with the model, loss and scores that go with them.
 
-    There is one way from examples to answers, in training, `evaluate` and `predict`: `windows` reads examples,
-    `lay_out` makes rows of them, the model computes its outputs, and `answers_of` makes answers of those.
+    Training, `evaluate` and `predict` get from examples to answers in the same way: `windows` reads examples, `lay_out`
+    turns them into rows, the model computes its outputs, and `answers_of` turns these into answers.
 
     Args:
         task: the task as data: its name, its splits and how it is scored.
-        source: where its examples are. For tasks with named files: the folder with these, "" if the task names its
-            files in full, or a `TfdsSource`. For other tasks: `{split: path}` or a `TfdsSource`.
+        source: where its examples are. For tasks with named files: their folder, "" if the task names its files in
+            full, or a `TfdsSource`. For other tasks: `{split: path}` or a `TfdsSource`.
         config: the recipe, of which `data`, `input`, `head`, `features`, `noise` and `training` are read.
-        head: the head's config of a trained model, whose labels the task then has; None for a new head.
+        head: the head's config of a trained model, whose labels the task adopts; None for a new head.
         task_record: what `task_record` returned for that model, from its config.json.
 
     Attributes:
@@ -95,7 +95,7 @@ class Problem(NamedSplits, abc.ABC):
         answers_ending: suffix of the file that `predict` writes for one of several splits.
         takes_restored_spaces: whether `restore_spaces` may be set, before anything is read.
         long: the values of `input.long` that the kind takes.
-        takes_noise: whether the kind knows how to add noise to its texts.
+        takes_noise: whether the kind can add noise to its texts.
     """
 
     by_token: ClassVar[tuple[str, ...]] = ()
@@ -155,22 +155,22 @@ class Problem(NamedSplits, abc.ABC):
             raise UserError(f"--noise: needs a task whose texts can take it. Received: {self.task.name}. Leave it out.")
 
     def require_labels(self, split: str) -> None:
-        """Raises `UserError` unless a split can be evaluated on; by default that shows in `evaluate` alone."""
+        """Raises `UserError` if a split cannot be evaluated; by default only `evaluate` checks that."""
         return
 
     def _once(self, key: Hashable, read: Callable[[], _T]) -> _T:
-        """The result of `read`, which is called once for a key and the noise."""
+        """The result of `read`, called once per key and noise."""
         if key not in self._kept:
             self._kept[key] = read()
         return self._kept[key]
 
     def training_rows(self, seed: int) -> tuple[TokenRows, dict[str, dict[str, float]]]:
-        """(the rows to train on, `{noise: Noise.shares}`): those of `training_layouts` by the recipe."""
+        """(the rows to train on, `{noise: Noise.shares}`), from `training_layouts` with the recipe's noise."""
         layouts, shares = self.training_layouts(self._config.noise, seed)
         return joined_rows([layout.rows for layout in layouts]), shares
 
     def training_layouts(self, config: NoiseConfig, seed: int) -> tuple[list[Any], dict[str, dict[str, float]]]:
-        """(the `Layout`s of "train" and of noisy copies of it, `{noise: Noise.shares}`)."""
+        """(the `Layout`s of "train" and of its noisy copies, `{noise: Noise.shares}`)."""
         layouts, shares = [self.layout("train")], {}
         for setting in config.kinds:
             for copy in range(config.copies):
@@ -202,7 +202,7 @@ class Problem(NamedSplits, abc.ABC):
 
     @abc.abstractmethod
     def task_record(self) -> dict[str, Any]:
-        """The fields of config.json about the task, with which the model can be used without the recipe."""
+        """config.json's fields about the task, which make the model usable without its recipe."""
 
     def make_model(self, bert_config: BertConfig, dtype: str | None = None) -> keras.Model:
         """A new model with this task's head."""
@@ -210,10 +210,10 @@ class Problem(NamedSplits, abc.ABC):
 
     @abc.abstractmethod
     def windows(self, split: str, labelled: bool = False) -> Iterator[Sized]:
-        """The examples of a split, some thousand at a time.
+        """Yields the examples of a split, a few thousand at a time.
 
         Args:
-            labelled: whether labels are read, for `objective` and `evaluate`. If they cannot be read piece by piece,
+            labelled: whether to read labels, for `objective` and `evaluate`. If these cannot be read piece by piece,
                 the split is a single window.
         """
 
@@ -253,11 +253,11 @@ class Problem(NamedSplits, abc.ABC):
         return self.layout(split).rows
 
     def answers(self, split: str, outputs: dict[str, Any]) -> Answers:
-        """As `answers_of`, for the rows of a split."""
+        """Like `answers_of`, but for the rows of a split."""
         return self.answers_of(self.layout(split), outputs)
 
     def shared_outputs(self, model: keras.Model) -> dict[str, Any]:
-        """What `answers_of` needs of the model beside its outputs for each row; by default nothing."""
+        """Extra model data that `answers_of` needs besides each row's outputs; none by default."""
         return {}
 
     def answering(self, model: keras.Model) -> Callable[..., dict[str, Any]]:
@@ -268,7 +268,7 @@ class Problem(NamedSplits, abc.ABC):
         return model
 
     def averaged(self, split: str, outputs: Sequence[dict[str, Any]]) -> dict[str, Any]:
-        """Outputs for `rows(split)` whose probabilities are the mean of those of several models' outputs.
+        """Outputs for `rows(split)` with the mean probabilities of several models' outputs.
 
         By default, `logits` are those of a softmax over the last axis.
         """
@@ -283,14 +283,14 @@ class Problem(NamedSplits, abc.ABC):
         """The scores, as from `evaluate`, of the trivial answer: usually the most frequent one in training."""
 
     def overlap_baseline(self, split: str) -> dict[str, float]:
-        """The scores of answers by what two texts have in common; {} where there are no two texts, or none such fit."""
+        """The scores of answers by the overlap of two texts; {} for other inputs, or if such answers do not apply."""
         return {}
 
     def by_example(self, split: str, answers: Answers) -> dict[str, np.ndarray]:
-        """`{metric: float64 [examples, 2]}`, from which scores of other samples of a split's examples follow.
+        """`{metric: float64 [examples, 2]}`, from which resamples of a split's examples can be scored.
 
-        A correlation is that of the two columns, the labels and the answers; any other score is the sum of the first
-        column, divided by that of the second. Metrics that follow from neither are left out, by default all.
+        For a correlation, the columns are the labels and the answers; any other score is the sum of the first column
+        divided by that of the second. Metrics of neither form are left out, by default all.
         """
         return {}
 
@@ -303,7 +303,7 @@ class Problem(NamedSplits, abc.ABC):
         return
 
     def settle(self, model: keras.Model, outputs: Callable[[TokenRows], dict[str, Any]]) -> None:
-        """Sets the weights that are not trained but follow from the others, before each validation; by default none.
+        """Sets the weights that are computed from the trained ones, before each validation; by default none.
 
         Args:
             outputs: function (rows) -> the model's outputs for them, as `answers_of` takes them.
@@ -311,7 +311,7 @@ class Problem(NamedSplits, abc.ABC):
         return
 
     def forget_tuning(self, of_model: bool = False) -> None:
-        """Undoes `tune`, when another run of the task begins; `of_model`: also what the trained model was tuned to."""
+        """Undoes `tune`, before another run of the task; with `of_model`, also the trained model's own tuning."""
         return
 
     def confusion(self, split: str, answers: Answers) -> np.ndarray | None:
@@ -346,7 +346,7 @@ def open_problem(
     """The `Problem` of a recipe.
 
     Args:
-        head: the head's config of a trained model, whose labels the task then has; None for a new head.
+        head: the head's config of a trained model, whose labels the task adopts; None for a new head.
         task_record: what that model's config.json says about its task; see `ModelFolder.task`.
         asked: a file to answer, or "-" for stdin: the split `INPUT`, in place of all the task's splits.
 

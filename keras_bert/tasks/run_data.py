@@ -1,4 +1,4 @@
-"""Whether a run still learns from what it started with: `data.json` and `teacher.json` in its folder."""
+"""Checks that a run still has the data and teacher it started with: `data.json` and `teacher.json` in its folder."""
 
 import functools
 import hashlib
@@ -19,10 +19,9 @@ TEACHER = "teacher.json"
 
 
 def require_same_data(run: RunFolder, problem: Problem) -> None:
-    """Records what a run reads, or compares it with what the run in this folder has read so far.
+    """Records the files that a run reads, or compares them with those that the run in this folder has read so far.
 
-    A file is identified by its SHA-256, which is not computed again for a file of the same size, time and mark as
-    before.
+    A file is identified by its SHA-256, which is recomputed only if its size, modification time or mark has changed.
 
     Args:
         run: the run's folder, settled.
@@ -37,7 +36,7 @@ def require_same_data(run: RunFolder, problem: Problem) -> None:
 
 
 def require_same_text(run: RunFolder, entries: Iterable[str]) -> None:
-    """As `require_same_data`, for raw text, which may fill a disk: compares names, sizes and `files.content_mark`.
+    """Like `require_same_data`, but for raw text, which may fill a disk: compares names, sizes and `files.content_mark`s.
 
     Args:
         run: the run's folder, settled.
@@ -48,7 +47,7 @@ def require_same_text(run: RunFolder, entries: Iterable[str]) -> None:
 
 
 def require_same_teacher(run: RunFolder, teacher: ModelFolder) -> None:
-    """As `require_same_data`, for the model that a run learns from: records its name and the SHA-256 of its weights."""
+    """Like `require_same_data`, but for the run's teacher: records its name and the SHA-256 of its weights."""
     path, now = files.join(run.path, TEACHER), {"from": teacher.name, "sha256": teacher.fingerprint}
     before = settings.read_json(path) if run.has_begun() and files.exists(path) else now
     require_unchanged(run, _change("teacher", before, now) or "")
@@ -92,7 +91,7 @@ def _fingerprint(problem: Problem, split: str, before: Mapping[str, Any]) -> dic
 
 @functools.lru_cache
 def _sha256(paths: tuple[str, ...], size: int, modified: float) -> str:
-    """The SHA-256 of a file, or of those of several, computed once for all seeds and points of a grid."""
+    """The SHA-256 of a file, or of the hashes of several, computed once for all seeds and points of a grid."""
     found = [files.sha256(path) for path in paths]
     return found[0] if len(found) == 1 else hashlib.sha256("".join(found).encode()).hexdigest()
 

@@ -1,4 +1,4 @@
-"""From texts, or pairs of texts, to rows of tokens of a bounded length."""
+"""Converts texts, or pairs of texts, into rows of tokens of bounded length."""
 
 from collections.abc import Sequence
 
@@ -15,9 +15,9 @@ _TEXTS_AT_ONCE = 4096
 
 
 class SequenceRows:
-    """Rows of [CLS] text [SEP], or of [CLS] first [SEP] second [SEP], that grow by some examples at a time.
+    """Collects rows of [CLS] text [SEP], or of [CLS] first [SEP] second [SEP], some examples at a time.
 
-    Only the tokens are kept, two bytes each where the vocabulary has at most 65,536.
+    Keeps only the tokens, in two bytes each if the vocabulary has at most 65,536.
 
     Args:
         input_config: the maximum length of a row, and how longer texts are handled.
@@ -59,7 +59,7 @@ class SequenceRows:
         return TokenRows(self._ids.array(), starts, self._second_starts.array(), {}, last_segment=last_segment)
 
     def examples(self) -> np.ndarray:
-        """int32 [rows]: the example of each row: 0, 1, …, n - 1, repeated where a long one has several rows."""
+        """The example of each row, int32 [rows]: 0, 1, …, n - 1, repeated where a long one has several rows."""
         return self._examples.array()
 
 

@@ -52,7 +52,7 @@ def split_file(task: NamedFiles, split: str, folder: str = "") -> str:
 
     Without a folder, it may be anything that `read_table` takes.
 
-    Raises `MissingData`, naming the files that are there, if there is none.
+    Raises `MissingData`, naming the files that the folder does hold, if there is none.
     """
     names = task.splits[split].files
     if not folder and (is_data_set(names[0]) or glob.has_magic(names[0]) and not files.exists(names[0])):
@@ -107,7 +107,7 @@ def find_split_files(task: FilePatterns, folder: str | None) -> dict[str, str]:
 
 
 def needs_files(task_name: str, names: Iterable[str]) -> MissingData:
-    """The error that a task has no source but files of these names, and none are given."""
+    """The error for a task that can only read files of these names, when none are given."""
     listed = ", ".join(dict.fromkeys(names))
     return MissingData(
         f"{task_name}: needs its files ({listed}). Received: none. Give --data-dir FOLDER, or --train and --dev."
@@ -115,7 +115,7 @@ def needs_files(task_name: str, names: Iterable[str]) -> MissingData:
 
 
 def task_folder(folder: str, names: Iterable[str]) -> str:
-    """The first of these folders that is in a benchmark's folder, or else that folder itself."""
+    """The first of these subfolders that a benchmark's folder has, or else that folder itself."""
     homes = (files.join(folder, name) for name in names)
     return next(filter(files.is_folder, homes), folder)
 
@@ -144,13 +144,13 @@ def file_of(task_name: str, paths: Mapping[str, str], split: str) -> str:
 
 @dataclass(frozen=True)
 class TfdsSource:
-    """TensorFlow Datasets as the source.
+    """TensorFlow Datasets as the source of examples.
 
     Attributes:
-        data_dir: the folder in which TFDS keeps its data sets, or the folder that the task's was prepared in; None for
-            TFDS's default folder.
+        data_dir: the folder of TFDS's data sets, or the one that the task's data set was prepared in; None for TFDS's
+            default folder.
         download: whether a data set that is not prepared there may be downloaded.
-        own_files: names of the task's own files, to give instead.
+        own_files: names of the task's own files, which messages propose instead.
     """
 
     data_dir: str | None = None
@@ -179,7 +179,7 @@ class SplitTable:
         has_labels: whether rows have a cell for the label.
         index: function (position, row) -> the number of the example in a submission; raises `BadCell`.
         label_words: the source's own words for the labels, in the order of `Task.labels`; None if it has none.
-        ragged: where the rows skipped so far are, which have too few or too many cells.
+        ragged: the places of the rows skipped so far for having too few or too many cells.
     """
 
     rows: Iterable[Row]
@@ -240,7 +240,7 @@ def _tfds_table(task: Task, split: Split, source: TfdsSource) -> SplitTable:
                 f"{table.name}: needs the labels {', '.join(task.labels)}. Received: {', '.join(words)}. "
                 f"Give the data of {task.name}."
             )
-        words = task.labels  # TFDS names the labels correctly, but their ids are ours.
+        words = task.labels  # TFDS has the right names, but the ids follow our order.
     has_labels = split.labelled is not False
     wanted = [*(task.tfds.texts or task.texts), *([task.tfds.label] if has_labels else [])]
     origin = f"{table.name} {split.tfds}"
@@ -263,7 +263,7 @@ def _index(column: str, cell: object) -> int:
 def data_source(tfds_name: str | None, folder: str | None, splits: Iterable[Split]) -> Source:
     """The source of a benchmark's examples: its files in a folder, or the data set that TFDS prepared there.
 
-    Without a folder it is TFDS's default folder, and a missing data set is downloaded.
+    Without a folder, it is TFDS's default folder, and a missing data set is downloaded.
     """
     if not folder:
         return TfdsSource(download=True, own_files=tuple(dict.fromkeys(split.files[0] for split in splits)))

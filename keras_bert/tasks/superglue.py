@@ -1,4 +1,4 @@
-"""What the tasks of SuperGLUE (Wang et al. 2019) have in common: files, submissions and published scores.
+"""The parts that all tasks of SuperGLUE (Wang et al. 2019) share: files, submissions and published scores.
 
 A task's folder in the zip holds train.jsonl, val.jsonl and test.jsonl. For each task, the server takes a file of JSON
 lines with "idx" and "label".
@@ -29,7 +29,7 @@ TASKS = {
     "record": SuperGlueTask(RECORD, "record"),
     "superglue_rte": SuperGlueTask(RTE, "rte"),  # The task `rte` is GLUE's, with the same examples.
     "wic": SuperGlueTask(WIC, "wic"),
-    "wsc": SuperGlueTask(WSC, "wsc.fixed"),  # With spans corrected where they were not in the text.
+    "wsc": SuperGlueTask(WSC, "wsc.fixed"),  # Corrects the spans that did not match the text.
 }
 
 # On the test sets: the paper's table 3, with BERT large, cased, fine-tuned on the task alone, and estimates for humans.

@@ -11,7 +11,7 @@ from keras_bert.core.settings import require
 
 # The split that holds a user's file to answer, in place of all the task's splits.
 INPUT = "input"
-# A confusion matrix of more labels than this is not made: nobody reads it, and it takes the square of the memory.
+# No confusion matrix beyond this many labels: nobody reads it, and its memory grows with their square.
 MOST_CONFUSED = 500
 
 METRIC_NAMES = {
@@ -34,9 +34,9 @@ class Split:
             sets); None to read the label if the file has its column.
         index: the column with the numbers of the examples in a submission; None to number the rows from 0.
         tfds: the name of the split in TFDS.
-        renamed: what these files call columns that the task names otherwise.
+        renamed: `{the task's column: these files' column}`, where the names differ.
         where: (column, value): only rows with this value in this column belong to the split.
-        side: "train" or "dev" if these are two parts of one file, split by the hash of the texts.
+        side: "train" or "dev" if both come from one file, split by the hash of the texts.
         submission: the name of the file with the predictions that the benchmark expects.
     """
 
@@ -90,7 +90,7 @@ class NamedSplits:
 
 @dataclass(frozen=True)
 class Task(NamedSplits):
-    """Everything that distinguishes one classification or regression of a text or a pair of texts from another.
+    """A classification or regression of texts or pairs of texts: all that distinguishes it from other tasks.
 
     Attributes:
         name: as in `--task NAME`.
@@ -101,15 +101,15 @@ class Task(NamedSplits):
         splits: `{name: Split}`. Names start with "train", "dev" or "test".
         metrics: of `METRIC_NAMES`; the first is the main one, which the BERT paper reports. With two labels, "f1" is
             that of the second.
-        labels: the names of the labels; a label's id is its index. None for a regression, and if the labels are those
-            found in the training split (see `with_labels`).
+        labels: the names of the labels; a label's id is its index. None for a regression, and for labels to be found in
+            the training split (see `with_labels`).
         written: the labels as files and submissions spell them, in the order of `labels`; None if by name.
-        also_written: other words for labels in the files.
+        also_written: `{another word for a label in the files: the usual one}`.
         folders: names of the task's folder inside its benchmark's.
         format: the files' format, of `config.corpus.TABLE_FORMATS`; None goes by their names and contents.
-        options: the options of the command line that name the columns; "" if the task lays them down.
+        options: the command-line options that name the columns; "" if the task fixes them.
         skip_ragged: whether rows with too few or too many cells are skipped and counted, rather than refused.
-        tfds: the same examples in TFDS.
+        tfds: where TFDS has the same examples.
         separator: separates the labels in a cell, for multi-label tasks; a JSON list works too.
         label_range: the lowest and the highest label that files may have, for regressions; None for any.
         score_range: the lowest and the highest score, for regressions; predictions are clipped to it.
@@ -160,7 +160,7 @@ class Task(NamedSplits):
         return self.metrics[0]
 
     def side_key(self, texts: Sequence[str]) -> str:
-        """What decides the side of an example if `Split.side` divides one file: equal keys are on the same side."""
+        """The key that decides an example's side if `Split.side` divides one file; equal keys share a side."""
         return "\t".join(texts)
 
     @property
