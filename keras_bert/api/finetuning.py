@@ -1,4 +1,4 @@
-"""Fine-tuning, as a function and as what `run.py finetune` is made of."""
+"""Fine-tuning: `keras_bert.finetune`, and the parts that `run.py finetune` shares with it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-# What a run starts from without `init` and without a pretraining run in runs/.
+# The starting model if there is neither an `init` nor a pretraining run in runs/.
 PUBLISHED = "hf:google-bert/bert-base-uncased"
 KINDS_OF_LABELS = {name.removesuffix("_classification"): name for name in PROBLEM_TYPES}
 
@@ -56,9 +56,9 @@ def finetune(
     callbacks: Iterable[keras.callbacks.Callback] = (),
     **keywords: Any,
 ) -> FinetuningRun:
-    """Fine-tunes a BERT as `run.py finetune` does: the same recipe, data and seed give the same numbers.
+    """Fine-tunes a BERT like `run.py finetune`: the same recipe, data and seed give the same numbers.
 
-    Called again with the same `output`, it resumes a run that was interrupted, and returns one that is finished.
+    Called again with the same `output`, it resumes an interrupted run, and returns a finished one as it is.
 
     ```python
     run = keras_bert.finetune("runs/wiki", train=frame, text="review", label="stars", output="runs/stars", epochs=2)
@@ -67,29 +67,29 @@ def finetune(
 
     Args:
         model: the model to start from: a folder, `hf:NAME` or a `PretrainingRun`; by default as for the command.
-        task: a recipe in configs/finetune: `text` for classes of texts or, with two columns, of pairs, `few-shot` for
-            classes with a few texts each, `rerank` for passages of queries, `tokens` for words, `qa`, `choice`,
-            `seq2seq` for texts to write, or a task of the paper such as `sst2`.
-        train, dev, test: examples, for a task with files of one's own: a path, a glob or a data set by name; or rows as
+        task: a recipe in configs/finetune: `text` to classify texts or, with two columns, pairs, `few-shot` to classify
+            with a few texts per class, `rerank` to rank passages for queries, `tokens` to label words, `qa`, `choice`,
+            `seq2seq` to write texts, or a task of the paper such as `sst2`.
+        train, dev, test: examples, for a task on your own files: a path, a glob or a data set by name; or rows as
             dicts, columns as a dict of lists, a DataFrame (pandas, polars), a `datasets.Dataset`, an Arrow table or a
             `tf.data.Dataset` of dicts. Objects are kept in the run's folder, `given/`.
         text: the column that holds the text; two for pairs.
         label: the column that holds the label.
         kind: what a label is: `single_label`, `multi_label` or `regression`.
         data_dir: the folder with a task's own files, such as GLUE's.
-        format: how tables are written, if their names and contents do not tell.
+        format: the format of the tables, if their names and contents do not show it.
         recipe: a recipe to use in place of the task's.
         output: the run's folder; by default runs/TASK.
-        seeds: one run for each of these seeds; the best one's model is the run's.
+        seeds: one run for each of these seeds; the result is the best one's model.
         features: train only a small network on features of the frozen encoder; see docs/finetuning.md.
-        lower_case: whether the model lower-cases, if its folder does not say.
+        lower_case: whether the model lower-cases, if its folder does not specify it.
         fresh: start over in a new folder beside `output` if that exists.
         callbacks: Keras callbacks; see `training.callbacks.Callbacks`.
-        **keywords: settings, as for `keras_bert.pretrain`: `epochs=3`, `learning_rate=5e-5`, `max_length=128`.
+        **keywords: settings, like those of `keras_bert.pretrain`: `epochs=3`, `learning_rate=5e-5`, `max_length=128`.
 
     Raises:
-        UserError: something in the settings, the data or the folder cannot be used; one line that says what to do.
-        RunStopped: interrupted (Ctrl-C, the stop button, SIGTERM), with a checkpoint; call it again to go on.
+        UserError: the settings, the data or the folder cannot be used; one line that says what to do.
+        RunStopped: interrupted (Ctrl-C, the stop button, SIGTERM), after a checkpoint; call it again to resume.
     """
     started_at = time.monotonic()
     if task in BENCHMARKS:
@@ -100,7 +100,7 @@ def finetune(
     if kind and kind not in KINDS_OF_LABELS:
         raise UserError(f"kind: needs one of {', '.join(KINDS_OF_LABELS)}. Received: {kind!r}.")
     try:
-        seeds = [operator.index(seed) for seed in seeds]  # Those of NumPy are none that JSON can write.
+        seeds = [operator.index(seed) for seed in seeds]  # JSON cannot write NumPy integers.
     except TypeError:
         raise UserError(f"seeds: needs whole numbers, as in [1, 2]. Received: {seeds!r}.") from None
     by_key = keyword_settings(FinetuneConfig, keywords)
@@ -145,14 +145,14 @@ def finetune(
 
 
 def starting_model(init: str | None, recipe_file: str, paths: Sequence[str], lower_case: bool | None) -> ModelFolder:
-    """The model that runs start from: of runs that have begun, what the first of them goes on from.
+    """The model that runs start from; if some have begun, the model that the first of those began from.
 
     Args:
-        init: the model that was asked for; None for the recipe's, else the newest pretraining run in runs/, else
+        init: the requested model; None for the recipe's, else the newest pretraining run in runs/, else
             `PUBLISHED`.
         recipe_file: the recipe's file.
         paths: the runs' folders.
-        lower_case: the casing that was asked for; None if none was.
+        lower_case: the requested casing; None if none was.
 
     Raises:
         UserError: there is no such model.
@@ -179,7 +179,7 @@ def _default_init() -> str:
 
 
 def finetuning_recipe(name: str, chosen: Mapping[str, Any], folder: ModelFolder) -> FinetuneConfig:
-    """A recipe by its name or file, checked as far as that is possible without its data.
+    """A recipe by its name or file, checked as far as possible without its data.
 
     Args:
         name: a name in configs/finetune, or a file.
@@ -187,10 +187,10 @@ def finetuning_recipe(name: str, chosen: Mapping[str, Any], folder: ModelFolder)
         folder: the model to start from.
 
     Raises:
-        UserError: a setting cannot be used, or not with this model.
+        UserError: a setting is invalid, or does not fit this model.
     """
     recipe = FinetuneConfig.from_file(find_config("finetune", name), dict(chosen))
-    # A tagger reads the first column unless one is named: what was chosen must differ from the default.
+    # Without `word`, a tagger reads the first column, so a choice equal to the default must be passed on.
     if "data.texts" in chosen and recipe.data.texts == TaskDataConfig().texts and recipe.task in TAGGING_TASKS:
         recipe.data.word = recipe.data.word or recipe.data.texts[0]
     folder.require_positions(recipe.input.max_length)
@@ -202,7 +202,7 @@ def finetuning_recipe(name: str, chosen: Mapping[str, Any], folder: ModelFolder)
 
 
 def features_recipe(task: str | None, features: str) -> dict[str, Any]:
-    """`{key: value}` for a network on the frozen encoder's features: configs/features/lstm.yaml, with a name."""
+    """`{key: value}` for a network on the frozen encoder's features: configs/features/lstm.yaml plus a name."""
     return {"name": f"{task}-{features}", **settings.flattened(settings.read_yaml(find_config("features", "lstm")))}
 
 

@@ -1,6 +1,6 @@
-"""Data that are given as Python objects: kept as files in the run's folder, from where they are read like any others.
+"""Data given as Python objects: written to files in the run's folder, and read from there like any other data.
 
-So a run from Python reads what the command reads, resumes by it, and can be repeated without the program that made it.
+So a run from Python reads files like the command's, can resume, and can be repeated without the calling program.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from keras_bert.training.run_folder import GIVEN, RunFolder
 
 _log = logging.getLogger(__name__)
 
-TEXT = "text"  # The column of texts that come without one.
+TEXT = "text"  # The column name for texts given without one.
 _ROWS_AT_ONCE = 1_000
 _LIKE_A_PATH = re.compile(r"\S{1,200}")
 _ENDINGS = (*TABLE_ENDINGS, ".txt", ".gz", ".bz2", ".xz", ".zst", ".conllu", ".xml")
@@ -41,7 +41,7 @@ class GivenCorpus(NamedTuple):
 
 
 class GivenData:
-    """The data that a run is given, in `given/` of its folder.
+    """The data given to a run, kept in `given/` of its folder.
 
     Args:
         folder: the run's folder.
@@ -53,7 +53,7 @@ class GivenData:
         self._unwritten: list[_Unwritten] = []
 
     def corpus(self, data: Any, text: str | None) -> GivenCorpus:
-        """The text to pretrain on; see `keras_bert.pretrain`. Raises `UserError` if it is none."""
+        """The text to pretrain on; see `keras_bert.pretrain`. Raises `UserError` for a list of missing files."""
         if data is None:
             return GivenCorpus(None, text)
         if paths := paths_in(data):
@@ -61,16 +61,16 @@ class GivenData:
         return GivenCorpus([self._kept("text", data)], text or TEXT)
 
     def source(self, name: str, data: Any, replaces: bool = False) -> str:
-        """A path, glob or data set by name as it is; the path of a file that will keep any other data, see `write`.
+        """The path, glob or data set's name as given; for other data, the file that `write` will keep them in.
 
         Args:
-            name: what the data are, such as "train"; the file's name.
+            name: the role of the data, such as "train"; also the file's name.
             data: a path; texts; rows as dicts, or columns as a dict; a DataFrame, a `datasets.Dataset`, an Arrow table
                 or a `tf.data.Dataset`.
-            replaces: whether the data may be others than before, because the run does not learn from them.
+            replaces: whether the data may differ from earlier ones, because the run does not learn from them.
 
         Raises:
-            UserError: a list of several paths, or of what looks like some; see `paths_in`.
+            UserError: a list of several paths, or of strings that look like missing files; see `paths_in`.
         """
         paths = paths_in(data) or []
         if len(paths) > 1:
@@ -87,10 +87,10 @@ class GivenData:
         return path
 
     def write(self) -> None:
-        """Writes the files that `corpus` and `source` have named; call it once the settings are checked.
+        """Writes the files promised by `corpus` and `source`; call it once the settings are checked.
 
         Raises:
-            UserError: data are of no known kind, or empty; or the run in the folder has begun with others.
+            UserError: data are of an unknown kind or empty, or the run in the folder has begun with other data.
         """
         for name, data, arrow, path, replaces in self._unwritten:
             with whole_files.atomic_write(path, "wb") as stream:
@@ -117,7 +117,7 @@ class _Unwritten(NamedTuple):
 
 
 class _Hashed:
-    """A stream that is written to another, and the SHA-256 of what is written."""
+    """A stream that passes writes on to another and computes their SHA-256."""
 
     closed = False
 
@@ -136,12 +136,12 @@ class _Hashed:
 
 
 def paths_in(data: Any) -> list[str] | None:
-    """The paths, globs and names of data sets that the data are; None if they are data themselves.
+    """The data as a list of paths, globs and data sets' names; None if they are data themselves.
 
-    A list of strings is one of paths if any of them is a path that exists, and one of texts otherwise.
+    A list of strings holds paths if any of them exists or names a data set, and texts otherwise.
 
     Raises:
-        UserError: no path exists, but all of them look like one: a text in their place would be trained on in silence.
+        UserError: no path exists, but all look like paths, which would otherwise be trained on silently as texts.
     """
     if isinstance(data, (str, os.PathLike)):
         return [os.fspath(data)]
@@ -198,7 +198,7 @@ def _write_lines(stream: _Hashed, lines: Iterable[bytes]) -> int:
 
 
 def _lines(name: str, data: Any) -> Iterator[bytes]:
-    """Yields the rows of data of any type as lines of JSON."""
+    """Yields the rows of data of any kind as lines of JSON."""
     for number, item in enumerate(_items(name, data), 1):
         try:
             row = json.dumps(_row(item), ensure_ascii=False, allow_nan=False, default=_plain)
@@ -246,14 +246,14 @@ def _row(item: Any) -> dict[str, Any]:
         return {TEXT: _cell(item)}
     if isinstance(item, Mapping):
         row = {str(key): _cell(value) for key, value in item.items()}
-        if len(row) < len(item):  # As 1 and "1" are one name in JSON.
+        if len(row) < len(item):  # Such as 1 and "1", which are one name in JSON.
             raise ValueError(f"needs columns of different names. Received: {list(item)!r:.80}.")
         return row
     raise TypeError(f"needs a text, or a dict of columns. Received: {item!r:.80}.")
 
 
 def _cell(value: Any) -> Any:
-    """A cell as JSON has it: text for bytes, Python's values for NumPy's, None for what is missing."""
+    """A cell in JSON types: text for bytes, Python values for NumPy's, None for missing values."""
     if isinstance(value, bytes):
         try:
             return value.decode("utf-8")
@@ -263,15 +263,15 @@ def _cell(value: Any) -> Any:
         return [_cell(item) for item in value]
     if isinstance(value, Mapping):
         return {str(key): _cell(item) for key, item in value.items()}
-    if hasattr(value, "tolist"):  # Of NumPy.
+    if hasattr(value, "tolist"):  # NumPy.
         return _cell(value.tolist())
-    if type(value).__name__ in ("NAType", "NaTType"):  # Of pandas.
+    if type(value).__name__ in ("NAType", "NaTType"):  # pandas.
         return None
     return None if isinstance(value, float) and value != value else value
 
 
 def _plain(value: Any) -> str:
-    """What JSON has no form for, as text: a date or a time."""
+    """A date or time as text, since JSON has no type for them."""
     if isinstance(value, (datetime.date, datetime.time)):
         return value.isoformat()
     raise TypeError(f"needs text, numbers or lists. Received: {type(value).__name__}.")

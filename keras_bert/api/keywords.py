@@ -1,4 +1,4 @@
-"""Settings as keyword arguments: `steps=1000` is `training.steps`, `masking={"unit": "span"}` a part of a section."""
+"""Settings as keyword arguments: `steps=1000` sets `training.steps`, `masking={"unit": "span"}` part of a section."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ def keyword_settings(cls: type[DataclassInstance], keywords: Mapping[str, Any]) 
 
     Args:
         cls: the recipe's dataclass, such as `PretrainConfig`.
-        keywords: by a setting's key (`"optimizer.name"`), by its last part if only one setting ends with it, or by a
-            section, whose value is then a mapping of settings in it.
+        keywords: named by a setting's key (`"optimizer.name"`), by its last part if that is unique, or by a section,
+            with a mapping of its settings as the value.
 
     Raises:
-        UserError: no setting has the name, or several end with it; names the nearest.
+        UserError: no setting has the name (the message names the nearest), or several end with it.
     """
     keys = [setting.key for setting in settings.every_setting(cls)]
     found: dict[str, Any] = {}
@@ -34,7 +34,7 @@ def keyword_settings(cls: type[DataclassInstance], keywords: Mapping[str, Any]) 
 
 
 def _in_section(key: str, value: Any, keys: list[str]) -> dict[str, Any]:
-    """`{key: value}` or, if the key is that of a section, of the settings in the value."""
+    """`{key: value}` or, for a section's key, the same for each setting in the value."""
     if not isinstance(value, Mapping) or not any(other.startswith(f"{key}.") for other in keys):
         return {key: value}
     return {inner: item for name in value for inner, item in _in_section(f"{key}.{name}", value[name], keys).items()}
@@ -55,7 +55,7 @@ def _key_of(name: str, keys: list[str]) -> str:
 
 
 def length_settings(chosen: Mapping[str, Any]) -> dict[str, Any]:
-    """As `other_lengths`. Raises `UserError` if more than one limit is chosen."""
+    """Like `other_lengths`, but raises `UserError` if more than one limit is chosen."""
     lengths = [key.removeprefix("training.") for key in LENGTHS if chosen.get(key)]
     if len(lengths) > 1:
         one, other = lengths[:2]
@@ -64,7 +64,7 @@ def length_settings(chosen: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def other_lengths(chosen: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings that turn off a recipe's other limits of its length, if `chosen`, by their keys, sets one."""
+    """`{key: value}` that turn off a recipe's other limits of its length, if `chosen`, by key, sets one."""
     off: dict[str, Any] = {}
     if chosen.get("training.epochs"):
         off["training.steps"] = 0

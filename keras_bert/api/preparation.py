@@ -1,4 +1,4 @@
-"""Pretraining that goes before fine-tuning: masked LM on the task's texts, and matching words for pairs of texts."""
+"""Pretraining before fine-tuning: masked LM on the task's texts, and matching the words of pairs of texts."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ _log = logging.getLogger(__name__)
 
 
 def prepared(recipe: FinetuneConfig, output: str) -> FinetuneConfig:
-    """The recipe, starting from its model after what `training.pretrain_minutes` and `prepare` ask for.
+    """The recipe, starting from its model after the pretraining set by `training.pretrain_minutes` and `prepare`.
 
-    Each is a pretraining run in a folder of `output`; it resumes if it was interrupted, and is not repeated. Needs
-    TensorFlow.
+    Each is a pretraining run in a folder of `output`, resumed if it was interrupted and not repeated once finished.
+    Needs TensorFlow.
 
     Raises:
-        UserError: see `FinetuningRuns` and `pretrain`; or neither the task nor the model is one to prepare.
+        UserError: see `FinetuningRuns` and `pretrain`; or `prepare` does not apply to the task or the model.
     """
     if recipe.init is None:
         return recipe
@@ -45,7 +45,7 @@ def prepared(recipe: FinetuneConfig, output: str) -> FinetuneConfig:
 
 
 def _require_preparable(recipe: FinetuneConfig, init: str) -> None:
-    """Refuses what `prepare` cannot prepare, before anything is trained; `init` is the recipe's."""
+    """Raises `UserError` if `prepare` does not apply, before anything is trained; `init` is the recipe's."""
     config = open_model_folder(init, recipe.lower_case).config
     kind = kind_of_config(config)
     if config.predicts != MASKED or not (kind.attends and kind.has_positions):
@@ -65,18 +65,18 @@ def _require_preparable(recipe: FinetuneConfig, init: str) -> None:
 
 
 def _pretrained_on_task(recipe: FinetuneConfig, output: str) -> FinetuneConfig:
-    """Masked LM on the training texts of the task; labels are not read, nor are dev and test texts."""
+    """The recipe after masked LM on the task's training texts; neither labels nor dev and test texts are used."""
     minutes = recipe.training.pretrain_minutes
     problem, vocabulary = _opened(recipe)
     texts = texts_of(problem.rows("train"), vocabulary)
     folder = files.join(output, TASK_TEXT)
     _log.info(f"First {minutes:g} minutes of masked LM on the {len(texts):,} different training texts, in {folder}.")
-    data = [{"text": text} for text in texts]  # As rows: texts alone may be taken for paths.
+    data = [{"text": text} for text in texts]  # As rows, because bare texts may be taken for paths.
     return _pretrained(recipe, folder, "continue", data=data, max_length=recipe.input.max_length, minutes=minutes)
 
 
 def _prepared_for_pairs(recipe: FinetuneConfig, output: str) -> FinetuneConfig:
-    """Pretraining by `prepare.recipe` on `prepare.text`."""
+    """The recipe after pretraining by `prepare.recipe` on `prepare.text`."""
     folder = files.join(output, PAIRS)
     _log.info(f"First pretraining by {recipe.prepare.recipe}, in {folder}.")
     return _pretrained(recipe, folder, recipe.prepare.recipe, **{"data.files": recipe.prepare.text})
@@ -92,7 +92,7 @@ def _opened(recipe: FinetuneConfig) -> tuple[Problem, Vocabulary]:
 
 
 def _pretrained(recipe: FinetuneConfig, folder: str, pretraining: str, **arguments: Any) -> FinetuneConfig:
-    """The recipe, starting from its model after another one, `pretraining`, on its devices and by its seed."""
+    """The recipe, starting from its model after the recipe `pretraining`, run on the same devices and seed."""
     devices = {name: getattr(recipe.training, name) for name in ("strategy", "devices", "tpu", "precision", "seed")}
     pretrain(
         recipe=pretraining,
@@ -106,9 +106,9 @@ def _pretrained(recipe: FinetuneConfig, folder: str, pretraining: str, **argumen
 
 
 def texts_of(rows: TokenRows, vocabulary: Vocabulary) -> list[str]:
-    """The different texts of rows, in order: what is written between special tokens.
+    """The distinct texts of rows, in order: the text between special tokens.
 
-    Of a text that a row cuts off, the part that fine-tuning sees; lower-cased if the tokenizer lower-cases.
+    Truncated texts are those that fine-tuning sees; they are lower-cased if the tokenizer lower-cases.
     """
     spellings = vocabulary.spellings()
     special = {vocabulary.cls_id, vocabulary.sep_id, vocabulary.pad_id}

@@ -1,4 +1,4 @@
-"""Pretraining, as a function and as what `run.py pretrain` is made of."""
+"""Pretraining: `keras_bert.pretrain`, and the parts that `run.py pretrain` shares with it."""
 
 import logging
 import math
@@ -48,9 +48,9 @@ def pretrain(
     callbacks: "Iterable[keras.callbacks.Callback]" = (),
     **keywords: Any,
 ) -> PretrainingRun:
-    """Pretrains a BERT as `run.py pretrain` does: the same recipe, data and seed give the same numbers.
+    """Pretrains a BERT like `run.py pretrain`: the same recipe, data and seed give the same numbers.
 
-    Called again with the same `output`, it resumes a run that was interrupted, and returns one that is finished.
+    Called again with the same `output`, it resumes an interrupted run, and returns a finished one as it is.
 
     ```python
     run = keras_bert.pretrain("wiki/*", "wiki_mini", output="runs/wiki", steps=1000, learning_rate=5e-4)
@@ -61,21 +61,21 @@ def pretrain(
         data: a path, a glob or a data set by name, or a list of them; or the documents themselves: an iterable of
             strings or dicts, a DataFrame (pandas, polars), a `datasets.Dataset`, an Arrow table or a
             `tf.data.Dataset`. They are kept in the run's folder, `given/`. None for the recipe's own text.
-        recipe: a name in configs/pretrain, or a file; by default, as for the command, that for `init`, for `data` or
+        recipe: a name in configs/pretrain, or a file; by default, as for the command, the one for `init`, for `data` or
             the demo.
         output: the run's folder; by default runs/RECIPE.
         init: a model to start from.
-        text: the column that holds the text, of a table.
-        format: how tables are written, if their names and contents do not tell.
-        lower_case: whether the vocabulary is of lower-case text; by default the recipe's, or as `init`.
+        text: the column that holds the text in a table.
+        format: the format of the tables, if their names and contents do not show it.
+        lower_case: whether the vocabulary is for lower-cased text; by default as in the recipe or `init`.
         fresh: start over in a new folder beside `output` if that exists.
         callbacks: Keras callbacks; see `training.callbacks.Callbacks`.
         **keywords: settings by their last name (`steps=1000`, `batch_size=64`), by section (`masking={"unit":
             "span"}`) or by key (`**{"optimizer.name": "lamb"}`); `python run.py settings pretrain` lists them.
 
     Raises:
-        UserError: something in the settings, the data or the folder cannot be used; one line that says what to do.
-        RunStopped: interrupted (Ctrl-C, the stop button, SIGTERM), with a checkpoint; call it again to go on.
+        UserError: the settings, the data or the folder cannot be used; one line that says what to do.
+        RunStopped: interrupted (Ctrl-C, the stop button, SIGTERM), after a checkpoint; call it again to resume.
     """
     started_at = time.monotonic()
     sizes = {name: keywords.pop(name, None) for name in ("batch_size", "max_length")}
@@ -110,12 +110,12 @@ def pretraining_recipe(
     run: RunFolder | None,
     chosen: Mapping[str, Any],
 ) -> PretrainConfig:
-    """The recipe of a run, checked as far as that is possible without its data: `require_text` is yet to come.
+    """The recipe of a run, checked as far as possible without its data; call its `require_text` later.
 
     Args:
         recipe_file: the recipe's file.
         init: the model to start from; None for the recipe's own, if it has one.
-        lower_case: the casing that was asked for; None if none was.
+        lower_case: the requested casing; None if none was.
         run: the run to resume, if it has begun; None for a new one.
         chosen: `{key: value}` of the settings that take precedence over the recipe's.
 
@@ -156,9 +156,9 @@ def pretraining_recipe(
 
 
 def require_tpu(config: PretrainConfig) -> None:
-    """Raises `UserError` if the recipe needs the TPU of this machine, and there is none. Needs TensorFlow.
+    """Raises `UserError` if the recipe needs this machine's TPU, and there is none. Needs TensorFlow.
 
-    The first thing to know, before any data. A TPU elsewhere is asked once the paths that it reads are checked.
+    Call it before any data is written or read. A remote TPU is contacted once the paths that it reads are checked.
     """
     from keras_bert.training.strategy import make_strategy
 
@@ -167,7 +167,7 @@ def require_tpu(config: PretrainConfig) -> None:
 
 
 def default_recipe(has_data: bool, init: str | None, strategy: str | None) -> str:
-    """The name of the recipe of a run that names none."""
+    """The name of the recipe for a run without one."""
     if init:
         return "continue"
     if strategy == "tpu":
@@ -180,11 +180,10 @@ def phase_settings(
 ) -> dict[str, Any]:
     """`{key: value}` that give all phases of a recipe these sizes.
 
-    As many more or fewer tokens of a row are predicted, unless `chosen`, the settings given by their keys, says how
-    many.
+    The number of predicted tokens per row scales with the length, unless `chosen`, settings by key, sets it.
 
     Raises:
-        UserError: the phases differ in a size, which is what they are for.
+        UserError: the phases differ in a size that is given here.
     """
     options = given({"batch_size": batch_size, "sequence_length": max_length})
     if not options:
@@ -210,8 +209,8 @@ def phase_settings(
 def _model_settings(init: str | None, lower_case: bool | None, run: RunFolder | None) -> dict[str, Any]:
     """The settings taken from the model that training starts from.
 
-    A `run` that has begun stays with the revision it began from. If that cannot be opened, the run has the settings
-    too, and the weights are in its checkpoints.
+    A `run` that has begun keeps the revision it began from. If that cannot be opened, the settings recorded by the run
+    are used; the weights are in its checkpoints.
     """
     if not init:
         return {} if lower_case is None else {"vocabulary.lower_case": lower_case}
@@ -248,7 +247,7 @@ def _model_settings(init: str | None, lower_case: bool | None, run: RunFolder | 
 
 
 def _as_discriminator(model: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The settings of a BERT to start from as those of an ELECTRA; those of another kind as they are."""
+    """The settings of a BERT to start from, converted to an ELECTRA's; those of another kind unchanged."""
     if "model_type" in model:
         return model
     return settings.to_mapping(ElectraConfig.from_bert(BertConfig.from_mapping(model)))
@@ -257,7 +256,7 @@ def _as_discriminator(model: Mapping[str, Any]) -> Mapping[str, Any]:
 def _settings_of_objective(
     model: Mapping[str, Any], recipe: Mapping[str, Any], chosen: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """What models such as the one to start from are pretrained to predict, unless the recipe or `chosen` says it."""
+    """The objective of models like the one to start from, unless the recipe or `chosen` sets one."""
     if "tokens" in settings.section_of(recipe, "objective") or {"objective", "objective.tokens"} & {*chosen}:
         return {}
     config = config_from_mapping(model)
@@ -265,7 +264,7 @@ def _settings_of_objective(
 
 
 def _settings_of_vocabulary(chosen: Mapping[str, Any], lower_case: bool | None) -> dict[str, Any]:
-    """The model's rows and the casing if the vocabulary is there already, so that nobody has to state them."""
+    """The settings that follow from a given or prepared vocabulary: its size, casing and `prefix_space`."""
     data, file = chosen.get("data.files"), settings.text_of(chosen, "vocabulary.file")
     folder = data[0] if isinstance(data, list) and len(data) == 1 and is_prepared(data[0]) else ""
     prepared = find_vocabulary(folder) if folder else None
@@ -286,7 +285,7 @@ def _settings_of_vocabulary(chosen: Mapping[str, Any], lower_case: bool | None) 
 
 
 def _settings_of_teacher(teacher: str, lower_case: bool | None) -> dict[str, Any]:
-    """The vocabulary of the model to learn from, whose ids the run's texts need, and its casing."""
+    """The teacher's vocabulary, whose ids the run's texts need, with its size and casing."""
     folder = open_model_folder(teacher, lower_case)
     chosen = {"vocabulary.file": folder.vocabulary_file}
     return {**chosen, **_settings_of_vocabulary(chosen, folder.lower_case)}

@@ -1,4 +1,4 @@
-"""What a run leaves in its folder, for Python: results, figures, the model, and what the model can do."""
+"""A run's folder from Python: its results, metrics and model, and what the model can do."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Run:
 
     @property
     def history(self) -> pandas.DataFrame:
-        """The figures in metrics.jsonl: a row for each logged step; those of a validation begin with `eval_`.
+        """The metrics in metrics.jsonl, a row for each logged step; those of a validation begin with `eval_`.
 
         Raises `UserError` if pandas is not installed.
         """
@@ -61,7 +61,7 @@ class Run:
 
     @functools.cached_property
     def model(self) -> LoadedModel:
-        """The trained model, of several seeds or validations the best one. Raises `UserError` if there is none yet."""
+        """The trained model, the best of several seeds or validations. Raises `UserError` if there is none yet."""
         from keras_bert.inference.loading import load  # Imports TensorFlow.
 
         return load(self.path)
@@ -81,16 +81,16 @@ class Run:
         return figure
 
     def predict(self, texts: Sequence[Any], top_k: int = 5) -> list[Any]:
-        """Answers for each example, as `LoadedModel.predict` of `model` does."""
+        """The answer to each example, by `LoadedModel.predict`."""
         return self.model.predict(texts, top_k)
 
     def export(self, folder: str | os.PathLike[str], dtype: str = "float32", compute: str = "float32") -> str:
         """Writes the model as a SavedModel for TensorFlow Serving: strings in, answers out.
 
         Args:
-            folder: gets a sub-folder for each version: 1, 2, ….
+            folder: receives a sub-folder for each version: 1, 2, ….
             dtype: how weights are stored: float32, bfloat16 or float16.
-            compute: the type of the encoder's products: float32, or bfloat16 for processors that multiply it.
+            compute: the type of the encoder's products: float32, or bfloat16 for processors with bfloat16 arithmetic.
 
         Returns: the folder of the version written.
         """
@@ -106,11 +106,11 @@ class Run:
 
 
 class PretrainingRun(Run):
-    """What `keras_bert.pretrain` returns."""
+    """A pretraining run, as returned by `keras_bert.pretrain`."""
 
 
 class FinetuningRun(Run):
-    """What `keras_bert.finetune` returns."""
+    """A fine-tuning run, as returned by `keras_bert.finetune`."""
 
     def evaluate(
         self,
@@ -125,7 +125,7 @@ class FinetuningRun(Run):
         Args:
             data: examples, as for `keras_bert.finetune`; None for a split of the task.
             split: the split, if no data are given.
-            text, label: the columns, if they are called otherwise than in training.
+            text, label: the columns, if their names differ from those in training.
 
         Returns: `{metric: score}`, the main metric first.
 
