@@ -1,1 +1,1 @@
-"""From texts to rows of ids."""
+"""Turns texts into rows of ids."""

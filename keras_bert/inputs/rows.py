@@ -1,4 +1,4 @@
-"""Segments to rows of tokens in the vocabulary's pattern: [CLS] first [SEP], or [CLS] first [SEP] second [SEP]."""
+"""Joins segments into rows in the vocabulary's pattern: [CLS] first [SEP], or [CLS] first [SEP] second [SEP]."""
 
 import itertools
 from collections.abc import Callable, Sequence
@@ -11,7 +11,7 @@ from keras_bert.text.vocabulary import Vocabulary
 
 
 class PieceSpans(NamedTuple):
-    """One span of pieces per row: that of row `i` is `values[starts[i] : starts[i] + lengths[i]]`.
+    """One span of pieces per row: row `i` has `values[starts[i] : starts[i] + lengths[i]]`.
 
     With `heads` and `gaps`, the `gaps[i]` pieces after the first `heads[i]` are skipped and not counted.
 
@@ -28,7 +28,7 @@ class PieceSpans(NamedTuple):
 
     @classmethod
     def of(cls, ragged: tf.RaggedTensor) -> "PieceSpans":
-        """From `[batch, (pieces)]`, the output of a tokenizer."""
+        """The spans of `[batch, (pieces)]`, the output of a tokenizer."""
         splits = tf.cast(ragged.row_splits, tf.int32)
         return cls(ragged.values, splits[:-1], splits[1:] - splits[:-1])
 
@@ -37,12 +37,12 @@ class PieceSpans(NamedTuple):
         return self.spread(lambda column: tf.gather(column, numbers))
 
     def spread(self, change: Callable[[tf.Tensor], tf.Tensor]) -> "PieceSpans":
-        """The spans with every `[batch]` column changed by a function, such as to `[batch, 1]`."""
+        """The spans with `change` applied to every `[batch]` column, such as to reshape it to `[batch, 1]`."""
         columns = (self.starts, self.lengths, self.heads, self.gaps)
         return PieceSpans(self.values, *(None if column is None else change(column) for column in columns))
 
     def indices(self, positions: tf.Tensor) -> tf.Tensor:
-        """The indices in `values` of the pieces at positions of their rows; the columns must broadcast to them."""
+        """The indices in `values` of the pieces at `positions` in their spans, to which the columns must broadcast."""
         indices = positions + self.starts
         if self.heads is None or self.gaps is None:
             return indices
@@ -52,7 +52,7 @@ class PieceSpans(NamedTuple):
 def padded_lengths(longest: int, finest: int) -> list[int]:
     """The lengths that batches are padded to: four between successive powers of two, the last one `longest`.
 
-    So less than a quarter of the computation goes into padding beyond the longest text.
+    So padding beyond the longest text takes less than a quarter of the computation.
 
     Args:
         longest: the maximum number of tokens of a text.
@@ -66,7 +66,7 @@ def padded_lengths(longest: int, finest: int) -> list[int]:
 
 
 def doubling_lengths(longest: int) -> list[int]:
-    """16, 32, 64 and so on up to `longest`: the few lengths that XLA compiles and that a server warms up."""
+    """16, 32, 64 and so on up to `longest`: the few lengths that XLA compiles for and a server warms up with."""
     return [*itertools.takewhile(lambda length: length < longest, (2**power for power in itertools.count(4))), longest]
 
 
@@ -85,13 +85,12 @@ def filled(strings: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
 
 
 class FlatRows(NamedTuple):
-    """Rows of tokens, special tokens included, one after the other.
+    """Concatenated rows of tokens, special tokens included.
 
     Attributes:
         ids: int32 `[tokens]`.
-        lengths: int32 `[batch]`, the tokens of each row.
-        second_starts: int32 `[batch]`, the position in the row where the second segment starts; the row's length if
-            none.
+        lengths: int32 `[batch]`, the number of tokens of each row.
+        second_starts: int32 `[batch]`, where the second segment starts in its row; the row's length if none.
     """
 
     ids: tf.Tensor
@@ -100,7 +99,7 @@ class FlatRows(NamedTuple):
 
 
 def flat_rows(segments: Sequence[PieceSpans], vocabulary: Vocabulary) -> FlatRows:
-    """The rows of one or two segments each, without padding.
+    """Joins one or two segments per row, without padding.
 
     Args:
         segments: the first and, for pairs, the second texts, truncated.
@@ -118,7 +117,7 @@ def padded_rows(
     """The rows of `flat_rows` as the encoder's inputs, each `[batch, seq]` int32.
 
     Args:
-        segments: those of `flat_rows`; with their special tokens they fit into the last of `lengths`.
+        segments: as for `flat_rows`; with their special tokens they must fit into the last of `lengths`.
         lengths: see `padded_length`; None pads to the longest row.
     """
     totals = _row_lengths(segments, vocabulary)
@@ -139,7 +138,7 @@ def _row_lengths(segments: Sequence[PieceSpans], vocabulary: Vocabulary) -> tf.T
 
 
 def segment_starts(segments: Sequence[PieceSpans], vocabulary: Vocabulary) -> tuple[tf.Tensor, tf.Tensor]:
-    """The positions in a row where the segments start, int32 `[batch]` each; the row's length for no second one."""
+    """Where the two segments start in each row, int32 `[batch]` each; the second at the row's length if missing."""
     pattern = vocabulary.row_pattern
     after_first = pattern.end if len(segments) == 1 else pattern.between
     first = tf.fill(tf.shape(segments[0].lengths), len(pattern.start))

@@ -14,13 +14,13 @@ from keras_bert.text.vocabulary import Vocabulary
 
 
 def windows(spans: PieceSpans, room: tf.Tensor, stride: int, last_is_full: bool = True) -> tuple[PieceSpans, tf.Tensor]:
-    """Splits spans that are too long into windows: `(windows, int32 [windows] the span of each)`.
+    """Splits spans longer than `room` into windows: `(windows, int32 [windows] the span of each)`.
 
     Args:
         spans: spans without gaps.
         room: int32 [batch], the maximum length of each span's windows.
         stride: pieces from the start of one window to the start of the next.
-        last_is_full: whether the last window of a span starts early, so that it is as long as the others.
+        last_is_full: whether the last window of a span starts earlier, to be as long as the others.
     """
     step = tf.maximum(tf.minimum(stride, room), 1)
     last = tf.maximum(spans.lengths - room, 0)
@@ -51,7 +51,7 @@ def windows_of_pairs(
 def window_of_most_context(
     context: tf.Tensor, window: tf.Tensor, windows: tf.Tensor, place: tf.Tensor, places: tf.Tensor
 ) -> tf.Tensor:
-    """For each place, the window that gives it the most context, the first of equal ones: int32 [places].
+    """For each place, the first of the windows that give it the most context: int32 [places].
 
     Args:
         context: int32, any shape: how much context a window gives a place.
@@ -61,7 +61,7 @@ def window_of_most_context(
         places: int32 scalar: the number of places.
     """
     windows = tf.cast(windows, tf.int64)
-    # Both in one number, whose maximum decides.
+    # One number ranks by context, then by the lower window index.
     rank = tf.cast(context, tf.int64) * windows + (windows - 1 - tf.cast(window, tf.int64))
     best = tf.math.unsorted_segment_max(rank, place, places)
     return tf.cast(windows - 1 - best % windows, tf.int32)
@@ -81,7 +81,7 @@ def truncate_beginning(spans: PieceSpans, longest: int) -> PieceSpans:
 def truncate_pairs(firsts: PieceSpans, seconds: PieceSpans, longest: int) -> tuple[PieceSpans, PieceSpans]:
     """Truncates pairs to `longest` pieces together.
 
-    The longer text of a pair loses pieces at its end, one by one; the second if they are equally long
+    Drops the last piece of the longer text until the pair fits; of the second if they are equally long
     (run_classifier.py, `_truncate_seq_pair`).
     """
     kept = tf.minimum(firsts.lengths, tf.maximum(longest - seconds.lengths, longest - longest // 2))
@@ -89,14 +89,14 @@ def truncate_pairs(firsts: PieceSpans, seconds: PieceSpans, longest: int) -> tup
 
 
 def head_and_tail(spans: PieceSpans, kept: PieceSpans) -> PieceSpans:
-    """Shortens each span to the length of that in `kept`: a quarter from its beginning, the rest from its end."""
+    """Shortens each span to its length in `kept`: a quarter from the beginning, the rest from the end."""
     return spans._replace(lengths=kept.lengths, heads=kept.lengths // 4, gaps=spans.lengths - kept.lengths)
 
 
 def single_row(spans: PieceSpans, max_length: int, long: str, vocabulary: Vocabulary) -> PieceSpans:
-    """The pieces of each text that fit into one row of `max_length` tokens, as `fit_rows` takes them.
+    """The pieces of each text that fit into one row of `max_length` tokens, as chosen by `fit_rows`.
 
-    A model that reads a long text in windows has several rows for it; here it gets the beginning.
+    Where `fit_rows` would split a long text into windows, this keeps its beginning.
     """
     [row], _ = fit_rows([spans], max_length, TRUNCATE if long == WINDOWS else long, None, vocabulary)
     return row
@@ -105,7 +105,7 @@ def single_row(spans: PieceSpans, max_length: int, long: str, vocabulary: Vocabu
 def fit_rows(
     columns: Sequence[PieceSpans], max_length: int, long: str, stride: int | None, vocabulary: Vocabulary
 ) -> tuple[Sequence[PieceSpans], tf.Tensor | None]:
-    """The segments of rows of at most `max_length` tokens.
+    """Fits texts or pairs into the segments of rows of at most `max_length` tokens.
 
     Args:
         columns: the texts or, for pairs, the first and the second texts.
@@ -158,7 +158,7 @@ class TextWords(NamedTuple):
     ends: tf.Tensor
 
     def by_text(self, values: tf.Tensor, default: str | float) -> tf.Tensor:
-        """`[words]` as `[batch, most words of a text]`, padded with `default`."""
+        """Reshapes `[words]` to `[batch, most words of a text]`, padded with `default`."""
         return tf.RaggedTensor.from_row_splits(values, self.words.row_splits, validate=False).to_tensor(default)
 
     @property
@@ -168,9 +168,9 @@ class TextWords(NamedTuple):
 
 
 def split_texts(tokenizer: Tokenizer, texts: tf.Tensor) -> TextWords:
-    """The words of texts `[batch]`, split as by BERT's basic tokenizer."""
+    """Tokenizes texts `[batch]` and groups their pieces into words, as judged by `continues_word`."""
     ids, starts, ends = tokenizer.tokenize_with_offsets(texts)
-    # The first piece of a text begins a word, even one that SentencePiece would not begin with.
+    # The first piece of a text begins a word, even if SentencePiece marks it as a continuation.
     rows = row_ids(ids.row_splits, tf.size(ids.values))
     is_first = tf.concat([tf.ones_like(rows[:1], tf.bool), rows[1:] > rows[:-1]], axis=0)
     first = tf.where(is_first | ~continues_word(tokenizer.vocabulary, ids.values))[:, 0]
@@ -180,14 +180,14 @@ def split_texts(tokenizer: Tokenizer, texts: tf.Tensor) -> TextWords:
 
 
 def begins_word(vocabulary: Vocabulary, ids: tf.Tensor) -> tf.Tensor:
-    """Whether tokens, int32 [..., seq], begin a word: they are not special and do not continue one; bool."""
+    """Whether tokens, int32 [..., seq], begin a word, neither special nor continuing one: bool [..., seq]."""
     may_begin = np.ones(len(vocabulary), bool)
     may_begin[[vocabulary.pad_id, vocabulary.cls_id, vocabulary.sep_id]] = False
     return tf.gather(tf.constant(may_begin), ids) & ~continues_word(vocabulary, ids)
 
 
 def given_words(tokenizer: Tokenizer, words: tf.Tensor) -> TextWords:
-    """Pre-split words `[batch, words]`, padded with "" at the end; offsets are as if single spaces joined them.
+    """The words of texts pre-split into `[batch, words]`, padded with ""; offsets as if joined by single spaces.
 
     A word without pieces, such as a "" before other words, becomes [UNK].
     """
@@ -202,7 +202,7 @@ def given_words(tokenizer: Tokenizer, words: tf.Tensor) -> TextWords:
 
 
 def with_unknown(pieces: tf.RaggedTensor, vocabulary: Vocabulary) -> tf.RaggedTensor:
-    """The pieces of words, `[words, (pieces)]`, with [UNK] for each word that has none."""
+    """The pieces of words, `[words, (pieces)]`, with [UNK] for each word without pieces."""
     nothing = tf.cast(tf.equal(pieces.row_lengths(), 0), tf.int64)
     unknown = tf.RaggedTensor.from_row_lengths(
         tf.fill([tf.reduce_sum(nothing)], vocabulary.unk_id), nothing, validate=False
@@ -211,12 +211,12 @@ def with_unknown(pieces: tf.RaggedTensor, vocabulary: Vocabulary) -> tf.RaggedTe
 
 
 class WordWindows(NamedTuple):
-    """Windows over words, and the place of each word's first piece, which is the one to label.
+    """Windows over words, and where each word's first piece, the one to label, is.
 
     Attributes:
         spans: the pieces of each window, without special tokens; the windows of one text need not be consecutive.
         text: int32 [windows], the text of each window.
-        window, column: int32 [words]; columns are positions in the row.
+        window, column: int32 [words], the window of each word's first piece and its position in the row.
     """
 
     spans: PieceSpans
@@ -228,12 +228,12 @@ class WordWindows(NamedTuple):
 def word_windows(words: Words, max_length: int, vocabulary: Vocabulary) -> WordWindows:
     """Lays words out in windows that fit into rows.
 
-    A text too long for a row is split into windows of whole words, each starting in the middle of the one before. A
-    word is labeled in the window that gives it the most context, where the smaller of the numbers of pieces to its left
-    and right is largest, as in run_squad.py's `_check_is_max_context`.
+    A text too long for a row is split into windows of whole words, each starting in the middle of the previous one. A
+    word is labeled in the window with the most context, the smaller of the numbers of pieces to its left and right, as
+    in run_squad.py's `_check_is_max_context`.
 
     Args:
-        max_length: the maximum number of tokens of a row. A longer word is truncated to that, less the special tokens.
+        max_length: the maximum number of tokens of a row. A longer word is truncated to fit.
     """
     pattern = vocabulary.row_pattern
     capacity = max_length - pattern.special_tokens(1)
@@ -290,7 +290,7 @@ def _windows(words: Words, capacity: int) -> tuple[tf.Tensor, tf.Tensor, tf.Tens
 
 
 def _ranges(firsts: tf.Tensor, lasts: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """All numbers of the ranges from first to last, exclusive: (index of the range, number), int32 [numbers] each."""
+    """(range index, number) of all numbers in the ranges from first to last, exclusive; int32 [numbers] each."""
     lengths = lasts - firsts
     which = tf.repeat(tf.range(tf.size(lengths)), lengths)
     return which, tf.range(tf.size(which)) - tf.gather(tf.cumsum(lengths, exclusive=True) - firsts, which)
