@@ -1,8 +1,8 @@
-"""Texts continued by a left-to-right model, and [MASK]s filled in by a masked LM.
+"""Continues texts with a left-to-right model, and fills in [MASK]s with a masked LM.
 
-A text is continued one token at a time through a causal encoder, with the keys and values of the tokens before it kept.
-A row has a fixed width from the start, so that a step is traced once. What is beyond the last token is masked, and
-written over when its token is known.
+A text is continued one token at a time through a causal encoder that caches the keys and values of earlier tokens. A
+row has its full width from the start, so that a step is traced only once. Positions beyond the last token are masked,
+and overwritten when their tokens are known.
 """
 
 import dataclasses
@@ -29,7 +29,7 @@ from keras_bert.models.pretraining import BertForPreTraining
 from keras_bert.text.tokenizers import Tokenizer
 from keras_bert.text.vocabulary import MASK, Vocabulary
 
-# That of each block.
+# The keys and values of each block.
 Cache: TypeAlias = list[KeysAndValues]
 
 
@@ -40,7 +40,7 @@ def begin(encoder: BertEncoder, word_ids: Tensor) -> tuple[Tensor, Cache]:
         encoder: a causal encoder.
         word_ids: int32 [batch, width], with anything after the last token.
 
-    Returns: (the last hidden states [batch, width, hidden], the cache); those after the last token are not valid.
+    Returns: (the last hidden states [batch, width, hidden], the cache); both are invalid after the last token.
     """
     places = ops.arange(ops.shape(word_ids)[1], dtype="int32")
     return _read(encoder, encoder.embeddings(word_ids, ops.zeros_like(word_ids)), places, None)
@@ -54,16 +54,16 @@ def extend(encoder: BertEncoder, word_ids: Tensor, place: Tensor, cache: Cache) 
         place: int32 scalar, the position of the new tokens.
         cache: valid up to that position.
 
-    Returns: (the last hidden states at that position, [batch, 1, hidden]; the cache with them).
+    Returns: (the last hidden states at that position, [batch, 1, hidden]; the cache with the new tokens).
     """
-    # Embedding the whole row is a small part of a step, and needs nothing new of the embeddings.
+    # Embedding the whole row is a small part of a step, and works with the embeddings as they are.
     embedded = encoder.embeddings(word_ids, ops.zeros_like(word_ids))
     places = ops.reshape(place, (1,))
     return _read(encoder, ops.take(embedded, places, axis=1), places, cache)
 
 
 def _read(encoder: BertEncoder, hidden: Tensor, places: Tensor, cache: Cache | None) -> tuple[Tensor, Cache]:
-    """The tokens at `places` [n], embedded, through all blocks: [batch, n, hidden]."""
+    """Runs the embedded tokens at `places` [n] through all blocks: (hidden states [batch, n, hidden], the cache)."""
     width = ops.shape(cache[0][0])[2] if cache else ops.shape(hidden)[1]
     columns = ops.arange(width, dtype="int32")
     attention_bias = as_bias(later_places(places, columns), encoder.compute_dtype)
@@ -86,7 +86,7 @@ class Continuation:
         text: the beginning as given.
         pieces: the pieces added.
         continued: both as one text.
-        has_ended: whether the model ended the text, by [SEP], before the length did.
+        has_ended: whether the model ended the text, by [SEP], rather than the limit on its length.
     """
 
     text: str
@@ -100,7 +100,7 @@ class TextGenerator:
 
     Args:
         model: a causal model.
-        name: what messages call the model.
+        name: the name of the model in messages.
 
     Raises:
         UserError: the model is not causal.
@@ -147,7 +147,7 @@ def never_next(vocabulary: Vocabulary) -> list[int]:
 
 
 def first_ids(tokenizer: Tokenizer, text: str, positions: int) -> list[int]:
-    """The tokens that the row of a text to continue begins with, [CLS] first.
+    """The first tokens of the row of a text to continue: [CLS] and its pieces.
 
     Raises `UserError` if they leave no room in the model's positions.
     """
@@ -161,7 +161,7 @@ def first_ids(tokenizer: Tokenizer, text: str, positions: int) -> list[int]:
 
 
 class CachedReader:
-    """Reads a row token by token and gives the logits of the next; the keys and values of the row are kept.
+    """Reads a row token by token, caching its keys and values, and gives the logits of the next token.
 
     Args:
         model: a causal model.
@@ -181,11 +181,11 @@ class CachedReader:
         def logits(states: tf.Tensor) -> tf.Tensor:
             return model.mlm_head(states, model.encoder.embeddings.word_embeddings)[0, 0]
 
-        # Traced once for each width of a row, of which there are few.
+        # Traced once for each of the few widths of a row.
         self._begun, self._extended = (tf.function(function, autograph=False) for function in (begun, extended))
 
     def begin(self, ids: Sequence[int], most: int) -> np.ndarray:
-        """Reads the tokens that a row begins with, and returns the logits of the next: float32 [vocab].
+        """Reads the first tokens of a row, and returns the logits of the next: float32 [vocab].
 
         Args:
             ids: the tokens, [CLS] included.
@@ -206,7 +206,7 @@ class CachedReader:
 
 
 def chosen_token(logits: np.ndarray, sampling: SamplingConfig, rng: np.random.Generator) -> int:
-    """The next token's id for its logits, float64 [vocab]; see `SamplingConfig`. Of equal ones, the first is first."""
+    """Chooses the next token's id by its logits, float64 [vocab]; see `SamplingConfig`. Ties go to the lower id."""
     if sampling.temperature == 0.0:
         return int(np.argmax(logits))
     order = np.argsort(-logits, kind="stable")[: sampling.top_k]
@@ -217,7 +217,7 @@ def chosen_token(logits: np.ndarray, sampling: SamplingConfig, rng: np.random.Ge
     return int(order[min(drawn, len(shares) - 1)])
 
 
-# What a model predicts that cannot fill in, and what it is for.
+# For models that cannot fill in [MASK]s: what they predict, and how to use them instead.
 _OTHERS = {
     REPLACED: f"which tokens were replaced. Fine-tune it on a task: {PROGRAM} finetune --init MODEL",
     PERMUTED: f"permuted tokens. Fine-tune it on a task: {PROGRAM} finetune --init MODEL",
@@ -254,9 +254,9 @@ def fill_masks(model: BertForPreTraining, tokenizer: Tokenizer, texts: Sequence[
         texts: texts with at least one [MASK] each.
 
     Raises:
-        UserError: the model predicts other tokens than masked ones, or a text has no [MASK] or is longer than the
-            model's maximum length.
-        ValueError: `texts` is no list of texts.
+        UserError: the model does not predict masked tokens, or a text has no [MASK] or is longer than the model's
+            maximum length.
+        ValueError: `texts` is not a list of texts.
     """
     texts = text_list(texts)
     if model.config.predicts != MASKED:
@@ -292,7 +292,7 @@ def _fill(model: BertForPreTraining, vocabulary: Vocabulary, text: str, ids: lis
     positions = np.flatnonzero(inputs["input_word_ids"][0] == vocabulary.mask_id).astype("int32")
     inputs["masked_lm_positions"] = positions[None]
     candidates = best_pieces(model(inputs)["mlm_logits"][0], vocabulary, top_k)
-    # Not by replacing [MASK] in the text, because the best piece may be [MASK] itself.
+    # Does not replace [MASK] in the text, because the best piece may be [MASK] itself.
     filled, *parts = re.split(vocabulary.masks, text)
     for best, part in zip(candidates, parts, strict=True):
         filled = vocabulary.appended(filled, best[0][0]) + part

@@ -48,11 +48,10 @@ class LoadedModel:
         folder: the model folder it was loaded from.
         tokenizer: the tokenizer with the model's vocabulary.
         model: the model of the folder's task, such as a `BertForSequenceClassification`; without a task's head a
-            `BertForPreTraining`, or for a folder with a decoder an `EncoderDecoder`, and for a discriminator an
-            `ElectraForPreTraining`; without a masked LM head either,
-            the `BertEncoder` alone.
-        report: which tensors the folder lacked, so that they were newly initialized, and which were not used.
-        new_head: the config of a head that `load` was asked to make; None for the folder's own.
+            `BertForPreTraining`, with a decoder an `EncoderDecoder`, for a discriminator an `ElectraForPreTraining`;
+            without any of these, the `BertEncoder` alone.
+        report: the tensors that the folder lacked, which were newly initialized, and those that were not used.
+        new_head: the config of a new head requested from `load`; None for the folder's own.
     """
 
     folder: ModelFolder
@@ -79,7 +78,7 @@ class LoadedModel:
 
     @property
     def predicts(self) -> str | None:
-        """What its head for tokens predicts, one of `models.bert.config.TOKENS`; None without one."""
+        """The tokens that its language model head predicts, one of `models.bert.config.TOKENS`; None without a head."""
         return self.config.predicts if isinstance(self.model, BertForPreTraining) else None
 
     @property
@@ -102,22 +101,21 @@ class LoadedModel:
     def encode(self, texts: Sequence[str], pooling: str | None) -> np.ndarray | list[np.ndarray] | csr_array: ...
 
     def encode(self, texts: Sequence[str], pooling: str | None = None) -> np.ndarray | list[np.ndarray] | csr_array:
-        """Embeds texts. Before fine-tuning, `cls` is of little use.
+        """Embeds texts. `cls` is of little use before fine-tuning.
 
         Args:
-            texts: texts, or their UTF-8 as bytes, read as the export reads them: longer ones are truncated as in
-                fine-tuning.
-            pooling: `mean`, `cls`, `max`, `last4` or `tokens`, see `PooledEncoder`; or `sparse`: the weight of every
-                piece of the vocabulary by the masked LM (Formal et al. 2021, SPLADE v2), of which most are 0. By
-                default as the folder says for sentence-transformers, scaled to length 1 if it says so; else `mean`.
+            texts: texts, or their UTF-8 as bytes, read as by the export: longer ones are truncated as in fine-tuning.
+            pooling: `mean`, `cls`, `max`, `last4` or `tokens`, see `PooledEncoder`; or `sparse`: the masked LM's weight
+                for every piece of the vocabulary, mostly 0 (Formal et al. 2021, SPLADE v2). By default the pooling and
+                normalization in the folder's files for sentence-transformers; else `mean`.
 
         Returns: float32 array [texts, hidden]; for `last4` [texts, 4 * hidden]; for `tokens` a list with an array
             [pieces, hidden] for each text, without [CLS] and [SEP]; for `sparse` a SciPy `csr_array` [texts, vocab].
 
         Raises:
             UserError: an unknown pooling, `last4` for a model with fewer than four layers, `sparse` for one without a
-                masked LM head, or the folder says what is not done here.
-            ValueError: `texts` is no list of texts.
+                masked LM head, or the folder's files for sentence-transformers are not supported.
+            ValueError: `texts` is not a list of texts.
 
         Example:
             first, second = keras_bert.load("runs/demo").encode(["The cat sat.", "A dog slept."])
@@ -131,9 +129,9 @@ class LoadedModel:
     ) -> Embedder:
         """Returns a `TextEmbedder`, which also reports truncated texts and the offsets of pieces.
 
-        For `sparse`, what it returns embeds in the same way by the masked LM.
+        For `sparse`, returns a `SparseEmbedder`, which does the same with the masked LM.
 
-        By default `pooling` is as for `encode`, and `max_length` that of fine-tuning or of the folder's files for
+        The defaults are the `pooling` of `encode`, and the `max_length` of fine-tuning or of the folder's files for
         sentence-transformers or, without them, the model's maximum.
 
         Example:
@@ -173,14 +171,14 @@ class LoadedModel:
         | the model | an example | its answer |
         | --- | --- | --- |
         | a classifier | a text; for pairs, (text, text) | a `Classification` |
-        | the same, of several labels | the same | `{label: probability}` |
-        | the same, of a number | the same | a float; of a reranker from 0 to 1 |
+        | a multi-label classifier | the same | `{label: probability}` |
+        | a regression | the same | a float; for a reranker from 0 to 1 |
         | a tagger | a text, or a list of words | a `TaggedText` |
-        | of questions | (question, passage) | a `PassageAnswer` |
-        | of choices | (context, choices), (context, question, choices) | a `Choice` |
-        | of two spans | a dict of the export's inputs | a `Classification` |
+        | question answering | (question, passage) | a `PassageAnswer` |
+        | multiple choice | (context, choices), (context, question, choices) | a `Choice` |
+        | pairs of spans | a dict of the export's inputs | a `Classification` |
         | a word segmenter | a text | the text with spaces between its words |
-        | of vectors | a text; (text, text) | float32 [hidden]; the cosine of the two |
+        | sentence vectors | a text; (text, text) | float32 [hidden]; the cosine of the two |
         | a masked LM | a text with [MASK] | a `Filling` |
 
         Args:
@@ -188,8 +186,8 @@ class LoadedModel:
             top_k: the number of candidates for each [MASK].
 
         Raises:
-            UserError: the folder has no head, or a text cannot be filled.
-            ValueError: `texts` is no list, or an example is not as the model needs it.
+            UserError: the folder has no head, or a text cannot be filled in.
+            ValueError: `texts` is not a list, or an example does not have the model's form.
 
         Example:
             answer = keras_bert.load("runs/demo").predict(["The cat [MASK] on the mat."])[0]
@@ -204,11 +202,11 @@ class LoadedModel:
     def rank(self, query: str, passages: Sequence[str]) -> list[tuple[int, float]]:
         """Sorts passages by their scores for a query, with a reranker or another model that scores pairs of texts.
 
-        Returns: `[(index of the passage, its score)]`, the best first; of equal scores the first passage.
+        Returns: `[(index of the passage, its score)]`, the best first; equal scores in the order of the passages.
 
         Raises:
-            UserError: the model does not answer pairs of texts with a score.
-            ValueError: `passages` is no list of texts, or the model does not take pairs of texts.
+            UserError: the model does not score pairs of texts.
+            ValueError: `passages` is not a list of texts, or the model does not take pairs of texts.
         """
         pairs = [(query, passage) for passage in text_list(passages)]
         scores = self.predict(pairs) if self.head else [None]
@@ -230,22 +228,22 @@ class LoadedModel:
         reranker: "LoadedModel | None" = None,
         **config: Any,
     ) -> RetrievalResult:
-        """Searches passages for queries by their vectors, and scores what is found.
+        """Searches passages for queries by their vectors, and scores the rankings.
 
         Args:
             queries: `{id: text}`, or a list of texts, whose ids are their indices.
-            passages: the same; a passage may also be a dict with a `title` and a `text`, which are joined by a space.
-            relevant: for each query's id, or for each query of the list, the ids of the passages that are relevant, or
-                `{id: grade}`. Queries for which none is relevant do not count.
-            pooling: as for `encode`, with a vector for each text. Sparse vectors are compared by their product.
-            reranker: a model whose `rank` sorts anew what the vectors have found.
+            passages: likewise; a passage may also be a dict with a `title` and a `text`, which are joined by a space.
+            relevant: for each query, by id or in the list's order, the ids of its relevant passages, or `{id: grade}`.
+                Queries without relevant passages do not count.
+            pooling: as for `encode`, but with one vector per text. Sparse vectors are compared by dot product.
+            reranker: a model whose `rank` sorts the passages found by the vectors.
             config: `precision` and `size`, as for `quantize_vectors`; `query_prefix` and `passage_prefix`, texts in
-                front of each; `top_k` (100), how many passages to find; and `skip_same_id`, to leave out the passage
-                with the query's own id.
+                front of each; `top_k` (100), how many passages to find; and `skip_same_id`, to skip the passage with
+                the query's own id.
 
         Raises:
-            UserError: an unknown id, no relevant passage, or a setting that the model cannot have.
-            ValueError: a query or a passage is no text, or a setting is out of its range.
+            UserError: an unknown id, no relevant passage, or a setting that the model does not support.
+            ValueError: a query or a passage is not a text, or a setting is out of range.
 
         Example:
             bert = keras_bert.load("runs/demo")
@@ -267,7 +265,7 @@ class LoadedModel:
 
         Raises:
             UserError: the folder has no masked LM head, or a text has no [MASK] or is too long.
-            ValueError: `texts` is no list of texts.
+            ValueError: `texts` is not a list of texts.
 
         Example:
             filling = keras_bert.load("runs/demo").fill(["The cat [MASK] on the mat."], top_k=3)[0]
@@ -288,16 +286,16 @@ class LoadedModel:
 
         Args:
             texts: the beginnings of texts.
-            max_tokens: the most pieces to add to each; a model may end a text before, by [SEP].
-            temperature: 0 adds the most probable piece each time; above 0, one is drawn, from probabilities that 1
-                leaves as they are, less sharpens and more flattens.
+            max_tokens: the most pieces to add to each; a model may end a text earlier, by [SEP].
+            temperature: 0 adds the most probable piece each time; above 0, pieces are drawn from the probabilities,
+                sharpened below 1 and flattened above.
             top_k: draw from that many of the most probable pieces.
-            top_p: draw from the fewest pieces that have that share of the probability together.
-            seed: what is drawn is a function of the seed and the text.
+            top_p: draw from the fewest pieces whose probabilities add up to that share.
+            seed: the draws are a function of the seed and the text.
 
         Raises:
             UserError: the model is not causal or has no masked LM head, or a text fills its positions.
-            ValueError: an option is out of range, or does not apply at temperature 0; or `texts` is no list of
+            ValueError: an option is out of range, or does not apply at temperature 0; or `texts` is not a list of
                 texts.
         """
         texts = text_list(texts)
@@ -307,13 +305,13 @@ class LoadedModel:
         return [generator(text, sampling) for text in texts]
 
     def once(self, name: str, make: Callable[[], _Made]) -> _Made:
-        """`make()`, called for the first time only: what answers with this model, such as a `ServingFunction`."""
+        """The result of `make()`, such as a `ServingFunction`; called once per name and kept."""
         if name not in self._made:
             self._made[name] = make()
         return self._made[name]
 
     def _token_model(self, what_for: str) -> BertForPreTraining:
-        """The model, which must have a head for tokens. Raises `UserError`."""
+        """The model. Raises `UserError` if it is not a `BertForPreTraining`; the message names `what_for`."""
         if isinstance(self.model, BertForPreTraining):
             return self.model
         kind = self.folder.model_kind
@@ -333,18 +331,18 @@ def load(
 ) -> LoadedModel:
     """Loads a BERT with its tokenizer.
 
-    `load(MODEL, task="text", labels=["bad", "good"])` gives its encoder a new head, for `fit`.
+    `load(MODEL, task="text", labels=["bad", "good"])` gives the encoder a new head, for `fit`.
 
     Args:
         path: a run folder, a model folder, a Hugging Face folder, a Google folder, or `hf:NAME[@REVISION]`.
         lower_case: whether the tokenizer lower-cases. By default the folder's setting; a Google folder has none, so it
             is inferred from the vocabulary.
-        task: a task, as for `finetune`, whose head the model gets in place of its own.
-        labels: the labels of that head, in the order of its logits; for a task without labels none.
+        task: a task, as for `finetune`, whose head replaces the model's own.
+        labels: the labels of that head, in the order of its logits; None for a task without labels.
 
     Raises:
-        UserError: there is no model, or its files are broken or do not fit together; or there is no such task, or its
-            head needs other labels.
+        UserError: there is no model, or its files are broken or do not match; or there is no such task, or its head
+            needs other labels.
 
     Example:
         bert = keras_bert.load("runs/demo")
@@ -367,7 +365,7 @@ def _with_new_head(folder: ModelFolder, task: str, labels: Iterable[str] | None)
 
 
 def load_folder(folder: ModelFolder) -> LoadedModel:
-    """Same as `load`, for a folder that is already open."""
+    """Like `load`, but for a folder that is already open."""
     tokenizer = model_tokenizer(folder)
     model, report = _loaded(_model_maker(folder), folder)
     for line in (*folder.notes, *report.lines()):
@@ -376,7 +374,7 @@ def load_folder(folder: ModelFolder) -> LoadedModel:
 
 
 def _model_maker(folder: ModelFolder) -> Callable[[BertConfig], keras.Model]:
-    """Returns a function that makes a new model with the heads that the folder has."""
+    """Function (config) -> a new model with the folder's heads."""
     if folder.head:
         return functools.partial(kind_of_head(folder.head).make_model, head=folder.head)
     found, kind = folder.parts(), folder.model_kind

@@ -1,4 +1,4 @@
-"""Masked LM by Keras' own `fit`: batches of texts with dynamic masking, the model and its loss."""
+"""Masked LM with Keras' own `fit`: batches of texts with dynamic masking, the model and its loss."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ class MaskedLM:
     A text is a row: it is cut at the preprocessor's length, and short texts are not packed together.
 
     Args:
-        preprocessor: from texts or pairs to the encoder's inputs, of fixed length.
-        share: the share of the tokens that are predicted.
-        unit: what is chosen at random: `token`, `word`, `ngram` or `span`.
-        seed: of the masks.
+        preprocessor: converts texts or pairs to the encoder's inputs, of fixed length.
+        share: the share of tokens to predict.
+        unit: what is masked as a whole: `token`, `word`, `ngram` or `span`.
+        seed: the seed of the masks.
 
     Attributes:
         masking: the `DynamicMasking`, which draws from the seed, the epoch and the text's number.
-        max_predictions: the most predicted tokens of a row.
+        max_predictions: the most tokens to predict in a row.
 
     Raises:
         ValueError: an invalid argument.
@@ -60,20 +60,20 @@ class MaskedLM:
         self.masking = DynamicMasking(config, self.max_predictions, preprocessor.tokenizer.vocabulary, seed)
 
     def batches(self, texts: tf.data.Dataset, batch_size: int, epochs: int | None = 1) -> tf.data.Dataset:
-        """The batches of all epochs, one after the other, each epoch with masks of its own.
+        """The batches of all epochs in sequence, each epoch with its own masks.
 
         Args:
             texts: strings, or pairs of strings as tuples or as dicts of two columns.
             batch_size: texts in a batch; the last one of all may have fewer.
-            epochs: how often the texts are read; None: without end, for `fit(…, steps_per_epoch=…)`.
+            epochs: how often to read the texts; None for endless batches, for `fit(…, steps_per_epoch=…)`.
 
         Returns: (inputs, ids, weights): the inputs of `model` [batch, …] int32; the original ids [batch, predictions]
-            int32; and 1 for a prediction or 0 for filling [batch, predictions] float32.
+            int32; and 1 for predictions, 0 for padding [batch, predictions] float32.
 
         Raises:
-            UserError: the number of texts is not known, and so neither that of the batches.
+            UserError: the number of texts, and so of batches, is unknown.
         """
-        # Keras finds the end of batches whose number it does not know by a step too many, which decays the weights.
+        # Without their number, Keras finds the end of the batches by an extra step, which decays the weights.
         count = tf.data.INFINITE_CARDINALITY
         if epochs is not None:
             texts_in_epoch = int(texts.cardinality())
@@ -96,12 +96,12 @@ class MaskedLM:
         return {name: inputs[name] for name in _INPUTS}, masked["masked_lm_ids"], masked["masked_lm_weights"]
 
     def model(self, model: BertForPreTraining) -> keras.Model:
-        """From a batch's inputs to logits [batch, predictions, vocab] float32, sharing the model's weights.
+        """A model from a batch's inputs to logits [batch, predictions, vocab] float32, sharing `model`'s weights.
 
         Freezes the pooler and the heads that masked LM does not train, as pretraining does.
 
         Raises:
-            UserError: the model has no masked LM head, or predicts other tokens.
+            UserError: the model has no masked LM head, or does not predict masked tokens.
         """
         if not isinstance(model, BertForPreTraining):
             raise UserError(

@@ -1,4 +1,4 @@
-"""From strings to the encoder's inputs as a Keras layer, for `ds.map` and for models that take strings."""
+"""A Keras layer from strings to the encoder's inputs, for `ds.map` and for models that take strings."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Texts = Any  # Strings [batch]; (first, second) of those; or a dict of one or tw
 
 @keras.saving.register_keras_serializable(package="keras_bert")
 class Preprocessor(keras.layers.Layer):
-    """Texts or pairs of texts -> the encoder's inputs, with the ids of training and serving.
+    """Converts texts or pairs of texts into the encoder's inputs, with the same ids as in training and serving.
 
     ```python
     preprocess = bert.preprocessor(max_length=128)
@@ -35,15 +35,15 @@ class Preprocessor(keras.layers.Layer):
     model = keras.Model(text := keras.Input((), dtype="string"), head(bert.encoder(preprocess(text))))
     ```
 
-    A model that holds it saves to a `.keras` file, vocabulary included. It runs on the CPU, and XLA cannot compile it:
+    A model with it saves to a `.keras` file, vocabulary included. It runs on the CPU, and XLA cannot compile it:
     `model.compile(…, jit_compile=False)`.
 
     Args:
-        tokenizer: the tokenizer; None only while a `.keras` file is read.
+        tokenizer: the tokenizer; None only while loading a `.keras` file.
         max_length: the most tokens of a row, special tokens included.
         long: how longer texts are shortened: `truncate` or `head_tail`.
         length: `fixed`: every row has `max_length` columns; `longest`: as many as the longest row of the batch;
-            `ragged`: as many as it has tokens, in `tf.RaggedTensor`s, to batch anew, such as by length.
+            `ragged`: as many as it has tokens, in `tf.RaggedTensor`s, for batching again, such as by length.
         name: the layer's name.
         **kwargs: as in `keras.layers.Layer`.
 
@@ -70,13 +70,13 @@ class Preprocessor(keras.layers.Layer):
         self.max_length = max_length
         self.long = long
         self.length = length
-        # Strings are no arrays of numbers, which Keras would make tensors of its own dtype of.
+        # Keras would convert the strings to tensors of its own dtype.
         self._convert_input_args = False
         self._allow_non_tensor_positional_args = True
         self.built = True
 
     def call(self, texts: Texts) -> dict[str, tf.Tensor | tf.RaggedTensor]:
-        """The encoder's inputs, int32 [batch, seq] each; ragged ones are to be padded before an encoder takes them.
+        """The encoder's inputs, int32 [batch, seq] each; ragged ones must be padded for an encoder.
 
         Args:
             texts: strings [batch]; for pairs two of those, as a tuple or as a dict of two columns.
@@ -94,7 +94,7 @@ class Preprocessor(keras.layers.Layer):
         return {name: tf.ensure_shape(rows[name], [None, seq]) for name in _INPUTS}
 
     def compute_output_spec(self, texts: Texts) -> dict[str, keras.KerasTensor]:
-        """Shapes alone, so that a symbolic model needs no tokenizer yet."""
+        """The inputs' specs, from the shapes alone, so that a symbolic model needs no tokenizer yet."""
         first = _columns(texts, as_tensors=False)[0]
         shape = (first.shape[0], self.max_length if self.length == FIXED else None)
         is_ragged = self.length == RAGGED
@@ -127,7 +127,7 @@ class Preprocessor(keras.layers.Layer):
 
 
 def _columns(texts: Texts, as_tensors: bool = True) -> list[Any]:
-    """One or two columns of strings [batch]. Raises `ValueError` for more."""
+    """One or two columns of strings [batch]. Raises `ValueError` for another number."""
     if isinstance(texts, Mapping):
         columns = list(texts.values())
     elif isinstance(texts, tuple):

@@ -1,4 +1,4 @@
-"""Smaller vectors for search: fewer dimensions, and fewer bits a dimension."""
+"""Smaller vectors for search: fewer dimensions, and fewer bits per dimension."""
 
 from dataclasses import dataclass
 
@@ -18,8 +18,8 @@ class QuantizedVectors:
     """The result of `quantize_vectors`.
 
     Attributes:
-        vectors: float32, float16 or int8 [texts, width], sparse if they were; for `binary` uint8
-            [texts, ceil(width / 8)], whose bits say which values are above 0, the first in the highest bit.
+        vectors: float32, float16 or int8 [texts, width], sparse if given so; for `binary` uint8
+            [texts, ceil(width / 8)], a bit for each value above 0, the first in the highest bit.
         ranges: for `int8`, float32 [2, width], the values of the codes -128 and 127 in each dimension; else None.
     """
 
@@ -32,21 +32,21 @@ def quantize_vectors(
 ) -> QuantizedVectors:
     """Makes vectors smaller, as the command `embed` does.
 
-    Code `c` of int8 stands for `low + (c + 128) * (high - low) / 255`, values outside the range for its nearest end; a
+    Code `c` of int8 stands for `low + (c + 128) * (high - low) / 255`; values outside the range are clipped; a
     dimension whose range is empty has code 0. Compare binary vectors by the number of different bits, the others by
     cosine.
 
     Args:
-        vectors: float [texts, width]; or sparse ones, which stay so.
-        precision: `float32`, `float16`, `int8` or `binary`; of sparse vectors `float32`.
-        size: keeps this many dimensions, the first ones, and scales each vector to length 1; for models trained for it
-            (Kusupati et al. 2022, Matryoshka Representation Learning). Of sparse vectors it keeps that many of the
-            largest values of each as they are.
-        ranges: for `int8`, those of other vectors, with which these will be compared; by default, from the lowest to
+        vectors: float [texts, width]; sparse ones stay sparse.
+        precision: `float32`, `float16`, `int8` or `binary`; for sparse vectors only `float32`.
+        size: keeps the first `size` dimensions and scales each vector to length 1; for models trained for that
+            (Kusupati et al. 2022, Matryoshka Representation Learning). Of each sparse vector it keeps the `size`
+            largest values, unscaled.
+        ranges: for `int8`, the ranges of other vectors, to which these will be compared; by default from the lowest to
             the highest value of these vectors.
 
     Raises:
-        UserError: an unknown precision, a size that the vectors do not have, or ranges of another width.
+        UserError: an unknown precision, a size outside 1 to the vectors' width, or ranges of another width.
 
     Example:
         bert = keras_bert.load("runs/demo")
@@ -76,7 +76,7 @@ def quantize_vectors(
 
 
 def shorten(vectors: np.ndarray, size: int | None) -> np.ndarray:
-    """The vectors as float32; with a `size`, their first dimensions, scaled to length 1, or a sparse one's largest."""
+    """The vectors as float32, with a `size` shortened as by `quantize_vectors`."""
     if scipy.sparse.issparse(vectors):
         return vectors if size is None else largest_values(vectors, size)
     vectors = np.asarray(vectors, "float32")

@@ -1,43 +1,43 @@
-"""How good rankings are, by the measures of trec_eval, which BEIR reports too (Thakur et al. 2021).
+"""Scores rankings by the measures of trec_eval, which BEIR reports too (Thakur et al. 2021).
 
-The gains of a ranking, float [ranks], are the grades of what it ranks, the best rank first; what nobody judged has
-grade 0. A grade above 0 is relevant, and is itself the gain (Järvelin and Kekäläinen 2002). Others take 2^grade - 1
-(Burges et al. 2005), which is the same for grades of 0 and 1.
+The gains of a ranking, float [ranks], are the grades of its items, the best rank first; unjudged items have grade 0. A
+grade above 0 is relevant, and is itself the gain (Järvelin and Kekäläinen 2002). Others take 2^grade - 1 (Burges et al.
+2005), which is the same for grades of 0 and 1.
 """
 
 from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-DEPTH = 10  # The ranks that MRR and nDCG look at.
+DEPTH = 10  # The depth of MRR and nDCG.
 _RECALL_DEPTHS = (1, 10, 100, 1000)
 _PRECISION_DEPTH = 100
 
 
 def reciprocal_rank(gains: np.ndarray, depth: int = DEPTH) -> float:
-    """1 / the rank of the first relevant one within the depth; 0 without one."""
+    """1 / the rank of the first relevant item within the depth; 0 without one."""
     relevant = np.flatnonzero(gains[:depth])
     return 1.0 / (1 + int(relevant[0])) if len(relevant) else 0.0
 
 
 def ndcg(gains: np.ndarray, grades: np.ndarray, depth: int = DEPTH) -> float:
-    """The share of the best ranking's discounted gain that a ranking has.
+    """A ranking's discounted gain as a share of the best ranking's.
 
     Args:
-        grades: float [judged], all grades of the query, of what is ranked and what is not; one is above 0.
+        grades: float [judged], all grades of the query, of ranked items or not; at least one is above 0.
     """
     return _discounted(gains, depth) / _discounted(np.sort(grades)[::-1], depth)
 
 
 def recall(gains: np.ndarray, grades: np.ndarray, depth: int) -> float:
-    """The share of what is relevant that is within the depth; `grades` as for `ndcg`."""
+    """The share of relevant items found within the depth; `grades` as for `ndcg`."""
     return np.count_nonzero(gains[:depth]) / np.count_nonzero(grades)
 
 
 def average_precision(gains: np.ndarray, grades: np.ndarray, depth: int = _PRECISION_DEPTH) -> float:
-    """The mean, over all that is relevant, of the precision at its rank; 0 for what is not within the depth.
+    """The mean, over all relevant items, of the precision at their ranks; 0 for items not within the depth.
 
-    `grades` as for `ndcg`. sentence-transformers divides by no more than `depth`, so it differs where more is relevant.
+    `grades` as for `ndcg`. sentence-transformers divides by at most `depth`, so it differs if more are relevant.
     """
     ranks = np.flatnonzero(gains[:depth]) + 1
     return float(np.sum(np.arange(1, len(ranks) + 1) / ranks)) / np.count_nonzero(grades)
@@ -46,12 +46,12 @@ def average_precision(gains: np.ndarray, grades: np.ndarray, depth: int = _PRECI
 def retrieval_scores(judged: Iterable[tuple[Sequence[float], Sequence[float]]], depth: int) -> dict[str, float]:
     """The means over queries of `ndcg_at_10`, `mrr_at_10`, `map_at_100` and of `recall_at_1`, `_10`, `_100`, `_1000`.
 
-    Measures that look deeper than the rankings go are left out, and so are queries for which nothing is relevant.
+    Leaves out MAP and recall beyond `depth`, and queries without relevant items.
 
     Args:
-        judged: for each query, the gains of its ranking and all its grades, as for `ndcg`; for one of them something is
-            relevant. Grades below 0 count as 0.
-        depth: how many ranks the rankings go down to.
+        judged: for each query, the gains of its ranking and all its grades, as for `ndcg`; at least one query has a
+            relevant item. Grades below 0 count as 0.
+        depth: the depth of the rankings.
     """
     rows = []
     for ranked, all_grades in judged:

@@ -1,4 +1,4 @@
-"""Searches passages for queries by the vectors of a model, sorts what is found by a reranker, and scores both."""
+"""Searches passages for queries by a model's vectors, reranks the results, and scores both rankings."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ Passage: TypeAlias = str | Mapping[str, str]
 
 @dataclasses.dataclass
 class RetrievalResult:
-    """What was found, and how good it is.
+    """The passages found, and the scores of the ranking.
 
     Attributes:
         scores: `ndcg_at_10`, `mrr_at_10`, `map_at_100`, `recall_at_1`, `recall_at_10` and so on, as far as `top_k`
-            passages show them: means over the queries that have a relevant passage, from 0 to 1. A grade is itself the
-            gain of nDCG, as in trec_eval and BEIR.
-        ranking: `{query's id: [(passage's id, score)]}`, the best first, of equal scores in the order of the passages.
-        reranked: the same for the order of a reranker; None without one.
+            allows: means over the queries that have a relevant passage, from 0 to 1. A grade is itself the gain of
+            nDCG, as in trec_eval and BEIR.
+        ranking: `{query's id: [(passage's id, score)]}`, the best first, equal scores in the order of the passages.
+        reranked: the same for a reranker's order; None without one.
     """
 
     scores: dict[str, float]
@@ -54,14 +54,14 @@ class RetrievalResult:
 def evaluate_retrieval(
     embedder: Embedder, asked: RetrievalSet, config: RetrievalConfig, rank: Rank | None = None
 ) -> RetrievalResult:
-    """Searches exactly, by the cosine of vectors, by the equal bits of binary ones, by the product of sparse ones.
+    """Searches exactly: by cosine, for binary vectors by equal bits, for sparse ones by dot product.
 
-    Neither the passages nor their vectors are all in memory; the vectors of `int8`, whose codes depend on the range of
-    them all, wait in a temporary file.
+    Neither the passages nor their vectors are all in memory; for `int8`, whose codes depend on the range of all
+    vectors, these wait in a temporary file.
 
     Args:
-        embedder: with a vector for each text.
-        rank: sorts the passages found for a query anew.
+        embedder: gives one vector per text.
+        rank: reranks the passages found for a query.
 
     Raises:
         UserError: the vectors do not have `config.size` dimensions, or one is not finite.
@@ -105,14 +105,14 @@ def _quantized(vectors: Vectors, precision: str, ranges: np.ndarray | None) -> V
 
 
 def _noted(passages: Iterable[tuple[Any, str]], ids: list[Any]) -> Iterator[str]:
-    """The texts; their ids are appended to `ids`."""
+    """Yields the texts, and appends their ids to `ids`."""
     for name, text in passages:
         ids.append(name)
         yield text
 
 
 def _vectors(embedder: Embedder, texts: Iterable[str], prefix: str, bar: Any = None) -> Iterator[Vectors]:
-    """The vectors of texts in order, in blocks float32 [rows, width]."""
+    """Yields the vectors of texts in order, in float32 blocks [rows, width]."""
     for window in windows(texts, len):
         embedder.after_batch = functools.partial(bar.partly, n=len(window)) if bar else None
         vectors = embedder([prefix + text for text in window]).vectors
@@ -124,7 +124,7 @@ def _vectors(embedder: Embedder, texts: Iterable[str], prefix: str, bar: Any = N
 
 
 def _reranked(ranking: Ranking, asked: RetrievalSet, rank: Rank) -> Ranking:
-    """The same passages, sorted by a reranker. Only the texts of passages that were found are in memory."""
+    """The ranking sorted by a reranker. Only the texts of the passages found are in memory."""
     wanted = {passage for found in ranking.values() for passage, _ in found}
     texts = {name: text for name, text in asked.passages if name in wanted}
     reranked: Ranking = {}
@@ -147,11 +147,11 @@ def retrieval_set(
     passages: Mapping[Any, Passage] | Sequence[Passage],
     relevant: Mapping[Any, Any] | Sequence[Any],
 ) -> RetrievalSet:
-    """A `RetrievalSet` of values in memory; see `LoadedModel.evaluate_retrieval`.
+    """The `RetrievalSet` of values in memory; see `LoadedModel.evaluate_retrieval`.
 
     Raises:
-        UserError: there are no passages, a relevant one is unknown, or none is relevant.
-        ValueError: a query or a passage is no text.
+        UserError: there are no passages, an id in `relevant` is unknown, or no passage is relevant.
+        ValueError: a query or a passage is not a text.
     """
     named = _by_id(queries)
     asked = dict(zip(named, text_list(named.values()), strict=True))
@@ -171,7 +171,7 @@ def retrieval_set(
 
 
 def _by_id(values: Mapping[Any, Any] | Sequence[Any]) -> Mapping[Any, Any]:
-    """Values by their ids; those of a list are its indices."""
+    """Values by id; a list's ids are its indices."""
     if isinstance(values, str | bytes):
         text_list(values)  # Raises.
     return values if isinstance(values, Mapping) else dict(enumerate(values))
@@ -181,5 +181,5 @@ def _joined(passage: Passage) -> Any:
     if not isinstance(passage, Mapping):
         return passage
     title = passage.get("title")
-    is_missing = title is None or isinstance(title, float) and title != title  # NaN, of a table's empty cell.
+    is_missing = title is None or isinstance(title, float) and title != title  # NaN, from a table's empty cell.
     return with_title(*text_list(["" if is_missing else title, passage.get("text")]))

@@ -1,4 +1,4 @@
-"""Exact search: the vectors that are most like each query's, found block by block."""
+"""Exact search, block by block, for the vectors most similar to each query's."""
 
 from collections.abc import Callable, Iterable
 from typing import Any, TypeAlias
@@ -7,7 +7,7 @@ import numpy as np
 
 from keras_bert.config.inference import BINARY
 
-# Vectors [rows, width]: an array or, for those over a vocabulary, a sparse one.
+# Vectors [rows, width]: an array or, over a vocabulary, a sparse one.
 Vectors: TypeAlias = Any
 Similarity: TypeAlias = Callable[[Vectors, Vectors], np.ndarray]
 
@@ -17,12 +17,12 @@ _SCORES_AT_ONCE = 1 << 22
 def nearest(
     queries: Vectors, blocks: Iterable[Vectors], depth: int, similarity: Similarity
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The most similar vectors for each query, the best first, and of equal ones the first.
+    """The most similar vectors for each query, the best first; equal ones in their order.
 
     Args:
         queries: [queries, width].
-        blocks: the vectors to search, each block [rows, width], of which one is in memory at a time.
-        depth: how many to find, if there are as many.
+        blocks: the vectors to search, blocks [rows, width], of which only one is in memory at a time.
+        depth: the most vectors to find per query.
         similarity: function (queries, block) -> float32 [queries, rows].
 
     Returns: (places int64 [queries, found], counted over all blocks; similarities float32 [queries, found]).
@@ -43,12 +43,12 @@ def nearest(
 def _best(
     scores: np.ndarray, places: np.ndarray, new: np.ndarray, first: int, depth: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The best of those so far and of the new ones, which are at `first` and behind it, in order."""
+    """Merges the best so far with the new scores, which belong to the places from `first` on."""
     scores = np.concatenate([scores, new], axis=1)
     new_places = np.broadcast_to(np.arange(first, first + new.shape[1]), new.shape)
     places = np.concatenate([places, new_places], axis=1)
     depth = min(depth, scores.shape[1])
-    # Sorting all would take several times as long. Of those equal to the lowest that is kept, the first are kept.
+    # Sorting all would take several times as long. Of scores equal to the lowest kept one, the first are kept.
     lowest = np.partition(scores, -depth, axis=1)[:, [-depth]]
     above, equal = scores > lowest, scores == lowest
     kept = above | equal & (np.cumsum(equal, axis=1) <= depth - above.sum(axis=1, keepdims=True))
@@ -75,7 +75,7 @@ def _lengths(vectors: np.ndarray) -> np.ndarray:
 
 
 def equal_bits(width: int) -> Similarity:
-    """From packed bits of `width` dimensions, uint8 [rows, ceil(width / 8)], to the share of bits that are equal."""
+    """Similarity by the share of equal bits; vectors of `width` dimensions are uint8 [rows, ceil(width / 8)]."""
 
     def similarity(queries: np.ndarray, vectors: np.ndarray) -> np.ndarray:
         signs = [np.unpackbits(bits, axis=1, count=width).astype("float32") * 2 - 1 for bits in (queries, vectors)]
@@ -85,5 +85,5 @@ def equal_bits(width: int) -> Similarity:
 
 
 def similarity_of(precision: str, width: int) -> Similarity:
-    """How vectors that `quantize_vectors` made of `width` dimensions are compared."""
+    """The similarity for vectors of `width` dimensions from `quantize_vectors`."""
     return equal_bits(width) if precision == BINARY else cosines

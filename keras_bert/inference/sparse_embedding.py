@@ -1,4 +1,4 @@
-"""Sparse vectors over the vocabulary: which pieces a text speaks of, by the masked LM (SPLADE)."""
+"""Sparse vectors over the vocabulary: a text's weight for each piece, from the masked LM (SPLADE)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from keras_bert.layers.tensors import Batch, Tensor
 from keras_bert.models.pretraining import BertForPreTraining
 from keras_bert.text.tokenizers import Tokenizer
 
-_MOST_LOGITS = 1 << 25  # In a batch, 128 MB.
+_MOST_LOGITS = 1 << 25  # Per batch: 128 MB in float32.
 
 
 class SparseEncoder(keras.Model):
@@ -38,7 +38,7 @@ class SparseEncoder(keras.Model):
 
 
 def piece_weights(logits: Tensor, input_mask: Tensor) -> Tensor:
-    """How much each text speaks of every piece of the vocabulary: [batch, vocab], 0 or more.
+    """Each text's weight for every piece of the vocabulary: [batch, vocab], 0 or more.
 
     It is the maximum over all tokens, [CLS] and [SEP] included, padding excluded, of log(1 + relu(logit)) (Formal et
     al. 2021, SPLADE v2, equations 1 and 6).
@@ -48,21 +48,21 @@ def piece_weights(logits: Tensor, input_mask: Tensor) -> Tensor:
         input_mask: [batch, seq], 0 for padding.
     """
     is_token = ops.cast(input_mask, "bool")[..., None]
-    # Both functions rise, so the maximum may come first, and 0 stands for padding.
+    # Both functions increase, so the maximum may come first; a logit of 0 takes padding out.
     return ops.log1p(ops.relu(ops.max(ops.where(is_token, logits, 0.0), axis=1)))
 
 
 class SparseEmbedder(Embedder):
-    """Embeds lists of texts by a masked LM, as a `TextEmbedder` does by an encoder.
+    """Embeds lists of texts with a masked LM, like a `TextEmbedder` with an encoder.
 
     Its `EmbeddedTexts.vectors` are a SciPy `csr_array`, float32 [texts, vocab].
 
     Args:
         model: a masked LM.
-        max_length, batch_tokens, long: see `TextEmbedder`; batches have fewer tokens where the vocabulary is large.
+        max_length, batch_tokens, long: see `TextEmbedder`; batches have fewer tokens if the vocabulary is large.
 
     Raises:
-        UserError: the model predicts other tokens than masked ones, or has too few positions.
+        UserError: the model does not predict masked tokens, or has too few positions.
     """
 
     def __init__(

@@ -5,10 +5,10 @@ from scipy.sparse import csr_array
 
 
 def largest_values(vectors: csr_array, size: int) -> csr_array:
-    """The same vectors [rows, width] with no more than the `size` largest values of each; of equal ones the first."""
+    """Keeps at most the `size` largest values of each vector [rows, width]; of equal ones the first."""
     lengths = np.diff(vectors.indptr)
     rows = np.repeat(np.arange(len(lengths)), lengths)
-    order = np.lexsort((vectors.indices, -vectors.data, rows))  # By row, and the largest of each first.
+    order = np.lexsort((vectors.indices, -vectors.data, rows))  # By row, then the largest first.
     rank = np.arange(len(order)) - np.repeat(vectors.indptr[:-1], lengths)
     kept = np.sort(order[rank < size])
     starts = np.concatenate([[0], np.cumsum(np.minimum(lengths, size))])

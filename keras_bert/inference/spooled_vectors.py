@@ -1,4 +1,4 @@
-"""Vectors that wait in a file until the range of them all is known, on which the codes of int8 depend."""
+"""Vectors kept in a file until their overall range, on which the int8 codes depend, is known."""
 
 from collections.abc import Iterator
 from typing import IO
@@ -34,7 +34,7 @@ class SpooledVectors:
         self.ranges = np.stack([low, high])
 
     def blocks(self) -> Iterator[np.ndarray]:
-        """All vectors in order, in blocks float32 [rows, width] of some megabytes."""
+        """Yields all vectors in order, in float32 blocks [rows, width] of a few megabytes."""
         if self.ranges is None:
             return
         width = self.ranges.shape[1]

@@ -31,11 +31,11 @@ class PooledEncoder(keras.Model):
     - `max`: the largest value of each dimension over the same tokens as for `mean`.
     - `last4`: the last four layers concatenated for each token, the last one at the end (paper, section 5.3), then the
       mean over the same tokens as for `mean`.
-    - `tokens`: the last layer, not pooled.
+    - `tokens`: the last layer at every token, not pooled.
 
     Args:
         pooling: one of the above.
-        normalize: whether to scale the vectors to the length 1; not those of `tokens`.
+        normalize: whether to scale the vectors to length 1; ignored for `tokens`.
 
     Call arguments: `inputs`, the encoder's inputs.
     Returns: float32 [batch, width]; width is hidden, or 4 * hidden for `last4`. For `tokens`, [batch, seq, hidden].
@@ -108,13 +108,13 @@ class EmbeddedTexts:
 
 @dataclasses.dataclass
 class _Pieces:
-    """The pieces of texts that truncation leaves.
+    """The pieces of texts left by truncation.
 
     Attributes:
-        lengths: int [texts], how many of each text.
+        lengths: int [texts], the number of pieces of each text.
         splits: int64 [texts + 1], where each text begins in `values`.
         values: int32 [pieces], their ids.
-        offsets: their starts and ends in their texts, if asked for.
+        offsets: their starts and ends in their texts, if requested.
         is_cut: bool [texts].
     """
 
@@ -129,11 +129,11 @@ class Embedder(abc.ABC):
     """Tokenizes texts and passes them in batches of similar lengths through a model.
 
     Args:
-        model: from the encoder's inputs to an array for each row.
+        model: maps the encoder's inputs to an array per row.
         tokenizer, max_length, batch_tokens, long: see `TextEmbedder`.
 
     Attributes:
-        after_batch: called after each batch with the share of the call's texts that is done, 0 to 1.
+        after_batch: called after each batch with the share of the call's texts done, 0 to 1.
     """
 
     after_batch: Callable[[float], object] | None = None
@@ -145,7 +145,7 @@ class Embedder(abc.ABC):
 
     @abc.abstractmethod
     def __call__(self, texts: Sequence[str]) -> EmbeddedTexts:
-        """Embeds `texts`. Raises `ValueError` if they are no list of texts."""
+        """Embeds `texts`. Raises `ValueError` unless they are a list of texts."""
 
     def _pieces(self, texts: Sequence[str], with_offsets: bool = False) -> _Pieces:
         texts = text_list(texts)
@@ -158,13 +158,13 @@ class Embedder(abc.ABC):
         lengths = spans.lengths.numpy()
         splits = np.concatenate([[0], np.cumsum(lengths, dtype="int64")])
         positions = np.arange(splits[-1], dtype="int32") - np.repeat(splits[:-1].astype("int32"), lengths)
-        # The indices in `found` of the pieces that truncation leaves.
+        # The indices in `found` of the pieces left by truncation.
         kept = spans.spread(lambda column: tf.repeat(column, lengths)).indices(positions).numpy()
         values, *offsets = (ragged.values.numpy()[kept] for ragged in found)
         return _Pieces(lengths, splits, values, offsets, found[0].row_lengths().numpy() > lengths)
 
     def _outputs(self, pieces: _Pieces) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """(the indices of a batch's texts, the model's output for them) of each batch."""
+        """Yields (the indices of its texts, the model's output for them) for each batch."""
         rows = [pieces.values[start:end] for start, end in itertools.pairwise(pieces.splits)]
         special = self._tokenizer.vocabulary.row_pattern.special_tokens(1)
         done = 0
@@ -185,12 +185,12 @@ class TextEmbedder(Embedder):
         max_length: the maximum number of tokens per text, [CLS] and [SEP] included; longer texts are truncated. By
             default, and at most, the encoder's maximum length.
         batch_tokens: the maximum number of tokens per batch, padding included; a longer text is a batch of its own.
-        long: what is left of longer texts: with `head_tail` their beginning and end, else their beginning; see
-            `InputConfig`.
+        long: how to truncate longer texts: `head_tail` keeps their beginning and end, anything else their beginning;
+            see `InputConfig`.
         normalize: see `PooledEncoder`.
 
     Attributes:
-        after_batch: called after each batch with the share of the call's texts that is done, 0 to 1.
+        after_batch: called after each batch with the share of the call's texts done, 0 to 1.
 
     Raises:
         UserError: an unknown pooling, or the encoder has too few layers or positions.
@@ -231,7 +231,7 @@ class TextEmbedder(Embedder):
 
 
 def batches_by_length(lengths: np.ndarray, batch_tokens: int) -> Iterator[np.ndarray]:
-    """Yields the indices of the texts of each batch: texts of similar length together, the longest first."""
+    """Yields the indices of each batch's texts: texts of similar length together, the longest first."""
     order = np.argsort(-lengths, kind="stable")
     first = 0
     while first < len(order):

@@ -1,4 +1,4 @@
-"""What a model takes and returns in Python: texts, the rows made of them, and outputs that are finite."""
+"""A model's inputs and outputs in Python: checks texts, turns pieces into rows, and checks that outputs are finite."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, TypeAlias
@@ -17,15 +17,15 @@ _SHOWN = 40
 
 
 def text_list(texts: Iterable[Any], pairs: bool = False) -> list[Any]:
-    """The texts as strings, of which bytes are the UTF-8.
+    """The texts as strings; bytes are decoded as UTF-8.
 
     Args:
         texts: strings or bytes.
-        pairs: whether tuples or lists of two texts are taken too, and returned as tuples.
+        pairs: whether to accept tuples or lists of two texts too, and return them as tuples.
 
     Raises:
-        ValueError: `texts` is a single text, which is a sequence of texts too, of one character each; or it holds
-            something else, or what is not UTF-8.
+        ValueError: `texts` is a single text, which would count as a list of one-character texts; or an item is not a
+            text, or not UTF-8.
     """
     if isinstance(texts, (str, bytes)):
         raise ValueError(
@@ -56,13 +56,13 @@ def _shown(text: object) -> str:
 
 
 def encoder_inputs(rows: Sequence[ArrayLike] | tf.RaggedTensor, vocabulary: Vocabulary) -> dict[str, Any]:
-    """Rows of piece ids as one padded batch of single segments: [CLS] pieces [SEP].
+    """Pads rows of piece ids into one batch of single segments: [CLS] pieces [SEP].
 
     Args:
         rows: the ids of each row, without special tokens.
 
     Returns: the encoder's inputs, arrays [batch, seq] int32; seq is the length of the longest row. In a graph, such as
-        that of `tf.data.Dataset.map`, where rows are a RaggedTensor, they are tensors.
+        in `tf.data.Dataset.map`, `rows` is a RaggedTensor and the inputs are tensors.
 
     Example:
         bert = keras_bert.load("runs/demo")
@@ -86,7 +86,7 @@ def require_numbers(outputs: Sequence[np.ndarray] | np.ndarray, what: str = "exa
 
     Args:
         outputs: an array for each example.
-        what: what the message calls the examples.
+        what: the noun for the examples in the message.
     """
     broken = sum(not np.isfinite(output).all() for output in outputs)
     if broken:

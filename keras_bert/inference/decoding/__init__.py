@@ -1,1 +1,1 @@
-"""Answers of an encoder with a decoder, in the graph: greedy search, sampling and beam search."""
+"""Decoding for encoder-decoders, in the graph: greedy search, sampling and beam search."""

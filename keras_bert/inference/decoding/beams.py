@@ -1,4 +1,4 @@
-"""Beam search, in the arithmetic of transformers' `_beam_search`."""
+"""Beam search, with the arithmetic of transformers' `_beam_search`."""
 
 from typing import NamedTuple
 
@@ -9,11 +9,11 @@ from keras_bert.config.inference import DecodingConfig
 from keras_bert.inference.decoding.restrictions import restricted
 from keras_bert.inference.decoding.steps import Cache, Decoded, DecoderTokens, Step, loop, repeated, row_count
 
-_LEAST = -1e9  # The score of no answer. Added to one, it takes the answer out; what is left is ordered as before.
+_LEAST = -1e9  # The score of no answer. Adding it to a score excludes the answer; the others keep their order.
 
 
 class _Beams(NamedTuple):
-    """The best beginnings of answers, best first, and the cache of their tokens before the last.
+    """The best partial answers, best first, and the cache of all their tokens but the last.
 
     Attributes:
         ids: int32 [rows, beams, 1 + max_tokens], padding after the last token.
@@ -27,12 +27,12 @@ class _Beams(NamedTuple):
 
 
 class _Answers(NamedTuple):
-    """The best whole answers, best first.
+    """The best complete answers, best first.
 
     Attributes:
-        ids: as those of `_Beams`.
+        ids: as in `_Beams`.
         lengths: int32 [rows, beams].
-        scores: float32 [rows, beams], with the penalty of the length.
+        scores: float32 [rows, beams], divided by the length penalty.
         are_whole: bool [rows, beams]; false where there is no answer yet.
     """
 
@@ -46,9 +46,9 @@ class _Search(NamedTuple):
     """A search for the answers of a batch.
 
     Attributes:
-        place: int32 scalar, that of the last token of the beams.
+        place: int32 scalar, the place of the beams' last token.
         may_improve: bool [rows], whether a beam may become better than the worst answer.
-        goes_on: bool scalar.
+        goes_on: bool scalar, whether to continue.
     """
 
     place: tf.Tensor
@@ -59,13 +59,13 @@ class _Search(NamedTuple):
 
 
 class _Candidates(NamedTuple):
-    """The best continuations of the beams of a row, best first; twice as many as beams, of which half may end.
+    """The best continuations of a row's beams, best first; twice as many as beams, because half of them may end.
 
     Attributes:
         ids: int32 [rows, candidates, 1 + max_tokens].
         scores: float32 [rows, candidates], sums of log-probabilities.
-        parents: int32 [rows, candidates], which beam each continues.
-        end: bool [rows, candidates], whether each is whole.
+        parents: int32 [rows, candidates], the beam that each continues.
+        end: bool [rows, candidates], whether each is complete.
     """
 
     ids: tf.Tensor
@@ -75,7 +75,7 @@ class _Candidates(NamedTuple):
 
 
 def search_with_beams(step: Step, cache: Cache, tokens: DecoderTokens, settings: DecodingConfig) -> Decoded:
-    """Answers with the most probable sequences that beam search finds; see `decode`."""
+    """Decodes the most probable sequences that beam search finds; see `decode`."""
     penalties = _penalties(settings)
 
     def turn(search: _Search) -> _Search:
@@ -96,9 +96,9 @@ def search_with_beams(step: Step, cache: Cache, tokens: DecoderTokens, settings:
 
 
 def _penalties(settings: DecodingConfig) -> tf.Tensor:
-    """What the score of an answer is divided by, for its length: float32 [1 + max_tokens]."""
+    """The divisor of an answer's score for each length: float32 [1 + max_tokens]."""
     lengths = np.arange(1 + settings.max_tokens, dtype=np.float64)
-    lengths[0] = 1.0  # No answer's.
+    lengths[0] = 1.0  # No answer has length 0.
     return tf.constant(lengths**settings.length_penalty, tf.float32)
 
 
@@ -108,7 +108,7 @@ def _begun(cache: Cache, tokens: DecoderTokens, settings: DecodingConfig) -> _Se
         tf.zeros([rows, count], tf.int32), 1 + settings.max_tokens, tokens.start, tokens.padding, dtype=tf.int32
     )
     nothing = tf.fill([rows, count], _LEAST)
-    # Only the first beam continues, because the others are equal to it.
+    # Only the first beam starts, because the others are equal to it.
     scores = tf.where(tf.range(count) == 0, 0.0, nothing)
     answers = _Answers(ids, tf.zeros([rows, count], tf.int32), nothing, tf.zeros([rows, count], tf.bool))
     beams = _Beams(ids, scores, repeated(cache, count))
@@ -118,7 +118,7 @@ def _begun(cache: Cache, tokens: DecoderTokens, settings: DecodingConfig) -> _Se
 def _continued(
     step: Step, beams: _Beams, place: tf.Tensor, tokens: DecoderTokens, settings: DecodingConfig
 ) -> tuple[_Candidates, Cache]:
-    """The candidates, and the beams' cache with their last token."""
+    """The candidates, and the beams' cache including their last token."""
     count, width = settings.beams, beams.ids.shape[2]
     flat = tf.reshape(beams.ids, [-1, width])
     logits, cache = step(flat[:, place], place, beams.cache)
@@ -133,7 +133,7 @@ def _continued(
 
 
 def _next_beams(candidates: _Candidates, cache: Cache, before: Cache) -> _Beams:
-    """The best candidates that do not end. What is in the cache as it was before is the same for all beams of a row."""
+    """The best candidates that do not end. Unchanged cache tensors are equal for a row's beams, and not reordered."""
     count = candidates.scores.shape[1] // 2
     scores, kept = tf.math.top_k(_without(candidates.scores, candidates.end), count)
     parents = tf.gather(candidates.parents, kept, batch_dims=1)
@@ -150,7 +150,7 @@ def _better_answers(
     penalties: tf.Tensor,
     settings: DecodingConfig,
 ) -> _Answers:
-    """The best of the answers and of the candidates that end, if these are among the best candidates themselves."""
+    """The best of the answers and of the candidates that end, if these are in the better half of the candidates."""
     count = settings.beams
     are_whole = candidates.end & (tf.range(2 * count) < count)
     scores = candidates.scores / penalties[length]
@@ -169,7 +169,7 @@ def _may_improve(
 ) -> tf.Tensor:
     """Whether the best beam may still become better than the worst answer: bool [rows].
 
-    Unless `early_stopping` is "never", it is taken to end now, which a penalty above 0 makes a guess.
+    Unless `early_stopping` is "never", assumes that the beam ends now, which is a heuristic for a penalty above 0.
     """
     if settings.early_stopping == "never" and settings.length_penalty > 0.0:
         length = settings.max_tokens

@@ -1,4 +1,4 @@
-"""A decoder's answers, found as the settings say."""
+"""Decodes answers by the method that the settings choose."""
 
 from keras_bert.config.inference import DecodingConfig
 from keras_bert.inference.decoding.beams import search_with_beams
@@ -7,15 +7,15 @@ from keras_bert.inference.decoding.steps import Cache, Decoded, DecoderTokens, S
 
 
 def decode(step: Step, cache: Cache, tokens: DecoderTokens, settings: DecodingConfig) -> Decoded:
-    """The answers of a model for each row of a cache. Runs eagerly, in a `tf.function` and in a SavedModel.
+    """Decodes a model's answers for each row of a cache. Runs eagerly, in a `tf.function` and in a SavedModel.
 
-    It ends when every row's answer has ended, and gives what transformers' `generate` gives for the same logits.
+    Stops when every row's answer has ended, and gives the same as transformers' `generate` for the same logits.
 
     Args:
         step: the model; see `steps.Step`.
         cache: the cache before the first token, [rows, …], for the places 0 to `max_tokens` - 1. For beams and several
-            draws it is repeated along the first axis, and for beams reordered after each step, except for tensors that
-            the step returns as it got them, such as what a row's encoder gave.
+            draws it is repeated along the first axis; for beams it is also reordered after each step, except tensors
+            that the step returns unchanged, such as the encoder's outputs.
     """
     find = decode_one_by_one if settings.beams == 1 else search_with_beams
     return find(apart(step), cache, tokens, settings)

@@ -1,4 +1,4 @@
-"""Greedy search and sampling: one token is chosen at a time, and stays."""
+"""Greedy search and sampling: one token is chosen at a time, for good."""
 
 from typing import NamedTuple
 
@@ -13,12 +13,12 @@ class _Rows(NamedTuple):
     """The answers so far.
 
     Attributes:
-        place: int32 scalar, that of the last token.
+        place: int32 scalar, the place of the last token.
         ids: int32 [rows, 1 + max_tokens], padding after the last token.
         lengths: int32 [rows].
         scores: float32 [rows].
         has_ended: bool [rows].
-        cache: of the tokens before the last.
+        cache: the cache of all tokens but the last.
     """
 
     place: tf.Tensor
@@ -30,7 +30,7 @@ class _Rows(NamedTuple):
 
 
 def decode_one_by_one(step: Step, cache: Cache, tokens: DecoderTokens, settings: DecodingConfig) -> Decoded:
-    """Answers with the most probable token each time, or with a drawn one; see `decode`."""
+    """Decodes the most probable token each time, or a drawn one; see `decode`."""
     cache, most = repeated(cache, settings.n_best), settings.max_tokens
     rows = row_count(cache)
 
@@ -62,7 +62,7 @@ def decode_one_by_one(step: Step, cache: Cache, tokens: DecoderTokens, settings:
 
 
 def drawn(logits: tf.Tensor, place: tf.Tensor, sampling: SamplingConfig) -> tf.Tensor:
-    """A token for each row, drawn as `sampling` says: int32 [rows].
+    """Draws a token for each row by `sampling`: int32 [rows].
 
     Args:
         logits: float32 [rows, vocab], -inf where a token cannot be drawn.
@@ -71,7 +71,7 @@ def drawn(logits: tf.Tensor, place: tf.Tensor, sampling: SamplingConfig) -> tf.T
     scores, order = logits / sampling.temperature, None
     if sampling.top_k:
         least = tf.math.top_k(scores, min(sampling.top_k, logits.shape[1])).values[:, -1:]
-        scores = tf.where(scores < least, -float("inf"), scores)  # Of equal ones all stay, as in transformers.
+        scores = tf.where(scores < least, -float("inf"), scores)  # Keeps all equal ones, as transformers does.
     if sampling.top_p is not None:
         scores, order = tf.math.top_k(scores, logits.shape[1])
     shares = tf.nn.softmax(tf.cast(scores, tf.float64))
@@ -80,6 +80,6 @@ def drawn(logits: tf.Tensor, place: tf.Tensor, sampling: SamplingConfig) -> tf.T
     reached = tf.cumsum(shares, axis=1)
     seed = tf.stack([tf.constant(sampling.seed, tf.int64), tf.cast(place, tf.int64)])
     uniform = tf.random.stateless_uniform([tf.shape(logits)[0]], seed, dtype=tf.float64, alg="philox")
-    # A token without a share is never found: what is reached with it was reached before it.
+    # A token with share 0 is never found, since it does not raise the cumulative share.
     found = tf.searchsorted(reached, (uniform * reached[:, -1])[:, tf.newaxis], side="right")[:, 0]
     return found if order is None else tf.gather(order, found, batch_dims=1)

@@ -1,4 +1,4 @@
-"""Which tokens may come next: what the settings forbid, and what they force."""
+"""Restricts the next token to what the settings allow or force."""
 
 import tensorflow as tf
 
@@ -8,7 +8,7 @@ NO_TOKEN = -1
 
 
 def restricted(scores: tf.Tensor, ids: tf.Tensor, place: tf.Tensor, end: int, settings: DecodingConfig) -> tf.Tensor:
-    """The scores of the tokens that may come next; -inf those of the others, and 0 that of a forced one.
+    """The scores of the tokens that may come next; -inf for the others, 0 for a forced one.
 
     Args:
         scores: logits or log-probabilities, float32 [rows, vocab].
@@ -38,14 +38,14 @@ def forced_token(place: tf.Tensor, settings: DecodingConfig) -> tf.Tensor:
 
 
 def _without_repetition(scores: tf.Tensor, ids: tf.Tensor, place: tf.Tensor, size: int) -> tf.Tensor:
-    """Forbids what followed wherever the last `size` - 1 tokens have been before, that is the rest of an n-gram."""
+    """Forbids tokens that would repeat an n-gram of `size` tokens."""
     width = ids.shape[1]
     if width < size:
         return scores
     begins = width - size + 1
     is_before = tf.range(begins) + size - 1 <= place
     matches = tf.broadcast_to(is_before, (tf.shape(ids)[0], begins))
-    first = tf.maximum(place - size + 2, 0)  # Below 0 no n-gram is whole yet.
+    first = tf.maximum(place - size + 2, 0)  # Below 0, no n-gram is complete yet.
     for offset in range(size - 1):
         matches &= ids[:, offset : offset + begins] == ids[:, first + offset, tf.newaxis]
     follows = ids[:, size - 1 :]

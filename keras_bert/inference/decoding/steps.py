@@ -1,20 +1,20 @@
-"""What decoding takes and gives: a model as a step, the cache of its rows, and their answers."""
+"""The interface of decoding: a model as a step, the cache of its rows, and their answers."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import tensorflow as tf
 
-# What a step keeps of the tokens before: any nest of tensors, each [rows, …] and of one shape throughout.
+# A step's memory of earlier tokens: any nest of tensors, each [rows, …] and of constant shape.
 Cache: TypeAlias = Any
-# (token_ids int32 [rows], place int32 scalar, cache) → (logits [rows, vocab], cache). The token that rows start with is
-# at place 0; the logits are those of the token at place + 1.
+# (token_ids int32 [rows], place int32 scalar, cache) → (logits [rows, vocab], cache). The start token of a row is at
+# place 0; the logits are for the token at place + 1.
 Step: TypeAlias = Callable[[tf.Tensor, tf.Tensor, Cache], tuple[tf.Tensor, Cache]]
 _State = TypeVar("_State", bound=tuple)
 
 
 class DecoderTokens(NamedTuple):
-    """The ids of the tokens that a decoder starts a row with, ends it with and fills it up with."""
+    """The ids of a decoder's start, end and padding tokens."""
 
     start: int
     end: int
@@ -22,14 +22,14 @@ class DecoderTokens(NamedTuple):
 
 
 class Decoded(NamedTuple):
-    """The answers for a batch; those of one row are side by side, the best first.
+    """The answers for a batch; a row's answers are adjacent, from several beams the best first, draws unsorted.
 
     Attributes:
-        ids: int32 [rows · n_best, max_tokens], without the token that rows start with; padding after the end.
-        lengths: int32 [rows · n_best], how many of them are the answer's, the token that ends it included.
+        ids: int32 [rows · n_best, max_tokens], without the start token; padding after the end.
+        lengths: int32 [rows · n_best], the number of an answer's tokens, including the one that ends it.
         scores: float32 [rows · n_best]. One beam: the sum of the tokens' log-probabilities in the model's own
-            distribution, whatever the temperature; tokens that the settings force count 0. More beams: this sum divided
-            by the penalty of the length, transformers' `sequences_scores`. Not finite where the logits were not.
+            distribution, whatever the temperature; tokens forced by the settings count 0. More beams: this sum divided
+            by the length penalty, transformers' `sequences_scores`. Not finite where the logits were not.
     """
 
     ids: tf.Tensor
@@ -38,24 +38,23 @@ class Decoded(NamedTuple):
 
 
 def row_count(cache: Cache) -> tf.Tensor:
-    """How many rows a cache is of: int32 scalar."""
+    """The number of rows in a cache: int32 scalar."""
     return tf.shape(tf.nest.flatten(cache)[0])[0]
 
 
 def repeated(cache: Cache, times: int) -> Cache:
-    """A cache with every row so many times, side by side."""
+    """A cache with every row repeated `times` times, copies adjacent."""
     return cache if times == 1 else tf.nest.map_structure(lambda kept: tf.repeat(kept, times, axis=0), cache)
 
 
 def apart(step: Step) -> Step:
-    """A step as a function of its own in the graph. It still returns as it got them what `step` returns so.
+    """Wraps a step in a function of its own in the graph. Cache tensors that `step` returns unchanged stay identical.
 
-    Grappler would optimize it as a part of the loop, and what it makes of BART's cross-attention there gives no answers
-    at all (TensorFlow 2.21).
+    Inlined in the loop, Grappler's optimization of BART's cross-attention yields no answers at all (TensorFlow 2.21).
     """
     if tf.executing_eagerly():
         return step
-    is_new: list[bool] = []  # Of each tensor of the cache; known once the function is traced.
+    is_new: list[bool] = []  # For each tensor of the cache; set when the function is traced.
 
     def changed(token_ids: tf.Tensor, place: tf.Tensor, cache: Cache) -> tuple[tf.Tensor, list[tf.Tensor]]:
         logits, after = step(token_ids, place, cache)
@@ -75,7 +74,7 @@ def apart(step: Step) -> Step:
 
 
 def loop(goes_on: Callable[[_State], tf.Tensor], body: Callable[[_State], _State], state: _State) -> _State:
-    """The state after the last turn of a loop; every tensor keeps its shape, known before or not."""
+    """The state after the last turn of a loop; every tensor keeps its static shape, known or not."""
 
     def turn(before: _State) -> list[_State]:
         return [tf.nest.map_structure(lambda now, then: tf.ensure_shape(now, then.shape), body(before), before)]
