@@ -67,10 +67,10 @@ def write_litert(
 
 
 def convert(signature: Signature, quantization: str, origin: str) -> tuple[Signature, bytes]:
-    """`(the signature, the content of a .tflite file with it)`; of one row only if the converter needs that.
+    """`(the signature, the content of its .tflite file)`; for a single row only if the converter needs that.
 
     Args:
-        signature: the signature `tokens`, whose dimensions can all be resized.
+        signature: the signature `tokens`, with all dimensions resizable.
         quantization: how weights are stored, one of `QUANTIZATIONS`. Activations are float32.
         origin: the model, for messages.
 
@@ -79,12 +79,12 @@ def convert(signature: Signature, quantization: str, origin: str) -> tuple[Signa
     """
     one_row = tuple(tf.TensorSpec([1, *spec.shape[1:]], spec.dtype, name=spec.name) for spec in signature.inputs)
     reason = ""
-    for inputs in (signature.inputs, one_row):  # The converter lowers an LSTM only if it knows the batch.
+    for inputs in (signature.inputs, one_row):  # The converter lowers an LSTM only for a known batch size.
         tried = signature._replace(inputs=inputs)
         try:
             return tried, _converted(tried, quantization)
         except Exception as error:
-            if type(error).__name__ != "ConverterError":  # It is not public.
+            if type(error).__name__ != "ConverterError":  # The class is not public.
                 raise
             reason = str(error).strip().splitlines()[0][:200]
     raise UserError(
@@ -107,10 +107,10 @@ def _converted(signature: Signature, quantization: str) -> bytes:
 
 
 class LiteRTModel:
-    """The signature `tokens` of an export for LiteRT, run on the CPU by XNNPACK.
+    """Runs the signature `tokens` of a LiteRT export on the CPU, by XNNPACK.
 
     Args:
-        folder: what `export --format litert` wrote, on a local disk.
+        folder: the output of `export --format litert`, on a local disk.
 
     Raises:
         UserError: there is no such export, or the package ai-edge-litert is not installed.

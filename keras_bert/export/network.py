@@ -28,15 +28,15 @@ def encode(
     """The result of `encoder(inputs)`, computed by the encoder's own layers on matrices with one row per token.
 
     Only attention needs a padded batch; everything else is computed for real tokens only, so that a long text does not
-    make the short ones in its batch as expensive. Matrices with one row per token also avoid the many small ops with
-    which Keras multiplies [batch, seq, hidden], which take most of the time of one short text.
+    make the short ones in its batch as expensive. Matrices with one row per token also avoid Keras' many small ops for
+    multiplying [batch, seq, hidden], which take most of the time of one short text.
 
     Args:
-        inputs: its inputs, each [batch, seq] int32; seq is at least 1.
+        inputs: the encoder's inputs, each [batch, seq] int32; seq is at least 1.
         keeps_padding: computes padding too, for XLA and LiteRT, which need shapes that do not depend on values.
-        look_up: gets rows of an embedding table, such as one that is stored in fewer bits.
-        only_pooled: leaves out `sequence_output`, and in the last block all but what the pooler reads, which has to be
-            there.
+        look_up: looks up rows of an embedding table, such as one stored in fewer bits.
+        only_pooled: leaves out `sequence_output`, and computes the last block only at the token that the pooler reads;
+            requires a pooler.
 
     Returns: `sequence_output` [batch, seq, hidden], 0 at padding, and, if there is a pooler, `pooled_output`
         [batch, hidden].
@@ -63,7 +63,7 @@ def encode(
 
 
 def _whole_rows(encoder: BertEncoder, inputs: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
-    """The result of `encode` for an encoder that is not made of attention blocks, padding included."""
+    """The result of `encode` for an encoder without attention blocks, which computes padding too."""
     outputs = encoder(dict(inputs))
     is_real = tf.not_equal(inputs["input_mask"], 0) | tf.equal(tf.range(tf.shape(inputs["input_mask"])[1]), 0)
     sequence = tf.where(tf.expand_dims(is_real, -1), outputs["sequence_output"], 0.0)
@@ -72,12 +72,12 @@ def _whole_rows(encoder: BertEncoder, inputs: Mapping[str, tf.Tensor]) -> dict[s
 
 
 class _Tokens:
-    """The tokens of a batch that are computed, and their positions.
+    """The computed tokens of a batch, and their positions.
 
-    The first token of a row is always among them: a row of nothing but padding attends to it.
+    They always include the first token of a row, to which a row of nothing but padding attends.
 
     Attributes:
-        config: the model's.
+        config: the model's config.
         is_real: [batch, seq] bool.
         positions: int32 [tokens], the position of each in its row.
         attention_bias: [batch, 1, 1 or seq, seq].
@@ -97,7 +97,7 @@ class _Tokens:
         if not keeps_padding:
             is_real = tf.reshape(self.is_real, [-1])
             self._taken = tf.cast(tf.where(is_real)[:, 0], tf.int32)
-            # The index of each token of the padded batch among the real ones; at padding, that of one before it.
+            # The index among the real tokens of each token of the padded batch; at padding, that of an earlier token.
             self._place = tf.cumsum(tf.cast(is_real, tf.int32)) - 1
             heads, (batch, seq) = tf.range(config.num_attention_heads), tf.unstack(self._shape)
             place = tf.reshape(self._place, [batch, 1, seq])
@@ -109,15 +109,15 @@ class _Tokens:
         self.positions = self.taken(positions)
 
     def taken(self, values: tf.Tensor) -> tf.Tensor:
-        """Selects the tokens from `[batch * seq, …]`."""
+        """Selects the computed tokens from `[batch * seq, …]`."""
         return values if self._keeps_padding else tf.gather(values, self._taken)
 
     def of(self, values: tf.Tensor) -> tf.Tensor:
-        """All of `[tokens, hidden]`."""
+        """Selects the queried tokens from `[tokens, hidden]`: here all."""
         return values
 
     def number(self, indices: tf.Tensor) -> tf.Tensor:
-        """The numbers, among the tokens, of indices into `[batch * seq]`."""
+        """Converts indices into `[batch * seq]` to indices among the computed tokens."""
         return indices if self._keeps_padding else tf.gather(self._place, indices)
 
     def padded(self, values: tf.Tensor, *shape: int) -> tf.Tensor:
@@ -129,7 +129,7 @@ class _Tokens:
         """`[tokens, hidden]` as `[batch, heads, seq, head_size]`. Values at padding are finite."""
         if self._keeps_padding:
             return tf.transpose(self.padded(vectors, heads, head_size), [0, 2, 1, 3])
-        # Gathering the heads makes a transpose needless: oneDNN's wakes other threads, even for one short text.
+        # Gathering the heads avoids a transpose: oneDNN's wakes other threads, even for one short text.
         return tf.gather(tf.reshape(vectors, [-1, head_size]), self._to_heads)
 
     def join_heads(self, vectors: tf.Tensor) -> tf.Tensor:
@@ -142,7 +142,7 @@ class _Tokens:
 
 
 class _PooledTokens:
-    """Of a batch's `_Tokens` those that the pooler reads, one for each row, with the same interface for attention."""
+    """The tokens that the pooler reads, one per row, with the interface of `_Tokens` for attention."""
 
     def __init__(self, tokens: _Tokens) -> None:
         is_real, config = tokens.is_real, tokens.config
@@ -192,19 +192,19 @@ _NOTHING: list[float] = []
 
 
 class Network:
-    """Runs parts of a model on weights that a SavedModel can hold.
+    """Runs parts of a model with weights that a SavedModel can hold.
 
     Args:
         model: a model of `keras_bert.models`.
         dtype: the type in which matrices are stored, one of `DTYPES`; the computation is in float32.
-        jit: whether XLA compiles the encoder for single rows, once for each of a few lengths. Several rows are not
+        jit: whether XLA compiles the encoder for single rows, once for each of a few lengths. Larger batches are not
             compiled: XLA cannot skip their padding, which costs more than it gains.
-        compute: `bfloat16` computes the products of the encoder's blocks in it, with kernels that are stored so, and
-            all else in float32. Faster on a processor that multiplies it (AMX, AVX-512), slower on others.
+        compute: `bfloat16` computes the products of the encoder's blocks in bfloat16, with kernels stored so, and all
+            else in float32. Faster on processors with bfloat16 arithmetic (AMX, AVX-512), slower on others.
 
     Raises:
-        UserError: a weight is NaN or infinite, after training in this process; a file's are refused when it is loaded.
-            Or `compute` is for another kind of model, or with another option.
+        UserError: a weight is NaN or infinite, after training in this process (loading refuses such files); or
+            `compute` does not fit the kind of model or another option.
     """
 
     def __init__(self, model: keras.Model, dtype: str = FLOAT32, jit: bool = False, compute: str = FLOAT32) -> None:
@@ -228,7 +228,7 @@ class Network:
             self._widened = [(one, WidenedWeight(one, dtype)) for one in others if len(one.shape) > 1]
 
     def encode(self, inputs: Mapping[str, tf.Tensor], only_pooled: bool = False) -> dict[str, tf.Tensor]:
-        """The result of `encode` for the encoder's inputs."""
+        """The result of the function `encode` for the encoder's inputs."""
         if not self._jit:
             return self._encode(inputs, only_pooled=only_pooled)
         return tf.cond(
@@ -238,12 +238,12 @@ class Network:
         )
 
     def encoded(self, inputs: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
-        """What a task's head reads: the result of `encode` or, with a BiLSTM, what it makes of that."""
+        """The input of a task's head: the result of `encode`, passed through the BiLSTM if there is one."""
         outputs = self.encode(inputs)
         return self.run(lambda model: model.on_top(outputs, inputs["input_mask"]))
 
     def pooled(self, inputs: Mapping[str, tf.Tensor]) -> tf.Tensor:
-        """The pooled vector of `encoded`, [batch, hidden], without what else that has."""
+        """The pooled vector of `encoded`, [batch, hidden], without computing more than it needs."""
         if self._model.bilstm is not None:
             return self.encoded(inputs)["pooled_output"]
         return self.encode(inputs, only_pooled=True)["pooled_output"]
@@ -276,12 +276,12 @@ class Network:
         widened = [(variable, weight.read()) for variable, weight in self._widened]
         with _products_in_bfloat16(self._dense), keras.StatelessScope(widened) as scope:
             for variable, stored in self._narrow:
-                scope.add_update((variable, stored.read_value()))  # In the mapping it would become float32.
+                scope.add_update((variable, stored.read_value()))  # The scope's mapping would convert it to float32.
             return function(self._model)
 
     @contextlib.contextmanager
     def tracked(self, functions: Iterable[tf.types.experimental.ConcreteFunction]) -> Iterator[tf.Module]:
-        """An object with the variables that the concrete functions read, to be saved with them in this context."""
+        """Yields an object that holds the variables that the functions read, to be saved with them in this context."""
         holder = tf.Module()
         variables = {id(variable): variable for function in functions for variable in function.graph.variables}
         holder.variables_read = list(variables.values())
@@ -298,7 +298,7 @@ class Network:
 
 
 def _require_products_in(compute: str, kind: ModelKind, dtype: str, jit: bool) -> None:
-    """Raises `UserError` unless products can be computed in this type."""
+    """Raises `UserError` unless products can be computed in this type for this kind of model and options."""
     if compute != BFLOAT16:
         raise UserError(f"--compute: needs {FLOAT32} or {BFLOAT16}. Received: {compute}.")
     if not kind.attends:
@@ -312,7 +312,7 @@ def _require_products_in(compute: str, kind: ModelKind, dtype: str, jit: bool) -
 
 @contextlib.contextmanager
 def _products_in_bfloat16(layers: Iterable[keras.layers.Dense]) -> Iterator[None]:
-    """In the block, these layers take and return bfloat16, whatever they are given."""
+    """Makes these layers compute in and return bfloat16 within the context, whatever their inputs."""
     policies = [(layer, layer.dtype_policy) for layer in layers]
     try:
         for layer, _ in policies:
@@ -327,9 +327,8 @@ class WidenedWeight(tf.saved_model.experimental.TrackableResource):
     """A weight stored in half precision and converted to float32 once, when the model is loaded.
 
     With a cast in the graph, every request would write a copy of the whole network. The float32 copy is a variable that
-    is empty when it is saved, and that this resource's initializer fills when the model has been loaded. Being a
-    variable, it is no other model's and is freed with the last function that reads it; TensorFlow restores a resource
-    of a name, which is never freed.
+    is empty when saved and filled by this resource's initializer when the model is loaded. A variable is private to the
+    model and freed with the last function that reads it; TensorFlow restores a resource by name and never frees it.
 
     Attributes:
         stored: the variable in half precision.
@@ -348,15 +347,15 @@ class WidenedWeight(tf.saved_model.experimental.TrackableResource):
         return tf.ensure_shape(self.wide.read_value(), self._shape)
 
     def fill(self) -> None:
-        """Computes the copy."""
+        """Fills the float32 copy."""
         self.wide.assign(tf.cast(self.stored, tf.float32))
 
     def clear(self) -> None:
-        """Drops the copy."""
+        """Empties the float32 copy."""
         self.wide.assign(_NOTHING)
 
     def _create_resource(self) -> tf.Tensor:
-        # TensorFlow wants a handle. Nothing is ever kept under it.
+        # TensorFlow requires a handle; nothing is stored under it.
         return tf.raw_ops.VarHandleOp(dtype=tf.float32, shape=[], shared_name=self._name)
 
     def _initialize(self) -> None:

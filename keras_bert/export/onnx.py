@@ -42,10 +42,10 @@ outputs = dict(zip(names, session.run(names, dict(inputs{more}))))
 """,
 )
 
-# transformers' names, whose tokenizers' output can be passed on as it is.
+# transformers' names, so that its tokenizers' output can be passed unchanged.
 _NAMES = {"input_word_ids": "input_ids", "input_mask": "attention_mask", "input_type_ids": "token_type_ids"}
 _OPSET = 18  # onnxruntime 1.14.
-_LARGEST = 2**31 - 1  # Of a message of protobuf.
+_LARGEST = 2**31 - 1  # The size limit of a protobuf message.
 TOLERANCE = 1e-4
 
 
@@ -56,8 +56,8 @@ def write_onnx(output: files.StrPath, bert: LoadedModel, top_k: int = 5, encoder
         output, bert, top_k, encoder_only: see `write_portable` and `portable_signature`.
 
     Raises:
-        UserError: a package of the extra `onnx` is not installed, the model has ops that ONNX lacks, or onnxruntime
-            answers otherwise; or see `write_portable` and `portable_signature`.
+        UserError: a package of the extra `onnx` is not installed, the model has ops that ONNX lacks, or onnxruntime's
+            answers differ; or see `write_portable` and `portable_signature`.
     """
     for package in ("tf2onnx", "onnx", "onnxruntime"):
         require(package, "--format onnx")
@@ -72,7 +72,7 @@ def write_onnx(output: files.StrPath, bert: LoadedModel, top_k: int = 5, encoder
 
 
 def _as_in_transformers(signature: Signature) -> Signature:
-    """The signature with inputs of int64, by transformers' names."""
+    """The signature with int64 inputs under transformers' names."""
     inputs = [tf.TensorSpec(spec.shape, tf.int64, _NAMES.get(spec.name, spec.name)) for spec in signature.inputs]
     return Signature(lambda *columns: signature.function(*(tf.cast(c, tf.int32) for c in columns)), tuple(inputs))
 
@@ -84,7 +84,7 @@ def convert(signature: Signature, origin: str) -> bytes:
         origin: the model, for messages.
 
     Raises:
-        UserError: the function needs ops that ONNX lacks, or is larger than a file of protobuf may be.
+        UserError: the function needs ops that ONNX lacks, or its weights exceed protobuf's 2 GiB.
     """
     tf2onnx = import_extra("tf2onnx", "--format onnx")
     traced = signature.traced()
@@ -118,9 +118,9 @@ def convert(signature: Signature, origin: str) -> bytes:
 def _frozen(
     function: tf.types.experimental.ConcreteFunction,
 ) -> tuple[tf.compat.v1.GraphDef, dict[str, str], dict[str, str]]:
-    """`(the graph, {tensor: input}, {tensor: output})` of what the outputs need, weights included.
+    """`(the graph, {tensor: input}, {tensor: output})`, pruned to what the outputs need, weights included.
 
-    tf2onnx's own `from_function` would keep the strings that no output needs, and fail on them.
+    tf2onnx's own `from_function` would keep strings that no output needs, and fail on them.
     """
     frozen = convert_variables_to_constants_v2(function, lower_control_flow=False, aggressive_inlining=True)
     inputs = {tensor.name: tensor.op.name for tensor in frozen.inputs}
@@ -133,7 +133,7 @@ def _frozen(
 
 @contextlib.contextmanager
 def _messages_of(package: str) -> Iterator[list[str]]:
-    """What a package logs within the context, which is not shown."""
+    """Yields a list that collects what a package logs within the context, instead of showing it."""
     said: list[str] = []
     handler = logging.Handler()
     handler.emit = lambda record: said.append(record.getMessage())  # type: ignore[method-assign]
@@ -147,7 +147,7 @@ def _messages_of(package: str) -> Iterator[list[str]]:
 
 
 def check(signature: Signature, content: bytes, origin: str, longest: int) -> None:
-    """Raises `UserError` if onnxruntime does not give TensorFlow's numbers, for rows of several shapes."""
+    """Raises `UserError` unless onnxruntime matches TensorFlow's floats within `TOLERANCE`, for two shapes."""
     function, names = signature.traced(), [spec.name for spec in signature.inputs]
     shapes = [(rows, min(seq, longest)) for rows, seq in ((1, 8), (3, 24))]
     batches = [[_example(spec, *shape) for spec in signature.inputs] for shape in shapes]
@@ -156,7 +156,7 @@ def check(signature: Signature, content: bytes, origin: str, longest: int) -> No
     try:
         session = open_onnx(content)
         received = [session.run(floats, dict(zip(names, inputs, strict=True))) for inputs in batches]
-    except Exception as error:  # Of onnxruntime's own types, which have no common one.
+    except Exception as error:  # onnxruntime's error types have no common base.
         raise UserError(
             f"{origin}: --format onnx needs a model that onnxruntime runs. Received: {str(error).splitlines()[0]} "
             "Export a SavedModel, and please report this."
@@ -171,7 +171,7 @@ def check(signature: Signature, content: bytes, origin: str, longest: int) -> No
 
 
 def _example(spec: tf.TensorSpec, batch: int, seq: int) -> np.ndarray:
-    """Tokens [batch, (2,) seq] whose last row is half padding, and small columns for other inputs [batch, 2]."""
+    """Tokens [batch, (2,) seq], with a half-padded last row in larger batches; for other inputs, columns [batch, 2]."""
     if spec.name not in _NAMES.values():
         return np.tile([1, 2], (batch, 1))
     shape = (batch, 2, seq) if spec.shape.rank == 3 else (batch, seq)

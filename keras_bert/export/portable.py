@@ -1,4 +1,4 @@
-"""A model for runtimes other than TensorFlow: its signature on tokens, and the folder it comes in."""
+"""Exports for runtimes other than TensorFlow: the signature on tokens, and the folder around the model."""
 
 import importlib
 import os
@@ -30,10 +30,10 @@ class Format(NamedTuple):
     """A format of exports.
 
     Attributes:
-        name: as `--format` takes it.
+        name: its name for `--format`.
         file: the name of the model's file.
-        about: what README.md says first, with the fields that `_card` fills in.
-        example: the code in it.
+        about: the beginning of README.md, with the fields that `_card` fills in.
+        example: the code in README.md.
     """
 
     name: str
@@ -45,15 +45,15 @@ class Format(NamedTuple):
 def portable_signature(
     bert: LoadedModel, form: Format, top_k: int = 5, encoder_only: bool = False, rounds_tables: bool = False
 ) -> Signature:
-    """The signature `tokens` of a model, without its outputs of strings; of a masked LM, `masked_lm_at_positions`.
+    """The signature `tokens` of a model, without string outputs; for a masked LM, `masked_lm_at_positions`.
 
     Args:
-        top_k: the number of pieces for each [MASK], or to follow a text.
+        top_k: the number of candidates for each [MASK] or next token.
         encoder_only: whether to return vectors, whatever head the model has.
         rounds_tables: see `PortableNetwork`.
 
     Raises:
-        UserError: config.json has invalid settings for reading texts, or the head has a CRF.
+        UserError: config.json has invalid settings for reading texts, or other runtimes cannot run the head.
     """
     inputs = PortableInputs(bert.config, bert.tokenizer, bert.folder.reading)
     network = PortableNetwork(bert.model, rounds_tables)
@@ -70,9 +70,9 @@ def portable_signature(
 
 
 class PortableInputs(TextInputs):
-    """Inputs whose shapes are known as soon as those of the request are, as LiteRT's delegates need to run the graph.
+    """Inputs whose shapes follow from those of the request, as LiteRT's delegates need to run the graph.
 
-    Padding is computed: send rows that are no longer than needed.
+    Padding is computed, so rows should be no longer than needed.
     """
 
     def from_tokens(
@@ -83,7 +83,7 @@ class PortableInputs(TextInputs):
         return {name: column[:, :longest] for name, column in inputs.items()}, is_valid
 
     def as_rows(self, tokens: tf.Tensor) -> tf.Tensor:
-        # A product of dimensions would make all shapes after it depend on a value.
+        # A product of dimensions would make all later shapes depend on a value.
         return tf.reshape(tokens, tf.stack([-1, tf.shape(tokens)[2]]))
 
 
@@ -91,8 +91,8 @@ class PortableNetwork(Network):
     """A network that computes padding.
 
     Args:
-        rounds_tables: whether embedding tables are stored in 8 bits with a scale for each row. LiteRT's converter would
-            give a whole table a single scale.
+        rounds_tables: whether embedding tables are stored in 8 bits with a scale for each row; LiteRT's converter would
+            use a single scale for a whole table.
     """
 
     def __init__(self, model: keras.Model, rounds_tables: bool = False) -> None:
@@ -111,7 +111,7 @@ def _look_up_int8(table: tf.Variable, ids: tf.Tensor) -> tf.Tensor:
 
 
 def _values(table: tf.Variable) -> np.ndarray:
-    with tf.init_scope():  # Out of the graph that is being traced.
+    with tf.init_scope():  # Outside the graph being traced.
         return table.numpy()
 
 
@@ -119,7 +119,7 @@ def _without_strings(outputs: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
     return {name: output for name, output in outputs.items() if output.dtype != tf.string}
 
 
-# What an input besides the tokens may be in a row.
+# Example rows of inputs other than the tokens.
 _EXAMPLES = {"masked_lm_positions": [1], "span_starts": [1, 3], "span_ends": [2, 4]}
 _DIMENSIONS = {2: ("batch", "seq"), 3: ("batch", "choices", "seq")}
 
@@ -186,7 +186,7 @@ def _card(bert: LoadedModel, form: Format, signature: Signature, stored: str, si
 
 
 def _row(name: str, spec: tf.TensorSpec, dimensions: Sequence[str]) -> str:
-    """A row of a table of tensors: known sizes as numbers, others by the names of the dimensions, or as `…`."""
+    """A row of the table of tensors; unknown sizes are shown by the names of the dimensions, or as `…`."""
     names = [*dimensions, *["…"] * spec.shape.rank][: spec.shape.rank]
     shape = ", ".join(name if size is None else str(size) for name, size in zip(names, spec.shape))
     return f"| `{name}` | {spec.dtype.name} | [{shape}] |"
@@ -198,7 +198,7 @@ _ALWAYS_WRITTEN = {TOKENIZER, CARD, TOKENIZER_CONFIG, CONFIG}
 
 
 def _plain_tokenizer(kind: type[Vocabulary]) -> tuple[str, str, str]:
-    """`(the class, the file of its code, the file of its data)` of the tokenizer in plain Python."""
+    """`(class, code file, data file)` of the tokenizer in plain Python."""
     assert kind.plain_tokenizer
     module, _, name = kind.plain_tokenizer.partition(":")
     code = importlib.import_module(module)
@@ -219,18 +219,19 @@ def write_portable(
     stored: str,
     encoder_only: bool = False,
 ) -> int:
-    """Writes a folder with the model, vocabulary, labels, tokenizer in plain Python and a card, whole or not at all.
+    """Atomically writes a folder with the model, vocabulary, labels, a plain Python tokenizer and a card.
 
     Args:
         output: the folder, new or empty, or that of an earlier export of this format, which is replaced.
-        convert: makes the model: `(its signature, the content of its file)`.
+        convert: function () -> `(the model's signature, the content of its file)`.
         stored: how its weights are stored, for the card.
         encoder_only: see `portable_signature`.
 
     Returns: the size of the model's file in bytes.
 
     Raises:
-        UserError: the folder holds something else, a label has a line break, or the model cannot be converted.
+        UserError: the vocabulary has no tokenizer in plain Python, the folder holds something else, a label has a line
+            break, or the model cannot be converted.
     """
     vocabulary, kinds = bert.tokenizer.vocabulary, [kind for kind in vocabulary_kinds() if kind.plain_tokenizer]
     if not vocabulary.plain_tokenizer:

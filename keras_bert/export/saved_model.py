@@ -1,8 +1,7 @@
 """Writes a model's next version for TensorFlow Serving.
 
-Warm-up requests, which TensorFlow Serving runs before a version takes traffic.
-
-They are in the version's folder in `assets.extra/tf_serving_warmup_requests`, a TFRecord file of PredictionLog messages
+A version includes warm-up requests, which Serving runs before the version takes traffic. They are in
+`assets.extra/tf_serving_warmup_requests`, a TFRecord file of PredictionLog messages
 (tensorflow_serving/apis/prediction_log.proto). TensorFlow does not include Serving's protos, and tensorflow-serving-api
 would pull in grpcio for a few bytes; so the five messages are declared here with Serving's field numbers, and serialize
 to the same bytes.
@@ -53,9 +52,9 @@ def model_name(output: StrPath) -> str:
 
 
 def write_serving_files(output: StrPath) -> None:
-    """Writes the two files into `output` unless they exist; edited files stay unchanged.
+    """Writes `models.config` and `batching.config` into `output` unless they exist, so edited files stay unchanged.
 
-    They name the folder as the server sees it: below /models, as in Serving's images, or at its address in a store.
+    They give the folder's path as the server sees it: below /models, as in Serving's images, or its address in a store.
     """
     name = model_name(output)
     is_elsewhere = is_remote(output) and not os.fspath(output).startswith("file://")
@@ -84,11 +83,11 @@ _MESSAGES = {
     "PredictLog": [("request", 1, "PredictRequest")],
     "PredictionLog": [("predict_log", 6, "PredictLog")],
 }
-_REPEATED = ("inputs",)  # A map is a repeated message of key and value.
+_REPEATED = ("inputs",)  # A map is a repeated message with key and value.
 
 
 def write_warm_up(folder: StrPath, model_name: str, function: ServingFunction) -> int:
-    """Writes requests of one row for every signature, at each of `doubling_lengths`, into a version's folder.
+    """Writes one-row requests for every signature and each of `doubling_lengths` into a version's folder.
 
     Returns: the number of requests.
     """
@@ -106,7 +105,7 @@ def write_warm_up(folder: StrPath, model_name: str, function: ServingFunction) -
 
 
 def warm_up_values(function: ServingFunction, signature: str, length: int) -> dict[str, list]:
-    """A batch of one row for every input of a signature, of `length` tokens or, for strings, about as many."""
+    """A batch of one row for every input of a signature: `length` tokens, or a string of about as many."""
     vocabulary = function.text_inputs.vocabulary
     word = next((token for token in vocabulary.tokens if token.isascii() and token.isalpha()), vocabulary.tokens[-1])
     token = {"input_word_ids": vocabulary.ids[word], "input_mask": 1}
@@ -161,13 +160,13 @@ def _file() -> descriptor_pb2.FileDescriptorProto:
 
 
 def write_version(output: StrPath, function: ServingFunction) -> str:
-    """Writes `output/<version>/`, one above the highest existing version, whole or not at all.
+    """Atomically writes `output/<version>/`, with a number one above the highest existing version.
 
     Serving polls the folder and loads every name that is a number, so the version is first written under another name.
     In a store its files are renamed one by one, saved_model.pb last; until then Serving finds no model and polls again.
 
     Args:
-        output: the model's folder, whose name is also the model's.
+        output: the model's folder, which also names the model.
         function: the model's signatures.
 
     Returns: the path of the version.

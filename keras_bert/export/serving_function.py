@@ -28,7 +28,7 @@ _AT_ONCE = 32
 
 
 class _Traced(Mapping[str, tf.types.experimental.ConcreteFunction]):
-    """Signatures, each traced when it is first asked for: whoever predicts needs one of them."""
+    """Signatures by name, each traced when first looked up, because predicting needs only one of them."""
 
     def __init__(self, signatures: Mapping[str, Signature]) -> None:
         self._signatures = signatures
@@ -47,10 +47,10 @@ class _Traced(Mapping[str, tf.types.experimental.ConcreteFunction]):
 
 
 class ServingFunction:
-    """A model's signatures, each traced once it is needed.
+    """A model's signatures, each traced when first needed.
 
-    Call it with a list of texts for each of `columns`. It returns what the exported model would, without exporting it:
-    the outputs `{name: array}` of `serving_default`, one row per text.
+    Call it with a list of texts for each of `columns`. It returns what the exported model would, without an export: the
+    outputs `{name: array}` of `serving_default`, one row per text.
 
     Attributes:
         signatures: the functions, by name, traced when they are first looked up.
@@ -79,7 +79,7 @@ class ServingFunction:
     def answer(self, signature: str, *values: Sequence | np.ndarray) -> dict[str, np.ndarray]:
         """The outputs of a signature for arrays or lists in the order of `inputs[signature]`.
 
-        Lists of texts, such as `choices`, need not have the same length; shorter ones are padded with "".
+        Lists of texts, such as `choices`, may differ in length; shorter ones are padded with "".
         """
         pairs = zip(values, self.inputs[signature], strict=True)
         tensors = [tf.constant(_padded(value, spec), spec.dtype) for value, spec in pairs]
@@ -95,7 +95,7 @@ class ServingFunction:
 
         Args:
             columns: n texts, n lists of texts, or n lists of a fixed number of integers, for each input.
-            may_lack: an output that is "" for a row without an answer, whose numbers are then NaN.
+            may_lack: an output that is "" for rows without an answer, whose numbers are then NaN.
 
         Raises:
             UserError: an output is not finite.
@@ -122,14 +122,14 @@ class ServingFunction:
 
     @contextlib.contextmanager
     def tracked(self) -> Iterator[tf.Module]:
-        """The object to pass to `tf.saved_model.save` with the signatures, in a context in which none are called."""
+        """Yields the object to pass to `tf.saved_model.save` with the signatures; do not call these in the context."""
         with self._network.tracked(self.signatures.values()) as holder:
             holder.tokenizer = list(self.text_inputs.tokenizer.resources)
             yield holder
 
 
 def signatures_of(bert: LoadedModel) -> ServingFunction:
-    """The `serving_function` of a model, made once for it, with which it answers in Python."""
+    """The `serving_function` with which a model answers in Python, made once per model."""
     return bert.once("signatures", lambda: serving_function(bert))
 
 
@@ -147,13 +147,13 @@ def serving_function(
     Args:
         dtype: the type in which weights are stored, one of `network.DTYPES`; the computation is in float32.
         jit: whether XLA compiles the network for single rows, see `Network`.
-        top_k: the number of pieces for each [MASK], or to follow a text.
+        top_k: the number of candidates for each [MASK] or next token.
         n_best: the number of answers to a question about a passage.
         encoder_only: whether to return vectors, whatever head the model has.
         compute: the type of the products of the encoder's blocks, float32 or bfloat16, see `Network`.
 
     Raises:
-        UserError: config.json has invalid settings for reading texts, or `compute` does not go with the rest.
+        UserError: config.json has invalid settings for reading texts, or `compute` does not fit the others.
 
     Example:
         function = keras_bert.serving_function(keras_bert.load("runs/demo"))
@@ -168,7 +168,7 @@ def serving_function(
 def model_signatures(
     bert: LoadedModel, text_inputs: TextInputs, network: Network, top_k: int, n_best: int, encoder_only: bool
 ) -> Mapping[str, Signature]:
-    """The signatures of a model, not traced; for the arguments see `serving_function`."""
+    """The untraced signatures of a model; for the arguments see `serving_function`."""
     if bert.head and not encoder_only:
         return kind_of_head(bert.head).signatures(bert, text_inputs, network, n_best)
     predicts = None if encoder_only else bert.predicts
@@ -185,7 +185,7 @@ def _length(value: str | Sequence[str | int]) -> int:
 
 
 def _padded(rows: Sequence | np.ndarray, spec: tf.TensorSpec) -> Sequence | np.ndarray:
-    """Rows of texts that differ in length padded with "" to the longest; anything else unchanged."""
+    """Pads rows of texts with "" to the longest row; anything else stays unchanged."""
     if spec.dtype != tf.string or spec.shape.rank != 2 or len(set(map(len, rows))) < 2:
         return rows
     most = max(map(len, rows))
@@ -193,7 +193,7 @@ def _padded(rows: Sequence | np.ndarray, spec: tf.TensorSpec) -> Sequence | np.n
 
 
 def masked_lm_signatures(text_inputs: TextInputs, network: Network, top_k: int) -> dict[str, Signature]:
-    """`serving_default` on strings with [MASK] in them, `tokens` on the encoder's inputs.
+    """The signatures of a masked LM: `serving_default` on strings with [MASK]s, `tokens` on the encoder's inputs.
 
     Outputs: `pieces` string and `scores` float32, both [batch, masks, top_k]: for every [MASK], from left to right, the
     most probable pieces and their probabilities, padded with "" and 0; `masks` [batch] int32, the number of [MASK]s in
@@ -227,9 +227,9 @@ def masked_lm_signatures(text_inputs: TextInputs, network: Network, top_k: int) 
 
 
 def masked_lm_at_positions(text_inputs: TextInputs, network: Network, top_k: int) -> Signature:
-    """A signature on the encoder's inputs and on where the [MASK]s are, for platforms without strings.
+    """The signature of a masked LM on the encoder's inputs and the [MASK]s' positions, for platforms without strings.
 
-    Beside `TOKENS` it takes `masked_lm_positions` [batch, masks] int32. Outputs: `ids` int32 and `scores` float32, both
+    Besides `TOKENS`, takes `masked_lm_positions` [batch, masks] int32. Outputs: `ids` int32 and `scores` float32, both
     [batch, masks, top_k], the most probable pieces at each position and their probabilities; `logits` float32
     [batch, masks, vocab]. Rows with fewer masks are padded with any position.
     """
@@ -251,7 +251,7 @@ def masked_lm_at_positions(text_inputs: TextInputs, network: Network, top_k: int
 
 
 def token_logits(model: keras.Model, states: tf.Tensor) -> tf.Tensor:
-    """The logits [n, vocab] of the tokens that are predicted from states [n, hidden]."""
+    """The logits [n, vocab] of the tokens predicted from states [n, hidden]."""
     return model.mlm_head(states[tf.newaxis], model.encoder.embeddings.word_embeddings)[0]
 
 
@@ -262,20 +262,20 @@ def _masked_pieces(texts: tf.Tensor, tokenizer: Tokenizer) -> PieceSpans:
     parts = tf.strings.split(texts, MASK)
     pieces = tokenizer.tokenize(parts.values)
     mask = tf.fill([tf.size(parts.values), 1], tokenizer.vocabulary.mask_id)
-    # A [MASK] before every part; each text starts after the one before its first part.
+    # Puts a [MASK] before every part; each text's span skips the one before its first part.
     pieces = tf.concat([mask, pieces], axis=1)
     splits = tf.cast(tf.gather(pieces.row_splits, parts.row_splits), tf.int32)
     return PieceSpans(pieces.values, splits[:-1] + 1, splits[1:] - splits[:-1] - 1)
 
 
 def next_token_signatures(text_inputs: TextInputs, network: Network, top_k: int) -> dict[str, Signature]:
-    """`serving_default` on strings, `tokens` on the encoder's inputs.
+    """The signatures of a left-to-right model: `serving_default` on strings, `tokens` on the encoder's inputs.
 
     Outputs, all [batch, top_k]: `pieces` string, `ids` int32 and `scores` float32, the most probable pieces to follow a
     row and their probabilities among those that `generate` would add. [SEP] ends the text.
 
-    A text becomes [CLS] and its pieces, without [SEP]; of a long one the end is read. `tokens` continues each row after
-    its last token, whatever that is.
+    A text becomes [CLS] and its pieces, without [SEP]; a long one keeps its end. `tokens` continues each row
+    after its last token, whatever that is.
 
     Args:
         network: the network of a causal `BertForPreTraining`.
@@ -304,11 +304,11 @@ def next_token_signatures(text_inputs: TextInputs, network: Network, top_k: int)
 
 
 def encoder_signatures(text_inputs: TextInputs, network: Network) -> dict[str, Signature]:
-    """`serving_default` on strings, `tokens` on the encoder's inputs.
+    """The signatures of an encoder: `serving_default` on strings, `tokens` on the encoder's inputs.
 
     Outputs: `pooled_output` [batch, hidden], `sequence_output` [batch, seq, hidden], and `mean_embedding`
-    [batch, hidden], the mean of the sequence output over all tokens; for strings also `input_word_ids` and `input_mask`
-    [batch, seq] int32, the tokens of the sequence output.
+    [batch, hidden], the mean of the sequence output over all tokens; for strings also the tokens, `input_word_ids` and
+    `input_mask` [batch, seq] int32.
 
     Args:
         network: the network of a `BertEncoder`, or of a model with an `encoder`.
@@ -317,7 +317,7 @@ def encoder_signatures(text_inputs: TextInputs, network: Network) -> dict[str, S
     def encode(inputs: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
         outputs = network.encode(inputs)
         mask = tf.expand_dims(tf.cast(inputs["input_mask"], tf.float32), -1)
-        # A row of nothing but padding, which only `tokens` can receive, has the mean 0.
+        # A row of only padding, which only `tokens` can receive, gets the mean 0.
         mean = tf.reduce_sum(outputs["sequence_output"] * mask, axis=1) / tf.maximum(tf.reduce_sum(mask, axis=1), 1.0)
         return {**outputs, "mean_embedding": mean}
 

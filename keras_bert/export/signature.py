@@ -1,4 +1,4 @@
-"""One signature of an export, before it is traced."""
+"""A signature of an export before tracing, and the conversion of its inputs."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
@@ -18,8 +18,8 @@ class Signature(NamedTuple):
     Attributes:
         function: called with a tensor for each of `inputs`, in order.
         inputs: named specs.
-        warm_up: for inputs that are neither texts nor tokens, `{name: function (word, length)}` to a row of about
-            `length` tokens for a warm-up request.
+        warm_up: for inputs that are neither texts nor tokens, `{name: function (word, length) -> a row}` of about
+            `length` tokens, for a warm-up request.
     """
 
     function: Callable[..., dict[str, tf.Tensor]]
@@ -42,7 +42,7 @@ class TextInputs:
     """Converts texts, pairs of texts and tokens into the encoder's inputs, whatever bytes or values a client sends.
 
     Args:
-        reading: its maximum length, and how longer texts are handled.
+        reading: the maximum length, and how longer texts are handled.
 
     Attributes:
         vocabulary: the vocabulary of the tokenizer.
@@ -64,7 +64,7 @@ class TextInputs:
         return padded_rows([row], self.vocabulary, self.lengths)
 
     def from_columns(self, *columns: tf.Tensor) -> tuple[dict[str, tf.Tensor], tf.Tensor | None]:
-        """The encoder's inputs for texts, or pairs of texts, `[batch]`, fitted into rows as `reading` says.
+        """The encoder's inputs for texts, or pairs of texts, `[batch]`, fitted into rows by `reading`.
 
         Returns: `(the encoder's inputs, int32 [rows] the text of each row)`, with None for the latter if every text is
             one row.
@@ -79,7 +79,7 @@ class TextInputs:
         """`(the encoder's inputs, is_valid [batch] bool)` for tokens from a client, each `[batch, seq]` int32.
 
         Columns that are padding in every row are dropped. A row with a token that has no embedding (an id, segment or
-        position out of range) is not valid. It is computed with other values instead, because an error would fail all
+        position out of range) is not valid. It is computed with substitute values, because an error would fail all
         requests in the same server batch.
         """
         inputs, is_valid = self._checked(input_word_ids, input_mask, input_type_ids)
@@ -98,10 +98,10 @@ class TextInputs:
     def _checked(
         self, input_word_ids: tf.Tensor, input_mask: tf.Tensor, input_type_ids: tf.Tensor
     ) -> tuple[dict[str, tf.Tensor], tf.Tensor]:
-        """The inputs with a 0 or a [PAD] for what has no embedding, and which rows are valid."""
+        """The inputs, with [PAD] or 0 in place of values without an embedding, and is_valid [batch] bool."""
         is_real = tf.not_equal(input_mask, 0)
         ids_fit = _is_within(input_word_ids, self.config.vocab_size)
-        # With one segment, it is every token's: see `BertEmbeddings`.
+        # A model with one segment gives it to every token; see `BertEmbeddings`.
         types_fit = _is_within(input_type_ids, max(self.config.type_vocab_size, 2))
         places = tf.range(tf.shape(input_word_ids)[1])
         fits = ids_fit & types_fit & (places < self.config.max_position_embeddings)
@@ -120,7 +120,7 @@ class TextInputs:
 def token_signature(
     text_inputs: TextInputs, answer: Callable[[dict[str, tf.Tensor]], dict[str, tf.Tensor]]
 ) -> Signature:
-    """The signature on a client's tokens: `answer` on the encoder's inputs, with NaN, 0 or "" for invalid rows."""
+    """A signature on a client's tokens: `answer` on the encoder's inputs, with NaN, 0 or "" for invalid rows."""
 
     def answer_tokens(*tokens: tf.Tensor) -> dict[str, tf.Tensor]:
         inputs, is_valid = text_inputs.from_tokens(*tokens)
