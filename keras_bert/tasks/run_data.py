@@ -24,7 +24,7 @@ def require_same_data(run: RunFolder, problem: Problem) -> None:
     A file is identified by its SHA-256, which is recomputed only if its size, modification time or mark has changed.
 
     Args:
-        run: the run's folder, settled.
+        run: the run's folder, claimed (see `RunFolder.claim`).
 
     Raises:
         UserError: files have changed since the run learned from them; names them.
@@ -39,7 +39,7 @@ def require_same_text(run: RunFolder, entries: Iterable[str]) -> None:
     """Like `require_same_data`, but for raw text, which may fill a disk: compares names, sizes and `files.content_mark`s.
 
     Args:
-        run: the run's folder, settled.
+        run: the run's folder, claimed (see `RunFolder.claim`).
         entries: as for `Corpus`.
     """
     before, now = _before(run), {"text": Corpus(entries).fingerprint()}
