@@ -34,7 +34,7 @@ _ROOMS = (
 
 
 class TaskKind(abc.ABC):
-    """What distinguishes one kind of task from another: its head, model, signatures and problem.
+    """A kind of task: its head, model, signatures and problem.
 
     Class attributes:
         head: the class of the head's config.

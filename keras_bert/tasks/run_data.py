@@ -97,7 +97,7 @@ def _sha256(paths: tuple[str, ...], size: int, modified: float) -> str:
 
 
 def _change(split: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> str | None:
-    """What has changed, in words, or None if nothing has."""
+    """The change in words; None if nothing has changed."""
     if "sha256" in before and before["sha256"] == now.get("sha256"):
         return None  # The same content, perhaps in another place.
     for key, what in (("bytes", "bytes"), ("sha256", "SHA-256"), ("examples", "examples"), ("from", "source")):
