@@ -36,7 +36,7 @@ def require_same_data(run: RunFolder, problem: Problem) -> None:
 
 
 def require_same_text(run: RunFolder, entries: Iterable[str]) -> None:
-    """Like `require_same_data`, but for raw text, which may fill a disk: compares names, sizes and `files.content_mark`s.
+    """Like `require_same_data`, for raw text, which may fill a disk: compares names, sizes and `files.content_mark`.
 
     Args:
         run: the run's folder, claimed (see `RunFolder.claim`).
