@@ -8,7 +8,7 @@ import numpy as np
 from keras import ops
 
 from keras_bert.layers.dropout import Dropout, drawn_bits
-from keras_bert.layers.tensors import PlainLayer, Tensor, first_beyond, truncated_normal
+from keras_bert.layers.tensors import PlainLayer, Tensor, first_out_of_range, truncated_normal
 
 # Function (table; ids) -> the table's rows at these ids.
 LookUp: TypeAlias = Callable[[Any, Tensor], Tensor]
@@ -209,7 +209,7 @@ class WordEmbeddings(PlainLayer):
 
 def in_range(ids: Tensor, size: int, name: str, size_name: str) -> Tensor:
     """Whether each id is in range: [batch, seq] bool. Raises `ValueError` in eager mode if any is not."""
-    if (wrong := first_beyond(ids, size)) is not None:
+    if (wrong := first_out_of_range(ids, size)) is not None:
         raise ValueError(
             f"{name} needs ids from 0 to {size_name} - 1 ({size - 1}). Received: {wrong}. "
             "Was the text tokenized with another model's vocabulary?"

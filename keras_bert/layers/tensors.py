@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeAlias
 
 import keras
+import numpy as np
 from keras import ops
 
 # A backend's tensor in eager mode or in a graph, or Keras' symbolic one while a functional model is built.
@@ -40,16 +41,16 @@ def gather_positions(sequence: Tensor, positions: Tensor) -> Tensor:
         ValueError: in eager mode, a position is outside the row, where it would read another row's state.
     """
     batch, seq, hidden = ops.shape(sequence)
-    if (wrong := first_beyond(positions, seq)) is not None:
+    if (wrong := first_out_of_range(positions, seq)) is not None:
         raise ValueError(f"positions: needs those of a row, 0 to {seq - 1}. Received: {wrong}.")
     row_starts = ops.arange(batch, dtype="int32")[:, None] * seq
     flat = ops.take(ops.reshape(sequence, (-1, hidden)), ops.reshape(positions + row_starts, (-1,)), axis=0)
     return ops.reshape(flat, (batch, ops.shape(positions)[1], hidden))
 
 
-def first_beyond(ids: Tensor, size: int) -> int | None:
+def first_out_of_range(ids: Tensor, size: int) -> int | None:
     """The first id outside 0 to `size` - 1; None if there is none, and always in a graph."""
-    if not hasattr(ids, "numpy"):
+    if not isinstance(ids, np.ndarray) and not hasattr(ids, "numpy"):
         return None
     values = ops.convert_to_numpy(ids)
     wrong = values[(values < 0) | (values >= size)]

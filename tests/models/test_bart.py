@@ -222,6 +222,10 @@ def test_serving_and_saving_compute_what_the_model_does(tmp_path):
     np.testing.assert_allclose(full, model(inputs)["logits"], atol=0.2)
     with pytest.raises(ValueError, match=r"at most max_position_embeddings \(24\) tokens. Received: 25"):
         model({**inputs, "decoder_input_ids": np.ones((3, 25), "int32")})
+    with pytest.raises(ValueError, match=r"width: needs at most max_position_embeddings \(24\). Received: 25"):
+        model.begin(inputs, width=25)
+    with pytest.raises(ValueError, match="input_word_ids needs ids from 0 .* Received: 99"):
+        model.step(np.array([99, 4, 4], "int32"), 0, model.begin(inputs, width=4))
 
 
 def test_sizes_are_those_of_the_model():

@@ -16,9 +16,12 @@ from keras_bert.layers.tensors import gather_positions
 from keras_bert.models.albert.kind import AlbertConfig
 from keras_bert.models.bert.config import Activation, BertConfig
 from keras_bert.models.bert.encoder import BertEncoder
+from keras_bert.models.elmo.kind import ElmoConfig
 from keras_bert.models.kind import kind_of_config
 from keras_bert.models.pretraining import BertForPreTraining
 from keras_bert.models.roberta_prelayernorm.kind import RobertaPreLayerNormConfig
+from keras_bert.models.t5.kind import T5Config
+from keras_bert.models.xlnet.kind import XlnetConfig
 from keras_bert.tasks.classification.network import BertForSequenceClassification
 
 SIZES = {
@@ -196,6 +199,15 @@ def test_bfloat16_computes_low_and_keeps_variables_in_float32(batch):
 def test_a_missing_input_is_named(model, batch):
     with pytest.raises(ValueError, match="Missing: input_type_ids"):
         model.encoder({name: batch[name] for name in ("input_word_ids", "input_mask")})
+
+
+@pytest.mark.parametrize("config", [ElmoConfig, T5Config, XlnetConfig])
+def test_a_missing_input_of_other_kinds_is_named(config):
+    """It was a KeyError."""
+    config = config(**SIZES)
+    encoder = kind_of_config(config).make_encoder(config)
+    with pytest.raises(ValueError, match="Encoder: needs input_word_ids, input_mask.*Missing: input_mask"):
+        encoder({name: np.ones((1, 4), "int32") for name in ("input_word_ids", "input_type_ids")})
 
 
 @pytest.mark.parametrize(

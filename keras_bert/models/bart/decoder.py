@@ -6,7 +6,7 @@ from keras_bert.layers.decoder_block import DecoderBlock
 from keras_bert.layers.tensors import Tensor
 from keras_bert.models.bart.embeddings import PositionedEmbeddings
 from keras_bert.models.bart.kind import BartConfig
-from keras_bert.models.encoder_decoder import Decoder
+from keras_bert.models.encoder_decoder import Cache, Decoder
 
 
 class BartDecoder(Decoder):
@@ -40,6 +40,12 @@ class BartDecoder(Decoder):
         self.embeddings.build(shape)
         for block in self.blocks:
             block.build(shape)
+
+    def begin(self, memory: Tensor, memory_mask: Tensor, width: int) -> Cache:
+        """See `Decoder.begin`. Raises `ValueError` for more tokens than there are positions."""
+        if width > (most := self.config.max_position_embeddings):
+            raise ValueError(f"width: needs at most max_position_embeddings ({most}). Received: {width}.")
+        return super().begin(memory, memory_mask, width)
 
     def embedded(self, words: Tensor, first_place: Tensor | int, training: bool = False) -> Tensor:
         return self.embeddings(words, first_place=first_place, training=training)

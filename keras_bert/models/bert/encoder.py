@@ -30,6 +30,11 @@ class ConfiguredEncoder(ConfiguredModel):
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "with_pooler": self.pooler is not None}
 
+    def require_inputs(self, inputs: Batch, *names: str) -> None:
+        """Raise `ValueError` if a batch lacks one of these inputs."""
+        if missing := [name for name in names if name not in inputs]:
+            raise ValueError(f"{type(self).__name__}: needs {', '.join(names)}. Missing: {', '.join(missing)}.")
+
 
 @keras.saving.register_keras_serializable(package="keras_bert")
 class BertEncoder(ConfiguredEncoder):
@@ -185,12 +190,7 @@ class BertEncoder(ConfiguredEncoder):
         causal: bool | None = None,
         positions: Tensor | None = None,
     ) -> dict[str, Any]:
-        missing = {"input_word_ids", "input_mask", "input_type_ids"} - set(inputs)
-        if missing:
-            raise ValueError(
-                "BertEncoder needs input_word_ids, input_mask and input_type_ids. "
-                f"Missing: {', '.join(sorted(missing))}."
-            )
+        self.require_inputs(inputs, "input_word_ids", "input_mask", "input_type_ids")
         hidden = self.embeddings(inputs["input_word_ids"], inputs["input_type_ids"], training=training)
         causal = self.config.is_causal if causal is None else causal
         attention_bias = self.visibility(inputs["input_mask"], causal)

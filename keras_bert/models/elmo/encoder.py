@@ -105,6 +105,7 @@ class ElmoEncoder(ConfiguredEncoder):
     ) -> dict[str, Any]:
         if return_attentions:
             raise ValueError("return_attentions: needs a model with attention. Received: an ELMo.")
+        self.require_inputs(inputs, "input_word_ids", "input_mask")
         words = self.embeddings(inputs["input_word_ids"], training=training)
         is_token = ops.not_equal(inputs["input_mask"], 0)
         states = [ops.concatenate([words, words], axis=-1)]

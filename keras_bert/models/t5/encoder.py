@@ -104,6 +104,7 @@ class T5Encoder(ConfiguredEncoder):
     ) -> dict[str, Any]:
         if causal:
             raise ValueError("causal: needs a BERT. Received: a T5, whose encoder sees both sides.")
+        self.require_inputs(inputs, "input_word_ids", "input_mask")
         hidden = self.embeddings(inputs["input_word_ids"], training=training)
         seq = ops.shape(hidden)[1]
         padding = as_bias(hidden_positions(inputs["input_mask"], causal=False), self.compute_dtype)
