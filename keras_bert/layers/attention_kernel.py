@@ -24,7 +24,7 @@ def attention_kernel(kernel: Kernel | None) -> Iterator[None]:
         _active.reset(token)
 
 
-def attended_by_kernel(query: Tensor, key: Tensor, value: Tensor, attention_bias: Tensor) -> Tensor | None:
+def kernel_attention(query: Tensor, key: Tensor, value: Tensor, attention_bias: Tensor) -> Tensor | None:
     """The output of the active kernel, or None if there is none or it does not support the inputs."""
     kernel = _active.get()
     return None if kernel is None else kernel(query, key, value, attention_bias)

@@ -52,7 +52,7 @@ class BucketedBias(PlainLayer):
         self.longest = longest
         self.both_sides = both_sides
         self.stddev = stddev
-        self._of_distances = distance_buckets(buckets // 2 if both_sides else buckets, longest)
+        self._bucket_of_distance = distance_buckets(buckets // 2 if both_sides else buckets, longest)
 
     def build(self, *input_shapes: tuple[int | None, ...]) -> None:
         # autocast=False: under bfloat16, biases and scores are added in float32.
@@ -66,7 +66,7 @@ class BucketedBias(PlainLayer):
     def of_distances(self, distances: Tensor) -> Tensor:
         """The biases [heads, n] for int32 distances [n] from a query back to a key, below 0 for a key after it."""
         back = ops.abs(distances) if self.both_sides else ops.maximum(distances, 0)
-        found = ops.take(self._of_distances, ops.minimum(back, self.longest))
+        found = ops.take(self._bucket_of_distance, ops.minimum(back, self.longest))
         if self.both_sides:
             found = found + ops.cast(distances < 0, "int32") * (self.buckets // 2)
         # With so few rows, a product with one-hot vectors is faster than a gather, above all in the backward pass.

@@ -45,12 +45,12 @@ class Position(NamedTuple):
 
     Attributes:
         emissions: [batch, labels].
-        is_there: [batch, 1] bool, whether it is in the mask.
+        in_mask: [batch, 1] bool, whether it is in the mask.
         is_first, is_last: [batch, 1] bool, whether it is the first or the last of its row in the mask.
     """
 
     emissions: Tensor
-    is_there: Tensor
+    in_mask: Tensor
     is_first: Tensor
     is_last: Tensor
 
@@ -100,11 +100,11 @@ def best_paths(chain: Chain) -> Tensor:
 
     def extend(carry: _Pair, position: Tensor) -> tuple[_Pair, _Pair]:
         score, _ = carry
-        emissions, is_there, is_first, _ = Position.unpacked(position)
+        emissions, in_mask, is_first, _ = Position.unpacked(position)
         reached = score[:, :, None] + chain.transitions[None]
         before = ops.cast(ops.argmax(reached, axis=1), "int32")
         best = ops.where(is_first, chain.starts, ops.max(reached, axis=1)) + emissions
-        extended = ops.where(is_there, best, score), ops.where(ops.logical_xor(is_there, is_first), before, same)
+        extended = ops.where(in_mask, best, score), ops.where(ops.logical_xor(in_mask, is_first), before, same)
         return extended, extended
 
     (score, _), (_, before) = ops.scan(extend, (ops.zeros_like(chain.starts), same), chain.by_position().packed())
@@ -125,30 +125,30 @@ def _expectations(chain: Chain) -> tuple[Tensor, Tensor, Tensor]:
         [batch, from, to]).
     """
     positions = chain.by_position()
-    emissions, is_there, is_first, _ = positions
+    emissions, in_mask, is_first, _ = positions
 
     def forward(score: Tensor, position: Tensor) -> tuple[Tensor, Tensor]:
-        emissions, is_there, is_first, _ = Position.unpacked(position)
+        emissions, in_mask, is_first, _ = Position.unpacked(position)
         reached = ops.logsumexp(score[:, :, None] + chain.transitions[None], axis=1)
-        score = ops.where(is_there, ops.where(is_first, chain.starts, reached) + emissions, score)
+        score = ops.where(in_mask, ops.where(is_first, chain.starts, reached) + emissions, score)
         return score, score
 
     def backward(carry: _Pair, position: Tensor) -> tuple[_Pair, _Pair]:
         ahead, _ = carry
-        emissions, is_there, _, is_last = Position.unpacked(position)
+        emissions, in_mask, _, is_last = Position.unpacked(position)
         rest = ops.where(is_last, chain.ends, ahead)
         reached = ops.logsumexp((emissions + rest)[:, None, :] + chain.transitions[None], axis=2)
-        result = ops.where(is_there, reached, ahead), rest
+        result = ops.where(in_mask, reached, ahead), rest
         return result, result
 
     nothing = ops.zeros_like(chain.starts)
     end, alphas = ops.scan(forward, nothing, positions.packed())
     _, (_, betas) = ops.scan(backward, (nothing, nothing), positions.packed(), reverse=True)
     partition = ops.logsumexp(end + chain.ends, axis=1)
-    found = ops.where(is_there, ops.exp(alphas + betas - partition[None, :, None]), 0.0)
+    found = ops.where(in_mask, ops.exp(alphas + betas - partition[None, :, None]), 0.0)
     before = ops.concatenate([nothing[None], alphas[:-1]], axis=0)
     joint = before[..., None] + chain.transitions + (emissions + betas)[:, :, None, :] - partition[None, :, None, None]
-    follows = ops.logical_xor(is_there, is_first)[..., None]
+    follows = ops.logical_xor(in_mask, is_first)[..., None]
     pairs = ops.sum(ops.where(follows, ops.exp(ops.where(follows, joint, 0.0)), 0.0), axis=0)
     return partition, ops.transpose(found, (1, 0, 2)), pairs
 

@@ -102,7 +102,7 @@ def counter_bits(key: Tensor, call: int, shape: Sequence[int | Tensor], part: in
     return state ^ ops.right_shift(state, _uint32(16))
 
 
-def _least_kept(rate: float, dtype: str) -> Tensor:
+def _keep_threshold(rate: float, dtype: str) -> Tensor:
     """The smallest value of an unsigned type at which dropout keeps the element."""
     return ops.cast(np.asarray(int(round(rate * 2.0 ** (8 * np.dtype(dtype).itemsize))), dtype), dtype)
 
@@ -136,7 +136,7 @@ class Dropout(PlainLayer):
         bits = drawn_bits(ops.shape(inputs), of_batch)
         if bits is None:
             return keras.random.dropout(inputs, self.rate, seed=self.seed_generator)
-        keep = bits >= _least_kept(self.rate, keras.backend.standardize_dtype(bits.dtype))
+        keep = bits >= _keep_threshold(self.rate, keras.backend.standardize_dtype(bits.dtype))
         return ops.where(keep, inputs * (1.0 / (1.0 - self.rate)), ops.zeros((), inputs.dtype))
 
     def compute_output_shape(self, input_shape: tuple[int | None, ...]) -> tuple[int | None, ...]:

@@ -7,7 +7,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from keras_bert.layers.attention_kernel import attended_by_kernel
+from keras_bert.layers.attention_kernel import kernel_attention
 from keras_bert.layers.dropout import Dropout
 from keras_bert.layers.tensors import PlainLayer, Tensor, gather_positions, truncated_normal
 
@@ -96,7 +96,7 @@ class SelfAttention(PlainLayer):
         probabilities = ops.cast(ops.softmax(scores, axis=-1), self.compute_dtype)
         context = None
         if training and self.dropout.rate == 0:
-            context = attended_by_kernel(query, key, value, attention_bias)
+            context = kernel_attention(query, key, value, attention_bias)
         if context is None:
             context = ops.matmul(self.dropout(probabilities, training=training), value)
         context = ops.reshape(ops.transpose(context, (0, 2, 1, 3)), (batch, seq, self.hidden_size))

@@ -42,7 +42,7 @@ def gather_positions(sequence: Tensor, positions: Tensor) -> Tensor:
     """
     batch, seq, hidden = ops.shape(sequence)
     if (wrong := first_out_of_range(positions, seq)) is not None:
-        raise ValueError(f"positions: needs those of a row, 0 to {seq - 1}. Received: {wrong}.")
+        raise ValueError(f"positions: needs positions from 0 to {seq - 1}. Received: {wrong}.")
     row_starts = ops.arange(batch, dtype="int32")[:, None] * seq
     flat = ops.take(ops.reshape(sequence, (-1, hidden)), ops.reshape(positions + row_starts, (-1,)), axis=0)
     return ops.reshape(flat, (batch, ops.shape(positions)[1], hidden))

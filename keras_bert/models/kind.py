@@ -200,7 +200,7 @@ def register_model_kind(kind: ModelKind) -> ModelKind:
     """Register a kind. Raises `ValueError` if its `model_type` or the class of its config is taken."""
     for other in model_kinds():
         if kind.model_type == other.model_type or kind.config is other.config:
-            raise ValueError(f"{kind.model_type}: is registered already.")
+            raise ValueError(f"{kind.model_type}: already registered.")
     _by_type()[kind.model_type] = kind
     return kind
 

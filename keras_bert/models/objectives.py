@@ -116,7 +116,7 @@ class PreviousTokens(ClassTerm):
         return batch["previous_token_weights"]
 
 
-class _OfPairs(ClassTerm):
+class _PairTerm(ClassTerm):
     """Two classes of the pooled vector: whether a row's segments are as in the text (0) or not (1)."""
 
     setting, off, pools = "objective.pair", "none", True
@@ -133,7 +133,7 @@ class _OfPairs(ClassTerm):
         return batch[self.label]
 
 
-class NextSentence(_OfPairs):
+class NextSentence(_PairTerm):
     """Next sentence prediction (paper, section 3.1, task 2): B follows A (0) or is from another document (1)."""
 
     name, title, heading, sentence = "nsp", "next sentence", "next sent.", "next sentence prediction"
@@ -156,7 +156,7 @@ class NextSentence(_OfPairs):
         return head(encoded["pooled_output"])
 
 
-class SentenceOrder(_OfPairs):
+class SentenceOrder(_PairTerm):
     """Sentence order prediction (ALBERT, Lan et al. 2020, section 3.1): whether the segments are swapped (1)."""
 
     name, title, heading, sentence = "sop", "sentence order", "sent. order", "sentence order prediction"
@@ -171,7 +171,7 @@ class SentenceOrder(_OfPairs):
         return dense(f"{self.head}.dense", "keras_bert.sop_classifier", "keras_bert/sop_classifier")
 
 
-class Related(_OfPairs):
+class Related(_PairTerm):
     """Whether two texts that share many words are related (0) or only look alike (1).
 
     Rows of running text do not count. The model's folder leaves out the head.
@@ -322,7 +322,7 @@ class ReplacedTokens(Term):
 
     def check(self, objective: ObjectiveConfig, masking: MaskingConfig) -> None:
         for term in objective.trained:
-            off = f"{term.off} for objective.tokens {REPLACED}, which it is not trained beside"
+            off = f"{term.off} with objective.tokens {REPLACED}, which excludes this term"
             require(term is self or term.predicts_tokens, term.setting, off, term.name)
 
     def labels(self, batch: Batch) -> Tensor:

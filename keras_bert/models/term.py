@@ -175,7 +175,7 @@ def _by_name() -> dict[str, Term]:
 def register_term(term: Term) -> Term:
     """Register a term. Raises `ValueError` if its name is taken."""
     if term.name in _by_name():
-        raise ValueError(f"{term.name}: is registered already.")
+        raise ValueError(f"{term.name}: already registered.")
     _by_name()[term.name] = term
     return term
 

@@ -213,7 +213,7 @@ def register(kind: TaskKind) -> TaskKind:
     taken = {*_by_architecture(), *task_names()}
     for name in (kind.head.architecture, *kind.tasks):
         if name in taken:
-            raise ValueError(f"{name}: is registered already.")
+            raise ValueError(f"{name}: already registered.")
     _by_architecture()[kind.head.architecture] = kind
     return kind
 

@@ -371,7 +371,7 @@ def named_class(place: str) -> Any:
 def register_vocabulary(kind: type[Vocabulary]) -> type[Vocabulary]:
     """Registers a kind of vocabulary. Raises `ValueError` if the name of its file is taken."""
     if kind.file_name in (other.file_name for other in vocabulary_kinds()):
-        raise ValueError(f"{kind.file_name}: is registered already.")
+        raise ValueError(f"{kind.file_name}: already registered.")
     _registered.append(kind)
     return kind
 

@@ -128,7 +128,7 @@ def test_a_position_beyond_the_row_is_refused(batch, terms, wrong):
     positions = batch["masked_lm_positions"].copy()
     positions[1, 0] = wrong
     model = BertForPreTraining(tiny_config(), terms=terms)
-    with pytest.raises(ValueError, match=f"positions: needs those of a row, 0 to 11. Received: {wrong}"):
+    with pytest.raises(ValueError, match=f"positions: needs positions from 0 to 11. Received: {wrong}"):
         model({**batch, "masked_lm_positions": positions})
 
 

@@ -199,7 +199,7 @@ def test_a_recipe_names_it_and_its_own_fields():
 
 
 def test_names_are_taken_once():
-    with pytest.raises(ValueError, match="scaled: is registered already"):
+    with pytest.raises(ValueError, match="scaled: already registered"):
         register_model_kind(Scaled())
 
 

@@ -55,7 +55,7 @@ def test_files_count_the_positions_that_no_token_has(tmp_path):
 @pytest.mark.parametrize(
     "fields, message",
     [
-        ({"max_position_embeddings": 2}, "needs more than the 2 rows that no token has. Received: 2"),
+        ({"max_position_embeddings": 2}, "needs more than 2, the rows before the first token's. Received: 2"),
         ({"is_decoder": True}, "is_decoder True is not supported; RoBERTa has False"),
         ({"architectures": ["BertModel"]}, "the architecture 'BertModel' is not supported; a RoBERTa is needed"),
     ],

@@ -227,7 +227,7 @@ def test_saving_and_half_precision(tmp_path):
     np.testing.assert_array_equal(again(inputs)["logits"], model(inputs)["logits"])
     logits = EncoderDecoder(TINY, dtype="mixed_float16")(inputs)["logits"]
     assert logits.dtype == "float32" and np.isfinite(logits).all()
-    with pytest.raises(ValueError, match="causal: needs a BERT. Received: a T5"):
+    with pytest.raises(ValueError, match="causal: is not supported by a T5"):
         model.encoder(inputs, causal=True)
 
 

@@ -69,7 +69,7 @@ class RobertaConfig(BertConfig):
             known[_POSITIONS] = rows - known[_PAD] - 1
             if known[_POSITIONS] < 1:
                 raise UserError(
-                    f"{where}: {_POSITIONS}: needs more than the {known[_PAD] + 1} rows that no token has. "
+                    f"{where}: {_POSITIONS}: needs more than {known[_PAD] + 1}, the rows before the first token's. "
                     f"Received: {rows}."
                 )
         return super().from_fields(known, where)

@@ -103,7 +103,7 @@ class T5Encoder(ConfiguredEncoder):
         self, inputs: Batch, training: bool = False, return_attentions: bool = False, causal: bool | None = None
     ) -> dict[str, Any]:
         if causal:
-            raise ValueError("causal: needs a BERT. Received: a T5, whose encoder sees both sides.")
+            raise ValueError("causal: is not supported by a T5, whose encoder sees both sides.")
         self.require_inputs(inputs, "input_word_ids", "input_mask")
         hidden = self.embeddings(inputs["input_word_ids"], training=training)
         seq = ops.shape(hidden)[1]

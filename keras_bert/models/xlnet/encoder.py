@@ -131,7 +131,7 @@ class XlnetEncoder(ConfiguredEncoder):
         return_mems: bool = False,
     ) -> dict[str, Any]:
         if causal:
-            raise ValueError("causal: needs a BERT. Received: an XLNet, whose perm_mask says what a token sees.")
+            raise ValueError("causal: is not supported by an XLNet, whose perm_mask says what a token sees.")
         self.require_inputs(inputs, "input_word_ids", "input_mask", "input_type_ids")
         states = self.embeddings(inputs["input_word_ids"], training=training)
         batch, seq, width = ops.shape(states)
