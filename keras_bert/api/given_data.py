@@ -234,6 +234,9 @@ def _items(name: str, data: Any) -> Iterable[Any]:
 
 
 def _rows_of_columns(name: str, columns: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    for column, cells in columns.items():
+        if isinstance(cells, str | bytes | Mapping) or not hasattr(cells, "__len__"):
+            raise UserError(f"{name}: needs a list for each column. Received: {cells!r:.80} for {column!r}.")
     lengths = {column: len(cells) for column, cells in columns.items()}
     if len(set(lengths.values())) > 1:
         received = ", ".join(f"{column} {length}" for column, length in lengths.items())

@@ -161,6 +161,8 @@ def retrieval_set(
         raise UserError("passages: needs one at least. Received: none. Give the texts to search.")
     grades: dict[Any, dict[Any, float]] = {}
     for query, judged in _by_id(relevant).items():
+        if isinstance(judged, str | bytes) or not isinstance(judged, Iterable):
+            raise UserError(f"relevant: needs a list of ids for each query, or {{id: grade}}. Received: {judged!r}.")
         grades[query] = dict(judged) if isinstance(judged, Mapping) else dict.fromkeys(judged, 1.0)
         for name, known, what in ((query, asked, "query"), *((one, texts, "passage") for one in grades[query])):
             if name not in known:

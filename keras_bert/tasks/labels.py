@@ -155,10 +155,10 @@ def _word(value: object) -> str:
 def _number(value: Any, limits: tuple[float, float] | None) -> float:
     try:
         number = float(value) if not isinstance(value, bool) else math.nan
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         number = math.nan
     if not math.isfinite(number):
-        raise BadCell(f"needs a number as its label. Received: {value!r}")
+        raise BadCell(f"needs a number as its label. Received: {value!r:.80}")
     if limits is not None and not limits[0] <= number <= limits[1]:
         raise BadCell(f"needs a label from {limits[0]:g} to {limits[1]:g}. Received: {value!r}")
     return number

@@ -255,8 +255,11 @@ def _tfds_table(task: Task, split: Split, source: TfdsSource) -> SplitTable:
 
 def _index(column: str, cell: object) -> int:
     try:
-        return int(cell)  # type: ignore[call-overload]
-    except (TypeError, ValueError):
+        index = int(cell)  # type: ignore[call-overload]
+        if isinstance(cell, float) and index != cell:
+            raise ValueError
+        return index
+    except (TypeError, ValueError, OverflowError):
         raise BadCell(f"needs a whole number in the column {column!r}. Received: {cell!r}") from None
 
 

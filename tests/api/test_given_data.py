@@ -73,6 +73,8 @@ def test_texts_and_cells_of_other_types(tmp_path):
         (["a", "b\ud83d"], r"train row 2: needs text. Received: half a surrogate pair in '.*b\\ud83d'."),
         ([{"text": object()}], "train row 1: needs text, numbers or lists. Received: object."),
         ([{"text": float("inf")}], "train row 1: Out of range float values"),
+        ({"text": "A film.", "stars": 1}, "train: needs a list for each column. Received: 'A film.' for 'text'."),
+        ({"text": ["a"], "stars": 1}, "train: needs a list for each column. Received: 1 for 'stars'."),
         ({"text": ["a", "b"], "stars": [1]}, "train: needs columns of one length. Received: text 2, stars 1."),
         (
             pandas.DataFrame([["a", 1, 2, 3, 4]], columns=["text", 1, "1", "stars", "stars"]),

@@ -11,6 +11,8 @@ from keras_bert.core.errors import UserError
 from keras_bert.tasks.classification.answers import submission_lines, submission_path
 from keras_bert.tasks.classification.benchmarks import GLUE
 from keras_bert.tasks.classification.data import load_examples
+from keras_bert.tasks.labels import BadCell, _number
+from keras_bert.tasks.sources import _index
 
 
 @pytest.fixture(scope="module")
@@ -103,6 +105,19 @@ def test_the_numbers_of_a_submission_come_from_the_file(tmp_path):
     assert load_examples(GLUE["qqp"], "test", str(tmp_path)).indices.tolist() == [7, 3]
     write_tsv(tmp_path / "test.tsv", [["id", "question1", "question2"], ["x", "a", "b"]])
     assert "line 2: needs a whole number in the column 'id'" in refusal(GLUE["qqp"], "test", str(tmp_path))
+
+
+@pytest.mark.parametrize("cell", [float("inf"), 1.7])
+def test_an_index_that_is_no_whole_number_is_refused(cell):
+    """Infinity was a traceback, and 1.7 example 1."""
+    with pytest.raises(BadCell, match="needs a whole number in the column 'idx'"):
+        _index("idx", cell)
+
+
+def test_a_number_beyond_floats_is_no_label():
+    """It was an OverflowError."""
+    with pytest.raises(BadCell, match="needs a number as its label. Received: 1000"):
+        _number(10**400, None)
 
 
 @pytest.mark.parametrize(
