@@ -1,4 +1,4 @@
-"""What reading a corpus found: documents, and what was left out and why."""
+"""The report on reading a corpus: how many documents were read, and what was left out and why."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class CorpusReport:
     Attributes:
         documents: how many documents were read and kept.
         cuts: how often a document was cut in two, because it was longer than `LONGEST_DOCUMENT`.
-        dropped: documents left out because of what they are, counted by reason.
-        skipped: {file: why it, or the rest of it after a damaged place, was not read}.
+        dropped: documents left out for other reasons than a filter, counted by reason.
+        skipped: {file: why it was not read, or not beyond a damaged place}.
         books: plain-text files in which many paragraphs were joined into one document.
         broken_lines: broken JSON lines that were skipped, counted by reason.
         first_broken: {reason: file and line of the first such line}.
@@ -47,14 +47,14 @@ class CorpusReport:
         self.first_broken.setdefault(reason, where)
 
     def add_filtered(self, filtered: Filtered) -> None:
-        """Counts what the filters made of a document."""
+        """Adds the counts of a filtered document."""
         self.lines += filtered.lines
         self.removed.update(filtered.removed)
         if filtered.dropped_by:
             self.filtered[filtered.dropped_by] += 1
 
     def add(self, other: CorpusReport) -> None:
-        """Adds the report on files that come after those of this one."""
+        """Adds the report on the files that follow in the corpus."""
         self.documents += other.documents
         self.cuts += other.cuts
         self.lines += other.lines

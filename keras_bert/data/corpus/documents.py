@@ -33,7 +33,7 @@ from keras_bert.data.tables.rows import BrokenRow, Reading
 from keras_bert.data.tables.tables import file_rows, open_tfds_text, table_files
 from keras_bert.text.sentences import divide_text
 
-# Formats whose lines are worth keeping before damage, even if the document has no end.
+# Formats of which the lines before any damage are kept, even if the last document is incomplete.
 _LINES = {formats.PLAIN, formats.WIKI_EXTRACTOR, formats.CONLLU}
 
 
@@ -42,7 +42,7 @@ class Corpus:
 
     Attributes:
         paths: the files and `tfds:` entries in reading order.
-        report: on the latest reading, complete once that has ended.
+        report: the report on the latest reading, complete once that has ended.
     """
 
     paths: list[str]
@@ -50,7 +50,7 @@ class Corpus:
     report: CorpusReport
 
     def __init__(self, entries: Iterable[str], config: CorpusConfig | None = None):
-        """`entries`: `tfds:NAME[/CONFIG][:SPLIT]`, or as for `table_files`. Raises `UserError` if one is missing."""
+        """`entries`: `tfds:NAME[/CONFIG][:SPLIT]` or sources of `table_files`. Raises `UserError` if one is missing."""
         groups = ([entry] if is_tfds(entry) else table_files(entry)[1] for entry in entries)
         self.paths = list(dict.fromkeys(path for group in groups for path in group))
         self.config = config or CorpusConfig()
@@ -59,10 +59,10 @@ class Corpus:
         self._spans: RepeatedSpans | None = None
 
     def documents(self, shown: str = "") -> Iterator[str]:
-        """Iterates over the documents, from the first; see `read_documents`. First `check`s all files.
+        """Iterates over the documents from the start, after a `check` of all files; see `read_documents`.
 
-        With `filters.repeated_spans` the text is read twice at the first time. `shown`: the first words of a bar that
-        shows how far the reading is; by default there is none.
+        With `filters.repeated_spans`, the first call reads the text twice. `shown`: the label of a progress bar; by
+        default there is none.
         """
         self.check()
         self.report = CorpusReport()
@@ -71,7 +71,7 @@ class Corpus:
         return iter(self._bar(shown, documents)) if shown else documents
 
     def require_without(self, *others: str | None) -> None:
-        """Raises `UserError` if one of these files, such as a vocabulary, is among the text; None is ignored."""
+        """Raises `UserError` if one of these files, such as a vocabulary, is part of the corpus; None is ignored."""
         paths = {files.real(path) for path in self.paths}
         for other in others:
             if other and files.real(other) in paths:
@@ -81,14 +81,14 @@ class Corpus:
                 )
 
     def local_files(self) -> list[str]:
-        """The files as they are opened; none if the corpus has TFDS data sets, which are not read as files."""
+        """The paths that are opened; [] if the corpus has TFDS data sets, which are not read as files."""
         return [] if any(map(is_tfds, self.paths)) else list(map(local_file, self.paths))
 
     def _bar(self, what: str, documents: Iterator[str]) -> Bar:
         return terminal_bar(what, "documents", over=documents, read=self.local_files())
 
     def check(self) -> None:
-        """Raises `UserError` if a file begins with what is not text, or a table has no column `config.text`."""
+        """Raises `UserError` if the start of a file is not text, or a table lacks the column `config.text`."""
         for entry in filter(is_tfds, self.paths):
             open_tfds_text(entry, text=self.config.text)
         files.map_paths(self._check, [path for path in self.paths if not is_tfds(path)])
@@ -99,7 +99,7 @@ class Corpus:
             if kind not in _LINES:
                 next(_documents(path, kind, chunks, self.config, CorpusReport()), None)
         except Unreadable:
-            pass  # The report names it.
+            pass  # Reading will put it in the report.
 
     def fingerprint(self) -> list[list[Any]]:
         """`[path, size, mark]` for each path, to notice changed text without reading all of it.
@@ -113,7 +113,7 @@ class Corpus:
         return reading_settings(self.config)
 
     def record(self) -> dict[str, Any]:
-        """The settings and what the latest reading left out, for `meta.json`; {} if there is nothing to tell."""
+        """The non-default settings and the nonzero drop counts of the latest reading, for `meta.json`."""
         values = {"settings": self.settings(), **self.report.counts()}
         return {key: value for key, value in values.items() if value}
 
@@ -137,7 +137,7 @@ def is_tfds(entry: str) -> bool:
 
 
 def reading_settings(config: CorpusConfig) -> dict[str, Any]:
-    """`{dotted key: JSON value}` of the settings that are not the default, also of a class derived from `CorpusConfig`.
+    """The non-default settings as `{dotted key: JSON value}`, without those that only a subclass of `CorpusConfig` has.
 
     `filters.bad_words` is the SHA-256 of the file. Raises `UserError` if it cannot be read.
     """
@@ -170,19 +170,19 @@ def read_documents(
     than `LONGEST_DOCUMENT` characters is cut between sentences. A file that cannot be read to its end is named in the
     report; the whole lines or pages before the damage are kept.
 
-    What comes from a file depends on nothing but the file and `config`. `filters.repeated_spans`, which compares files,
-    is left to `Corpus`.
+    The documents of a file depend only on the file and `config`. `filters.repeated_spans`, which compares files, is
+    left to `Corpus`.
 
     Args:
         paths: files, local or remote (`keras_bert.core.files.expand` makes them from patterns), and `tfds:` entries.
         report: filled in while reading.
-        filters: those of `config`, if they exist already.
+        filters: the filters of `config`, if they have been made already.
 
     Yields:
         One string per document, without surrounding white space.
 
     Raises:
-        UserError: TFDS cannot prepare an entry; a file is HTML, PDF or the like; a table has no such column; a line of
+        UserError: TFDS cannot prepare an entry; a file is HTML, PDF or the like; a table lacks the column; a line of
             JSON or a row is broken and `config` does not skip it; or, at the end, no file held a document.
     """
     report = CorpusReport() if report is None else report
@@ -216,8 +216,8 @@ def read_source(
 ) -> Iterator[str]:
     """Iterates over the documents of one file or `tfds:` entry; see `read_documents`.
 
-    With `must_open`, a file that the system or the store does not hand out raises `UserError` and is not skipped: on
-    many machines that may be over at the next attempt.
+    With `must_open`, a file that the system or the store does not deliver raises `UserError` instead of being skipped,
+    because with many machines this is often temporary.
     """
     before, filtered_before = report.documents, report.filtered.total()
     try:
@@ -244,14 +244,14 @@ def read_source(
 
 
 def _candidates(path: str, config: CorpusConfig, report: CorpusReport) -> Iterator[tuple[str | None, str | None]]:
-    """`(document, None)` or `(anything, the reason to leave it out)`."""
+    """`(document, None)` or `(anything, why it is left out)` for each document of a file or `tfds:` entry."""
     if is_tfds(path):
         return _tfds_documents(path, config)
     return _documents(path, *_open(path, config), config, report)
 
 
 def _open(path: str, config: CorpusConfig) -> tuple[str, Iterator[bytes]]:
-    """(the format of a file, its blocks)."""
+    """Return (the format of a file, an iterator over its blocks). Raises `Unreadable`."""
     start, chunks = beginning(read_chunks(local_file(path)))
     if not start:
         raise Unreadable("empty")

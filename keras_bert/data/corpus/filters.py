@@ -16,9 +16,9 @@ _UNSEPARATED = re.compile(r"[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaf
 
 
 class BadWords:
-    """Words and phrases, found in any case.
+    """Words and phrases to find in texts, ignoring case.
 
-    As for C4, what precedes and follows must not be a letter, digit or underscore, except in Chinese, Japanese and
+    As for C4, a match must not have a letter, digit or underscore before or after it, except in Chinese, Japanese and
     Thai, which do not separate words.
     """
 
@@ -26,7 +26,7 @@ class BadWords:
         phrases = list(dict.fromkeys(phrase.lower() for phrase in phrases))
         self._unseparated = [phrase for phrase in phrases if _UNSEPARATED.search(phrase)]
         # A regex of hundreds of alternatives is slow. Looking up the runs of letters of a text is fast, and few texts
-        # have all those of a phrase.
+        # contain all runs of a phrase.
         self._of_symbols: list[str] = []
         self._of_letters: dict[str, list[tuple[frozenset[str], str]]] = {}
         for phrase in phrases:
@@ -48,7 +48,7 @@ class BadWords:
         return cls(phrases)
 
     def is_in(self, text: str) -> bool:
-        """Whether the text has one of them."""
+        """Whether the text contains one of the phrases."""
         text = text.lower()
         if any(phrase in text for phrase in self._unseparated):
             return True
@@ -88,13 +88,13 @@ _CHARACTERS_OF_A_SENTENCE = 300
 
 
 class Filtered(NamedTuple):
-    """What the filters make of a document.
+    """The result of filtering a document.
 
     Attributes:
-        text: what is left of it; None if it is dropped.
+        text: the text that is left; None if the document is dropped.
         dropped_by: the filter that dropped it, as named in `FilterConfig`; None if it is kept.
         lines: how many lines it had, blank ones not counted; 0 if no filter looks at lines.
-        removed: lines (for `citation_markers`: markers) removed by each filter, also of a document that is dropped.
+        removed: lines (for `citation_markers`: markers) removed by each filter, even if the document is dropped.
     """
 
     text: str | None
@@ -106,11 +106,11 @@ class Filtered(NamedTuple):
 class DocumentFilters:
     """The filters that look at one document at a time: all but `repeated_spans`. Picklable.
 
-    The order is that of C4's code in TensorFlow Datasets (`text/c4_utils.py`): `lorem_ipsum` and `curly_braces` look at
-    lines that are long enough and end as they should.
+    The order is that of C4's code in TensorFlow Datasets (`text/c4_utils.py`): `lorem_ipsum` and `curly_braces` see
+    only lines that pass `terminal_punctuation` and `min_words`.
 
     Attributes:
-        bad_words: those of `config.bad_words`, None without.
+        bad_words: the words in the file `config.bad_words`; None without one.
 
     Raises:
         UserError: the file of bad words is missing, not UTF-8 or empty.
@@ -133,8 +133,8 @@ class DocumentFilters:
     def __call__(self, text: str) -> Filtered:
         """Filters one document.
 
-        If a filter looks at lines, each is taken for a paragraph: blank lines separate those that are kept, so that no
-        sentence continues into the next.
+        If a filter looks at lines, each line counts as a paragraph: blank lines separate the kept ones, so that no
+        sentence continues into the next line.
         """
         config = self._config
         lines = 0
@@ -161,7 +161,7 @@ class DocumentFilters:
         return None if text else "no line left"
 
     def _filter_lines(self, text: str, removed: Counter[str]) -> tuple[str, int, set[str]]:
-        """(the kept lines, how many there were, which of `lorem_ipsum` and `curly_braces` apply)."""
+        """Return (the kept lines, how many there were, which of `lorem_ipsum` and `curly_braces` apply)."""
         config = self._config
         found: set[str] = set()
         lower = text.lower() if config.javascript or config.policy_notices or config.lorem_ipsum else ""
@@ -204,7 +204,7 @@ class DocumentFilters:
                 if has_policy and _has_policy_notice(lower):
                     removed["policy_notices"] += 1
                     continue
-            if line:  # More than citation markers.
+            if line:  # Citation markers may have been all of it.
                 parts.append(line)
         return "\n\n".join(parts), lines, found
 
@@ -218,7 +218,7 @@ def ends_a_sentence(line: str) -> bool:
 
 
 def has_words(line: str, least: int) -> bool:
-    """Whether a line has at least so many words.
+    """Whether a line has at least `least` words.
 
     White space separates words, and each Chinese character is one, as in BERT's tokenizer.
     """
@@ -229,7 +229,7 @@ def has_words(line: str, least: int) -> bool:
 
 
 def longest_word(line: str, most: int) -> int:
-    """The characters of the longest word; for a line of at most `most` characters its own length is close enough."""
+    """The length of the longest word in characters; for a line of at most `most` characters, simply its own length."""
     if len(line) <= most:
         return len(line)
     if not line.isascii():
@@ -240,8 +240,8 @@ def longest_word(line: str, most: int) -> int:
 def too_few_sentences(text: str, config: FilterConfig) -> bool:
     """Whether `min_sentences` drops a document with this text."""
     least = config.min_sentences
-    # Splitting costs more than all other filters together, and the beginning of a text is mostly enough. Where it is
-    # cut, it may have one sentence that the whole has not.
+    # Splitting costs more than all other filters together, and the beginning of a text is mostly enough. The cut may
+    # add one sentence that the whole text does not have.
     beginning = text[: _CHARACTERS_OF_A_SENTENCE * least]
     if len(beginning) < len(text) and len(split_sentences(beginning)) > least:
         return False

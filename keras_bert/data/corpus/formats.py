@@ -1,4 +1,4 @@
-"""The formats of files with documents: how they are told apart, and how plain text and CoNLL-U are read."""
+"""Detects the formats of files with documents, and reads plain text and CoNLL-U."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -27,7 +27,7 @@ def format_of(path: str, start: bytes) -> str:
         start: the file's first kilobytes, decompressed, without white space in front.
 
     Raises:
-        UserError: it is of a format that is not read, such as HTML or PDF.
+        UserError: the format cannot be read, such as HTML or PDF.
     """
     if found := what_is_no_text(plain_ending(path), start):
         raise UserError(f"{path}: needs text. Received: {found}. Extract its text first, or leave it out.")
@@ -76,7 +76,7 @@ def conllu_documents(lines: Iterable[str], report: CorpusReport) -> Iterator[Ann
 
     A file without `# newdoc` is one document.
 
-    A multiword token (`1-2`) has the label of its first word. `report` counts where documents are cut. Raises
+    A multiword token (`1-2`) has the label of its first word. `report` counts the cuts of long documents. Raises
     `Unreadable` at a line that is not CoNLL-U, after the sentences before it.
     """
     sentences: list[str] = []
@@ -117,12 +117,12 @@ class _Sentence:
     def __init__(self) -> None:
         self.text = ""
         self.words: list[tuple[int, int, str]] = []
-        self._covered = 0  # The last word that a multiword token has written.
+        self._covered = 0  # The number of the last word whose text is already there, in a multiword token.
         self._awaits_label = False
 
     def add(self, cells: list[str]) -> None:
         number, form, label = cells[0], cells[_FORM], cells[_UPOS]
-        if "." in number:  # Not in the text.
+        if "." in number:  # An empty node, which is not in the text.
             return
         first, _, last = number.partition("-")
         if not last and int(first) <= self._covered:
@@ -151,7 +151,7 @@ def plain_documents(lines: Iterable[str], report: CorpusReport) -> tuple[Iterabl
     documents give no segment pairs.
 
     Args:
-        report: counts where documents are cut.
+        report: counts the cuts of long documents.
 
     Returns:
         (the documents, whether the file is a book)

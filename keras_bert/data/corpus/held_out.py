@@ -25,12 +25,12 @@ def is_validation(text: str, share: float) -> bool:
 
 
 def is_validation_hash(hashes: np.ndarray, share: float) -> np.ndarray:
-    """`is_validation` of texts by their hashes: uint64 [documents] to bool [documents]."""
+    """Like `is_validation`, but from the hashes of texts: uint64 [documents] to bool [documents]."""
     return hashes < np.uint64(_first_training_hash(share))  # NumPy would compare with a float inexactly.
 
 
 def training_hashes_from(share: float, least: int, greatest: int) -> int:
-    """The hash from which on `SideSplit` gives documents to train, if theirs are from `least` to `greatest`."""
+    """The lowest hash that `SideSplit` puts into train, given the `least` and the `greatest` hash of all documents."""
     first = _first_training_hash(share)
     if least < first <= greatest:
         return first
@@ -40,7 +40,7 @@ def training_hashes_from(share: float, least: int, greatest: int) -> int:
 
 
 class SideSplit(Generic[Item]):
-    """Assigns documents to one side each, one after the other.
+    """Assigns documents, one after the other, to training or validation.
 
     The side is decided by `is_validation`, with one exception: if two or more documents all fall on one side, the one
     closest to the other side goes there, so that neither side is empty. That document is held back until both sides
@@ -64,9 +64,9 @@ class SideSplit(Generic[Item]):
         self._is_single = True
 
     def add(self, value: int, document: Item) -> list[tuple[Item, bool]]:
-        """Adds a document with this hash, which no earlier one has.
+        """Adds a document with the hash `value`, which no earlier one may have.
 
-        Returns: `(document, whether it is held out for validation)` of those that come next.
+        Returns: `(document, whether it is held out for validation)` of the documents that come next.
         """
         side = value < self._first_training
         if self.has_both:
@@ -83,7 +83,7 @@ class SideSplit(Generic[Item]):
         return [farther[1:]]
 
     def rest(self) -> list[tuple[Item, bool]]:
-        """The document that is still held back after the last one, as from `add`. A single document goes to train."""
+        """Like `add`, but for the document still held back after the last one. A single document goes to train."""
         if self._held is None or self.has_both:
             return []
         _, document, side = self._held
@@ -93,7 +93,7 @@ class SideSplit(Generic[Item]):
 def split_documents(
     documents: Iterable[str], share: float, dropped: Counter[str] | None = None
 ) -> Iterator[tuple[str, bool]]:
-    """Assigns every document to one side, as `SideSplit`, and drops exact duplicates, keeping the first.
+    """Assigns every document to one side, like `SideSplit`, and drops exact duplicates, keeping the first.
 
     Memory is at most 32 bytes per document.
 

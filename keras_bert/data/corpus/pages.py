@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 
 class ChunkStream(io.RawIOBase):
-    """Reads the blocks of an iterator one after the other.
+    """A raw stream of the blocks of an iterator.
 
-    What the iterator raises comes out of `read`, after all that it gave before; an `io.BufferedReader` would drop some.
+    `read` passes on the iterator's errors, after all blocks before them; an `io.BufferedReader` would drop some.
     """
 
     def __init__(self, chunks: Iterator[bytes]):
@@ -48,9 +48,9 @@ _TEXT_OF_A_PAGE = "conversion"  # The records of plain text in WARC (ISO 28500),
 
 
 def warc_documents(chunks: Iterator[bytes], path: str) -> Iterator[tuple[str | None, str | None]]:
-    """Iterates over `(document, None)` or `(None, why it was left out)`, one for each page whose text is there.
+    """Iterates over `(document, None)` or `(None, why it was left out)`, one for each record with a page's text.
 
-    Records of other kinds, such as the pages themselves, are passed over.
+    Other records, such as the pages themselves, are skipped.
 
     Args:
         chunks: the file's content, decompressed, in blocks of any size.
@@ -82,7 +82,7 @@ def warc_documents(chunks: Iterator[bytes], path: str) -> Iterator[tuple[str | N
         )
 
 
-# In UTF-8 bytes, so that one number suits scripts with many and with few characters. Headings end in "." too.
+# In UTF-8 bytes, so that one number suits all scripts. A shorter paragraph may be a heading, even if it ends in ".".
 _SHORTEST_PARAGRAPH = 60
 SHORTEST_DOCUMENT = 200
 TOO_SHORT = "hardly any running text"
@@ -98,7 +98,10 @@ _FIRST_VARIANT = re.compile(r"\s*zh[\w-]*:([^;]*)")
 
 
 def wiki_documents(lines: Iterable[str]) -> Iterator[tuple[str | None, str | None]]:
-    """Iterates over `(document, None)` or `(None, why it was left out)`; blank lines separate paragraphs."""
+    """Iterates over WikiExtractor's articles: `(document, None)` or `(None, why it was left out)`.
+
+    Blank lines separate paragraphs.
+    """
     title: str | None = None
     own: list[str] = []
     for line in chain(lines, ["</doc>"]):
@@ -121,7 +124,7 @@ def article(lines: Iterable[str], title: str | None = None) -> tuple[str | None,
 
 
 def cleaned(line: str) -> str:
-    """A line without entities, left-over markup, emptied brackets and variants of other regions."""
+    """Decode the entities of a line, and remove leftover markup, empty brackets and other regions' variants."""
     line = html.unescape(line)
     if "-{" in line:
         line = _CONVERSION.sub(_converted, line)
@@ -159,10 +162,10 @@ class Unparsable(Exception):
 
 
 class WikitextReader:
-    """Takes the paragraphs of running text out of wikitext, as BERT was trained on them.
+    """Extracts the paragraphs of running text from wikitext, like those that BERT was trained on.
 
-    Headings, templates, tables, references, lists, images, categories and comments are left out. A link is the text it
-    shows. Nothing is expanded, so what a template would show is missing.
+    Headings, templates, tables, references, lists, images, categories and comments are left out. A link becomes the
+    text it shows. Templates are not expanded, so the text that they would show is missing.
 
     Args:
         hidden: names of the namespaces of files and categories in the wiki's language, in lower case.
@@ -256,7 +259,9 @@ class _Page(NamedTuple):
 
 
 def mediawiki_documents(chunks: Iterator[bytes]) -> Iterator[tuple[str | None, str | None]]:
-    """Iterates over `(document, None)` or `(None, why it was left out)`; blank lines separate paragraphs.
+    """Iterates over a dump's pages: `(document, None)` or `(None, why it was left out)`.
+
+    Blank lines separate paragraphs.
 
     Args:
         chunks: the dump, decompressed, in blocks of any size.
@@ -265,7 +270,7 @@ def mediawiki_documents(chunks: Iterator[bytes]) -> Iterator[tuple[str | None, s
         Unreadable: the XML is broken; names the line.
         UserError: mwparserfromhell is not installed.
     """
-    hidden: set[str] = set()  # Names of the namespaces whose links are not part of the text; first in the dump.
+    hidden: set[str] = set()  # Namespaces whose links are not part of the text; the dump lists them before the pages.
     reader: WikitextReader | None = None
     for page in _pages(chunks, hidden):
         reader = reader or WikitextReader(hidden)

@@ -138,7 +138,7 @@ def _topics(path: str) -> list[str]:
 def _docstrings(tree: ast.Module) -> list[str]:
     nodes: list[ast.AST] = [tree]
     for node in nodes:
-        # Nothing in an expression is documented.
+        # Expressions have no docstrings.
         nodes += [child for child in ast.iter_child_nodes(node) if isinstance(child, _STATEMENTS)]
     documented = [node for node in nodes if isinstance(node, _DOCUMENTED)]
     documented.sort(key=lambda node: getattr(node, "lineno", 0))

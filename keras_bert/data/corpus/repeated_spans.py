@@ -36,7 +36,7 @@ def _plain(sentences: Sequence[str]) -> list[str]:
 
 
 def _overlapped_firsts(sentences: Sequence[str], starts: Sequence[int], length: int) -> set[int]:
-    """The sentences of spans that occur first here and again so soon, beginning in `starts`, that both overlap."""
+    """The sentences of spans whose first occurrence overlaps with a repetition that begins at one of `starts`."""
     plain, repeated = _plain(sentences), set(starts)
     return {
         number
@@ -50,12 +50,12 @@ def _overlapped_firsts(sentences: Sequence[str], starts: Sequence[int], length: 
 def without_spans(text: str, sentences: Sequence[str], starts: Sequence[int], length: int) -> tuple[str, int]:
     """Removes the spans of `length` sentences that begin with the sentences numbered `starts`; they may overlap.
 
-    Where one overlaps its own first occurrence, as in "Row on. Row on. Row on. Row on.", the latter's sentences stay.
+    Where a span overlaps its own first occurrence, as in "Row on. Row on. Row on. Row on.", the first one stays whole.
 
     Args:
         sentences: `split_sentences(text)`.
         starts: indices into `sentences`.
-        length: of the spans, in sentences.
+        length: the length of a span in sentences.
 
     Returns: (the rest of the text, how many sentences were removed)
     """
@@ -77,7 +77,7 @@ def without_spans(text: str, sentences: Sequence[str], starts: Sequence[int], le
 class RepeatedSpans:
     """Finds the repeated spans of a corpus.
 
-    `add` every document in order, then `close`, then ask `starts` for every document in the same order.
+    Call `add` for every document in order, then `close`; `starts` then describes them in the same order.
 
     Args:
         length: sentences in a span, at least 1.
@@ -86,7 +86,7 @@ class RepeatedSpans:
     def __init__(self, length: int):
         self._length = length
         self._counts = array("I")  # Spans in each document.
-        self._hashes = array("Q")  # Of the spans that are not on the disk.
+        self._hashes = array("Q")  # Only of the spans that are not on disk.
         self._spans = 0
         self._folder: tempfile.TemporaryDirectory | None = None
         self._bits = np.zeros(0, np.uint8)
@@ -123,14 +123,14 @@ class RepeatedSpans:
             first += count
 
     def _compare(self, hashes: np.ndarray, indices: np.ndarray) -> None:
-        """Marks every span of these, in ascending order of index, that has an earlier equal one."""
+        """Marks every span that equals an earlier one; `indices` must ascend."""
         order = np.argsort(hashes, kind="stable")
         ordered = hashes[order]
         repeated = indices[order[1:][ordered[1:] == ordered[:-1]]]
         np.bitwise_or.at(self._bits, repeated >> 3, (1 << (repeated & 7)).astype(np.uint8))
 
     def _spill(self) -> None:
-        """Writes the spans in memory to the disk, each to the file of its part."""
+        """Appends the hashes in memory to the files on disk, one for each part."""
         hashes = np.frombuffer(self._hashes, np.uint64)
         indices = np.arange(self._spans - len(hashes), self._spans, dtype=np.uint64)
         parts = (hashes >> np.uint64(64 - 8)).astype(np.int64)
@@ -158,8 +158,8 @@ def remove_repeated_spans(
     """Yields the documents without their repeated spans, and without documents that become too short.
 
     Args:
-        documents: those that were compared, in the same order.
-        all_starts: `RepeatedSpans.starts` of them.
+        documents: the documents that were compared, in the same order.
+        all_starts: their `RepeatedSpans.starts`.
         filters: its `repeated_spans` is the length of a span; its `min_sentences` applies to what is left.
         report: counts what is removed; a document that is dropped no longer counts as read.
 

@@ -18,9 +18,9 @@ from keras_bert.core.errors import UserError
 from keras_bert.core.files import open_file
 from keras_bert.core.imports import import_extra
 
-_CHUNK_BYTES = 1 << 16  # More is not faster, and a bar of the bytes read would run ahead of the work.
+_CHUNK_BYTES = 1 << 16  # More is not faster, and would let a progress bar of the bytes read run ahead of the work.
 _START_BYTES = 1 << 14  # Enough to tell a file's format.
-_PIECE_BYTES = 1 << 16  # As much text before an altered place is lost at most.
+_PIECE_BYTES = 1 << 16  # At most this much text before a damaged place is lost.
 
 
 def _open_zstandard(stream: Any) -> Any:
@@ -43,7 +43,7 @@ _MAGIC = {
     b"BZh": ".bz2",
     b"\xfd7zXZ\x00": ".xz",
     b"\x28\xb5\x2f\xfd": ".zst",
-    b"\x50\x2a\x4d\x18": ".zst",  # pzstd's.
+    b"\x50\x2a\x4d\x18": ".zst",  # From pzstd.
 }
 _LONGEST_MAGIC = max(map(len, _MAGIC))
 _DAMAGED = (OSError, EOFError, zlib.error, lzma.LZMAError)
@@ -52,11 +52,11 @@ _LONGEST_LINE = 1 << 26  # In characters. Longer lines are cut, so that memory s
 
 
 class Unreadable(Exception):
-    """Why reading stopped.
+    """A file cannot be read, or not to its end.
 
     Attributes:
-        line: the number of the bad line, counted from 1, or None if that is unknown.
-        is_refused: whether the system or the store failed to hand out the file, rather than its content being bad.
+        line: the number of the bad line, counted from 1; None if unknown.
+        is_refused: whether the system or the store did not deliver the file; false if its content is bad.
     """
 
     def __init__(self, reason: str, line: int | None = None, is_refused: bool = False):
@@ -68,7 +68,7 @@ class Unreadable(Exception):
 def read_lines(path: str | os.PathLike[str]) -> Iterator[str]:
     """Iterates over the lines of a UTF-8 file without line ends; .gz, .bz2, .xz and .zst are detected from the content.
 
-    "-" reads stdin, whose lines come as they arrive, and are not decompressed.
+    "-" reads stdin line by line as it arrives, without decompression.
 
     Raises:
         Unreadable: the file is missing, damaged, binary or not UTF-8; after the complete lines before the damage.
@@ -77,18 +77,18 @@ def read_lines(path: str | os.PathLike[str]) -> Iterator[str]:
 
 
 def read_blocks(path: str, encoding: str = "utf-8-sig") -> Iterator[str]:
-    """Iterates over the text of a UTF-8 file block by block, decompressed as by `read_lines`.
+    """Iterates over the text of a UTF-8 file block by block, decompressed like `read_lines`.
 
     Line ends are unchanged. "-" reads stdin.
 
     Raises:
-        Unreadable: as `read_lines`.
+        Unreadable: as for `read_lines`.
     """
     return decoded_blocks(read_chunks(path), encoding)
 
 
 def decoded_blocks(chunks: Iterable[bytes], encoding: str = "utf-8-sig") -> Iterator[str]:
-    """As `read_blocks`, from blocks of bytes."""
+    """Like `read_blocks`, but from decompressed blocks of bytes."""
     return (text for text, _ in _decoded(chunks, encoding) if text)
 
 
@@ -115,7 +115,7 @@ def read_whole_lines(path: str) -> Iterator[str]:
 
 
 def plain_ending(path: str | os.PathLike[str]) -> str:
-    """The ending of a file's name in lower case, without that of a compression: ".csv" for reviews.csv.gz."""
+    """The ending of a file's name in lower case, ignoring one of a compression: ".csv" for reviews.csv.gz."""
     stem, ending = os.path.splitext(os.fspath(path).lower())
     return os.path.splitext(stem)[1] if ending in COMPRESSED else ending
 
@@ -123,9 +123,9 @@ def plain_ending(path: str | os.PathLike[str]) -> str:
 def decoded_lines(chunks: Iterable[bytes]) -> Iterator[str]:
     """Iterates over the lines of UTF-8 text in blocks, without line ends.
 
-    Raises `Unreadable` as `read_lines`.
+    Raises `Unreadable` like `read_lines`.
     """
-    pending: list[str] = []  # Of a line that goes on; joined once, because each block would copy it again.
+    pending: list[str] = []  # Parts of an unfinished line; joined once, because each join copies them.
     length = 0
     for _, text in _decoded(chunks, "utf-8-sig"):
         *lines, rest = text.split("\n")
@@ -143,9 +143,9 @@ def decoded_lines(chunks: Iterable[bytes]) -> Iterator[str]:
 
 
 def _decoded(chunks: Iterable[bytes], encoding: str) -> Iterator[tuple[str, str]]:
-    """(text, the same with "\\n" as its only line end) of each chunk and of the end.
+    """Yield (text, the same with "\\n" as its only line end) for each chunk, and once more at the end.
 
-    Raises `Unreadable` after what comes before the damage.
+    Raises `Unreadable` after the text before the damage.
     """
     decoder = codecs.getincrementaldecoder(encoding)()
     line_ends, complete = io.IncrementalNewlineDecoder(None, translate=True), 0
@@ -166,10 +166,10 @@ def _decoded(chunks: Iterable[bytes], encoding: str) -> Iterator[tuple[str, str]
 
 
 def read_chunks(path: str | os.PathLike[str]) -> Iterator[bytes]:
-    """Iterates over the blocks of a file's content, decompressed as by `read_lines`.
+    """Iterates over the blocks of a file's content, decompressed like `read_lines`.
 
-    The first block is as large as telling a format takes, or all there is. Raises `Unreadable` after what comes before
-    the damage.
+    Except from stdin, the first block is large enough to tell the format, or the whole file. Raises `Unreadable` after
+    the content before the damage.
     """
     if path == "-":
         yield from iter(lambda: sys.stdin.buffer.read1(_CHUNK_BYTES), b"")  # type: ignore[union-attr]
@@ -184,7 +184,7 @@ def read_chunks(path: str | os.PathLike[str]) -> Iterator[bytes]:
             stream.seek(0)
             if kind:
                 stream = stack.enter_context(_OPENERS[kind](stream))
-            # `read` would go on until it has all that is asked for, and drop it if it meets damage.
+            # `read` would read on until it has all bytes asked for, and drop them if it meets damage.
             while piece := stream.read1(_PIECE_BYTES):
                 pieces.append(piece)
                 size += len(piece)
@@ -205,7 +205,7 @@ def _damaged() -> tuple[type[Exception], ...]:
 
 
 def compression(path: str | os.PathLike[str]) -> str:
-    """The usual ending of files compressed as this one's content is; "" if it is not. Raises `Unreadable`."""
+    """The usual file ending for the compression of a file's content; "" if there is none. Raises `Unreadable`."""
     try:
         with open_file(path) as stream:
             return _compression(stream.read(_LONGEST_MAGIC))
@@ -224,7 +224,10 @@ def _unreadable(error: Exception) -> Unreadable:
 
 
 def beginning(chunks: Iterator[bytes]) -> tuple[bytes, Iterator[bytes]]:
-    """(the first block with text in it, from there on; all blocks). The former is empty if there is no text."""
+    """Return (the first block with text, without white space in front; an iterator over all blocks).
+
+    The former is empty if no block has text.
+    """
     read: list[bytes] = []
     for chunk in chunks:
         read.append(chunk)
@@ -248,7 +251,7 @@ def stripped_document(text: str) -> tuple[str, str | None]:
 
 
 def until_damage(lines: Iterable[str], damage: list[Unreadable]) -> Iterator[str]:
-    """Iterates over the lines; the error that ends them is appended to `damage`, not raised."""
+    """Iterates over the lines; an `Unreadable` ends them and is appended to `damage` instead of raised."""
     try:
         yield from lines
     except Unreadable as problem:
@@ -280,10 +283,10 @@ _MARKUP_ENDINGS = {".html": "HTML", ".htm": "HTML", ".xhtml": "HTML", ".xml": "X
 
 
 def what_is_no_text(ending: str, start: bytes) -> str | None:
-    """What a file is whose text is not read, such as "PDF" or "HTML"; None for any other.
+    """The kind of a file whose text cannot be read here, such as "PDF" or "HTML"; None for any other file.
 
     Args:
-        ending: of its name, in lower case, without that of a compression.
+        ending: the `plain_ending` of its name.
         start: its first kilobytes, decompressed, without white space in front.
     """
     if found := next((name for mark, name in _MAGIC_OF_NO_TEXT.items() if start.startswith(mark)), None):
