@@ -1,4 +1,4 @@
-"""Rows in Arrow's formats: Parquet, and IPC in a file or as a stream, as the library `datasets` stores it."""
+"""Rows in Arrow's formats: Parquet, IPC files, and IPC streams, which the library `datasets` writes."""
 
 import contextlib
 import json
@@ -19,8 +19,8 @@ _ROWS_AT_ONCE = 1024
 def arrow_rows(path: str, local: str, format: str, reading: Reading) -> Iterator[Row]:
     """Iterates over the rows of a file.
 
-    Cells have Python's values; of text that is not UTF-8, the bytes. If the schema has the features of a data set of
-    `datasets`, class labels are the names of the classes, and None for -1.
+    Cells are Python values; text that is not UTF-8 stays bytes. If the schema has the features that `datasets` stores,
+    class labels become the names of the classes, and -1 becomes None.
 
     Args:
         path: the file's name, for messages.
@@ -28,7 +28,7 @@ def arrow_rows(path: str, local: str, format: str, reading: Reading) -> Iterator
 
     Raises:
         Unreadable: the file is damaged.
-        UserError: there is no such column; or pyarrow is not installed.
+        UserError: a column is missing, or pyarrow is not installed.
     """
     needed_by = f"{path}, in a format of Arrow,"
     arrow = import_extra("pyarrow", needed_by)
@@ -52,7 +52,7 @@ def arrow_rows(path: str, local: str, format: str, reading: Reading) -> Iterator
 
 @contextlib.contextmanager
 def _seekable(path: str) -> Iterator[Any]:
-    """The file or, if it is compressed, a temporary copy that is not: Parquet's columns are found from its end."""
+    """Open the file or, if it is compressed, a decompressed temporary copy, because Parquet is read from its end."""
     if not compression(path):
         with open_file(path) as stream:
             yield stream
@@ -64,7 +64,7 @@ def _seekable(path: str) -> Iterator[Any]:
 
 
 def _opened(stream: Any, format: str, parquet: Any, ipc: Any) -> tuple[Any, Any]:
-    """(the schema, function (names of columns) -> the batches)."""
+    """Return (the schema, function (names of columns) -> the batches)."""
     if format == PARQUET:
         file = parquet.ParquetFile(stream)
         return file.schema_arrow, lambda names: file.iter_batches(_ROWS_AT_ONCE, columns=names)
@@ -78,7 +78,7 @@ def _opened(stream: Any, format: str, parquet: Any, ipc: Any) -> tuple[Any, Any]
 
 
 def _features(schema: Any) -> dict[str, Any]:
-    """`{column: its feature}`, as `datasets` stores them with the schema."""
+    """`{column: feature}`, as `datasets` stores them with the schema; {} if it has none."""
     try:
         return json.loads((schema.metadata or {})[b"huggingface"])["info"]["features"]
     except (KeyError, TypeError, ValueError):
@@ -90,7 +90,7 @@ def _values(arrow: Any, column: Any, feature: Any) -> list[Any]:
     values = kind.value_type if arrow.types.is_dictionary(kind) else kind
     if str(values) not in ("string", "large_string", "string_view"):
         return [_named(value, feature) for value in column.to_pylist()] if feature else column.to_pylist()
-    # Not to strings, as Arrow does not check that they are UTF-8.
+    # As bytes, because Arrow does not check that strings are UTF-8.
     cells = column.cast(arrow.large_string()).cast(arrow.large_binary()).to_pylist()
     return [None if cell is None else _decoded(cell) for cell in cells]
 
@@ -103,7 +103,7 @@ def _decoded(cell: bytes) -> str | bytes:
 
 
 def _named(value: Any, feature: Any) -> Any:
-    """A value with the names of classes in place of their numbers."""
+    """Replace the numbers of classes in a value by their names."""
     if isinstance(value, list):
         inner = feature[0] if isinstance(feature, list) else feature.get("feature")
         return [_named(item, inner) for item in value] if inner else value

@@ -23,15 +23,15 @@ csv.field_size_limit(1 << 26)
 
 
 def delimited_format(ending: str, start: str) -> str:
-    """The format of a file, of `DELIMITED`.
+    """The format of a file, one of `DELIMITED`.
 
-    Its separator is that of the ending if the first line has one outside of quotes; otherwise the one of tab, comma and
-    semicolon that the line has most of. Between commas and semicolons, cells may be quoted. Between tabs a quote is an
-    ordinary character, as in GLUE and most corpora, unless all cells of the first line are quoted (as R writes them),
-    or a quoted cell of the first lines doubles the quotes in it (as pandas writes them).
+    The separator is that of the ending if the first line contains it outside of quotes; otherwise the most frequent of
+    tab, comma and semicolon there. With commas and semicolons, cells may be quoted. With tabs, a quote is an ordinary
+    character, as in GLUE and most corpora, unless all cells of the first line are quoted (as R writes them), or a
+    quoted cell of the first lines doubles the quotes in it (as pandas writes them).
 
     Args:
-        ending: of the file's name, such as ".csv".
+        ending: the ending of the file's name, such as ".csv".
         start: the beginning of the file, without white space in front.
     """
     lines = _LINE_ENDS.split(start)
@@ -74,7 +74,7 @@ def delimited_rows(path: str, lines: Iterable[str], format: str, reading: Readin
     """Iterates over the rows of lines without line ends. Cells are strings with their white space intact.
 
     Raises:
-        UserError: there is no such column; or a row has too few or too many cells, and is not skipped.
+        UserError: a column is missing, quotes are wrong, or a row has too few or too many cells and is not skipped.
     """
     rows: Iterator[tuple[int, list[str]]]
     if format == RAW_TSV:

@@ -1,7 +1,7 @@
 """Data sets of the Hugging Face hub by name, `hf:datasets/ORG/NAME[/CONFIG][@REVISION][:SPLIT]`: the files of a split.
 
-Which files these are is in the repository's README.md (`configs`) or, where that says nothing, in their names, as for
-the library `datasets`. Its scripts are not run.
+As for the library `datasets`, the repository's README.md lists the files (`configs`) or, if it does not, their names
+tell the split. Scripts are not run.
 """
 
 import logging
@@ -42,12 +42,12 @@ def hub_files(entry: str, endings: Iterable[str]) -> tuple[str, list[str]]:
     """The files of a split, fetched unless they are cached.
 
     Args:
-        entry: the data set's name; the default split is `train`, or the only one.
-        endings: of the names of files that can be read.
+        entry: the data set's name; the default split is the only one, or else `train`.
+        endings: the endings of files that can be read.
 
     Returns:
-        The data set's name with its commit and split; and its files as `hf:datasets/ORG/NAME@COMMIT/FILE`, which name
-        the same content on any machine, and which `local_file` turns into paths.
+        (the data set's name with its commit and split; its files as `hf:datasets/ORG/NAME@COMMIT/FILE`, which mean the
+        same content on any machine, and which `local_file` turns into paths).
 
     Raises:
         UserError: there is no such data set or split, or it cannot be fetched.
@@ -67,7 +67,7 @@ def hub_files(entry: str, endings: Iterable[str]) -> tuple[str, list[str]]:
 
 
 def local_file(path: str) -> str:
-    """The path of a file: of one of `hub_files` in the cache, fetched unless it is there; any other is its own path.
+    """The local path of a file from `hub_files`, fetched into the cache if necessary; any other path is unchanged.
 
     Raises `UserError` if it cannot be fetched.
     """
@@ -82,8 +82,8 @@ class HubData(HubRepository):
     """A data set at one commit.
 
     Args:
-        asked, repository, revision: as for every repository.
-        endings: of the names of files that can be read.
+        asked, repository, revision: as for `HubRepository`.
+        endings: the endings of files that can be read; without them, `revision` is a commit and only `fetch` works.
     """
 
     repository_type, noun = "dataset", "data set"
@@ -94,7 +94,7 @@ class HubData(HubRepository):
         super().__init__(asked, repository, revision)
         self._endings = endings
         self._names: list[str] = []
-        if not endings:  # A file of a commit, which may be cached.
+        if not endings:  # No look-up: the files of a commit may be cached.
             self.commit = self._commit = revision
             return
         if self._look_up():
@@ -110,7 +110,7 @@ class HubData(HubRepository):
         return self._fetch(file, shown=True)
 
     def split(self, config: str | None, split: str | None) -> tuple[str, list[str]]:
-        """(the name of a split, its files). Raises `UserError` if there is no such split."""
+        """Return (the name of a split, its files). Raises `UserError` if there is no such split."""
         configs = self._configs()
         if config is None and len(configs) > 1:
             config = next((name for name in ("", "default") if name in configs), None)
@@ -146,7 +146,7 @@ class HubData(HubRepository):
         return True
 
     def _configs(self) -> dict[str, dict[str, list[str]]]:
-        """`{configuration: {split: its files}}`; a data set that names none has one, ""."""
+        """`{configuration: {split: files}}`; the configuration "" has the files that belong to no named one."""
         self._default: str | None = None
         described = list(self._described())
         if not described:
@@ -195,7 +195,7 @@ class HubData(HubRepository):
         return splits
 
     def _by_name(self) -> dict[str, dict[str, list[str]]]:
-        """By the folders at the top: one that is neither `data` nor a split's is a configuration."""
+        """`_configs` by top-level folders: each is a configuration, unless it is `data` or named like a split."""
         configs: dict[str, list[str]] = {}
         for name in self._names:
             top = name.partition("/")[0] if "/" in name else ""
@@ -204,7 +204,7 @@ class HubData(HubRepository):
         return {config: splits for config, splits in found.items() if splits}
 
     def _named(self, names: Iterable[str]) -> dict[str, list[str]]:
-        """`{split: its files}`, by the words in the names; files without such words are all for training."""
+        """`{split: files}` by the words in their names; if no name has such a word, all files are for training."""
         names = [
             name
             for name in names
@@ -217,7 +217,7 @@ class HubData(HubRepository):
         return splits or ({_TRAIN: names} if names else {})
 
     def _require_all_shards(self, names: list[str]) -> None:
-        """Raises `UserError` if the cache, without the hub, does not have all the files of a split."""
+        """Raises `UserError` if the hub cannot be reached and the cache lacks some of a split's files."""
         shards = [(name, found) for name in names if (found := _SHARD.search(name))]
         needed = sum({_SHARD.sub("", name): int(found[1]) for name, found in shards}.values())
         if self._unreachable and needed != len(shards):
@@ -231,12 +231,12 @@ class HubData(HubRepository):
         return (", ".join(self._names[:_SHOWN]) or "nothing") + (f" and {more} more" if more > 0 else "")
 
     def _script_remedy(self) -> str:
-        """What to do about a data set that a script makes."""
+        """The advice for a data set that a script makes; "" for any other."""
         has_script = any(name.endswith(".py") for name in self._names)
         return ", or its copy in Parquet: @refs/convert/parquet" if has_script else ""
 
 
 def _split_of(name: str) -> str | None:
-    """The split that the words of a file's name, or of its folders', tell; None for none."""
+    """The split that a word in a file's path stands for; None if there is none."""
     words = re.split(r"[^a-z]+", name.lower())
     return next((split for split, known in _SPLIT_WORDS.items() if not set(words).isdisjoint(known)), None)

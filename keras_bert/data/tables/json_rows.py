@@ -100,7 +100,7 @@ class JsonBlocks:
     def _more(self) -> bool:
         """Reads more of the text and returns whether there was any.
 
-        It reads at least as much as is still unread, so that no part of a long value is decoded often.
+        It at least doubles the text in memory that is not decoded yet, so that long values are not decoded too often.
         """
         read, waiting = self._text[: self._place], self._text[self._place :]
         blocks, wanted = [], len(waiting)
@@ -135,17 +135,17 @@ _NOT_LINES = re.compile(r'\[\s*[{\]]|\{\s*"(?:[^"\\]|\\.)*"\s*:\s*\{\s*"\d+"\s*:
 
 
 def is_json(start: str) -> bool:
-    """Whether a file that begins like this is JSON."""
+    """Whether a file that begins with `start` is JSON."""
     return bool(_OBJECT.match(start) or _NOT_LINES.match(start))
 
 
 def json_format(start: str) -> str:
-    """Whether a file of JSON has `LINES`, or is a single `JSON` value."""
+    """The format of a JSON file that begins with `start`: `LINES`, or `JSON` for a single value."""
     return JSON if _NOT_LINES.match(start) else LINES
 
 
 class _BrokenValue(Exception):
-    """Why a value is no row; `hint` adds what was found instead."""
+    """A value is no row: `reason` says why, `hint` what was found instead."""
 
     def __init__(self, reason: str, hint: str = ""):
         super().__init__(reason)
@@ -166,7 +166,7 @@ def json_line_rows(path: str, chunks: Iterable[bytes], reading: Reading) -> Iter
 
 
 def json_rows(path: str, chunks: Iterable[bytes], reading: Reading) -> Iterator[Row]:
-    """As `json_line_rows`, from a list of objects; or from an object of columns, which is held in memory whole."""
+    """Like `json_line_rows`, but from a list of objects, or from an object of columns, which is read into memory."""
     content = JsonBlocks(decoded_blocks(chunks))
     try:
         if content.kind() == "[":
@@ -191,7 +191,7 @@ def json_rows(path: str, chunks: Iterable[bytes], reading: Reading) -> Iterator[
 
 
 def _rows(path: str, unit: str, values: Iterable[tuple[int, Any, Any]], reading: Reading) -> Iterator[Row]:
-    """The rows of (number, function that makes the value of what was read, what was read)."""
+    """Yield the rows of `values`: (number, function from the raw input to its JSON value, the raw input)."""
     within, keys = f"{path} {unit}", None
     number = 0
     for number, parsed, read in values:
@@ -256,7 +256,7 @@ def _numbered(chunks: Iterable[bytes]) -> Iterator[tuple[int, bytes | None]]:
 
 def _lines(chunks: Iterable[bytes]) -> Iterator[bytes | None]:
     """The lines without a byte order mark; None for one that is too long."""
-    pending: list[bytes] = []  # Of a line that goes on; joined once, because each block would copy it again.
+    pending: list[bytes] = []  # Parts of an unfinished line; joined once, because each join copies them.
     length, is_cut, is_first = 0, False, True
     for chunk in chunks:
         if is_first:

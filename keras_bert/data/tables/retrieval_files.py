@@ -1,4 +1,4 @@
-"""The files of a search: BEIR's folder of passages, queries and judgements, and TREC's form of what was found."""
+"""Files for retrieval: BEIR's folder of passages, queries and judgements, and TREC's format of the results."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _FORM = f"{_PASSAGES}, {_QUERIES} and {_JUDGEMENTS}/SPLIT.tsv"
 
 
 class Passages(Protocol):
-    """(id, text) of each passage, in order; may be iterated over several times."""
+    """An iterable of each passage's (id, text) in order, which can be iterated over several times."""
 
     def __iter__(self) -> Iterator[tuple[Any, str]]: ...
 
@@ -29,11 +29,11 @@ class Passages(Protocol):
 
 @dataclass(frozen=True)
 class RetrievalSet:
-    """What a search is judged by.
+    """A test collection for retrieval.
 
     Attributes:
         queries: `{id: text}`.
-        passages: those to search.
+        passages: the passages to search.
         grades: `{query's id: {passage's id: grade}}`, above 0 for relevant passages.
     """
 
@@ -43,10 +43,10 @@ class RetrievalSet:
 
 
 class PassageFile:
-    """The passages of a `corpus.jsonl`, which is read anew each time; only the ids are in memory.
+    """The passages of a `corpus.jsonl`, which is read anew for every iteration; only the ids are in memory.
 
     Raises:
-        UserError: a line is no passage, or has the id of another.
+        UserError: a line is no passage, or repeats an id.
     """
 
     def __init__(self, path: str) -> None:
@@ -65,19 +65,19 @@ class PassageFile:
 
 
 def with_title(title: str, text: str) -> str:
-    """A passage as BEIR's models read it: its title, a space, its text."""
+    """The input text of a passage for BEIR's models: its title, a space, its text."""
     return f"{title} {text}".strip()
 
 
 def read_retrieval_set(folder: str, split: str = "test") -> RetrievalSet:
-    """Reads a folder in BEIR's form (Thakur et al. 2021).
+    """Reads a folder in BEIR's format (Thakur et al. 2021).
 
-    `corpus.jsonl` has the fields `_id`, `text` and maybe `title`; `queries.jsonl` has `_id` and `text`;
+    `corpus.jsonl` has the fields `_id`, `text` and optionally `title`; `queries.jsonl` has `_id` and `text`;
     `qrels/SPLIT.tsv` has the columns `query-id`, `corpus-id` and `score`, the grade. Queries without a grade are left
     out.
 
     Raises:
-        UserError: a file is missing or empty, a row is broken, has the id of another or an unknown one, or no grade is
+        UserError: a file is missing or empty; a row is broken, repeats an id or has an unknown one; or no grade is
             above 0.
     """
     for name in (_PASSAGES, _QUERIES, _JUDGEMENTS):
@@ -134,7 +134,7 @@ def _grade(row: Row, written: str) -> float:
 
 
 def _id(row: Row) -> str:
-    """The first cell, an id; some writers have numbers."""
+    """The id in the first cell, as text; some data sets have numbers."""
     found = row.cells[0]
     if isinstance(found, bool) or not isinstance(found, str | int) or found == "":
         raise UserError(f"{row.place}: needs a text as _id. Received: {json.dumps(found)[:80]}. Correct it.")
@@ -158,13 +158,13 @@ def _text(row: Row, cell: object, field: str) -> str:
 
 
 def write_run(path: str, ranking: Mapping[Any, Sequence[tuple[Any, float]]], name: str = "keras_bert") -> None:
-    """Writes rankings in TREC's form, `query Q0 passage rank score name` a line, for trec_eval and its like.
+    """Writes rankings as a TREC run, with lines of `query Q0 passage rank score name`, for trec_eval and the like.
 
     Args:
         ranking: `{query's id: [(passage's id, score)]}`, the best first.
 
     Raises:
-        UserError: an id has white space in it.
+        UserError: an id is empty or has white space in it.
     """
     with atomic_write(path) as stream:
         for query, found in ranking.items():

@@ -15,8 +15,8 @@ class Row(NamedTuple):
     """One row.
 
     Attributes:
-        line: its first line, or its number in a table that has no lines.
-        cells: those of the wanted columns, then those of the optional ones, which are None where there is none.
+        line: the number of its first line or, in a table that has no lines, of the row.
+        cells: the cells of the wanted columns, then of the optional ones, with None for missing columns.
         within: the file and what `line` counts in it: "reviews.csv line".
     """
 
@@ -36,17 +36,17 @@ class BrokenRow(UserError):
 
 @dataclass(frozen=True)
 class Reading:
-    """Which columns of a table are read, and how.
+    """The columns of a table to read, and how to read them.
 
     Attributes:
         wanted: the names of the columns; if all are numbers, a CSV or TSV has no header, and its columns are counted
             from 0.
         optional: columns that the table may lack.
-        format: of `config.corpus.TABLE_FORMATS`; None if the file's name and content tell it.
+        format: one of `config.corpus.TABLE_FORMATS`; None detects it from the file's name and content.
         header: the names of the columns of a CSV or TSV without a header.
-        options: the options of the command line that name the columns; "" if a benchmark lays them down.
-        skip: function (reason, place), called for a row to be left out. Without it such a row is refused.
-        optional_in_rows: whether single JSON objects may lack the optional columns too; else all are like the first.
+        options: the command line options that name the columns, for messages; "" if a benchmark defines the columns.
+        skip: function (reason, place) to call for a broken row, which is skipped; without it, the row is an error.
+        optional_in_rows: whether any JSON object may lack optional columns; otherwise all have those of the first.
     """
 
     wanted: tuple[str, ...]
@@ -63,13 +63,13 @@ class Reading:
         return self.header is None and all(name.isdecimal() for name in self.wanted)
 
     def broken(self, reason: str, place: str, message: str) -> None:
-        """Leaves a row out, or raises `BrokenRow` with the message."""
+        """Skips a broken row, or raises `BrokenRow` with the message if rows are not skipped."""
         if self.skip is None:
             raise BrokenRow(message)
         self.skip(reason, place)
 
     def missing(self, where: str, columns: Sequence[str], name: str, remedy: str = "") -> UserError:
-        """The error of a table without a column of this name; `remedy` is more of what its user can do."""
+        """The error of a table without the column `name`; `remedy` is added to the advice."""
         lowered = {column.lower(): column for column in columns}
         nearest = difflib.get_close_matches(name.lower(), lowered, n=1)
         hint = f" The nearest is {lowered[nearest[0]][:_SHOWN_CHARACTERS]!r}." if nearest else ""
@@ -77,7 +77,10 @@ class Reading:
         return UserError(f"{where}: needs a column {name!r}. Received: the columns {shown(columns)}.{hint}{remedy}")
 
     def places(self, where: str, columns: Sequence[str], remedy: str = "") -> list[int | None]:
-        """Where the wanted columns are among these, then the optional ones. Raises `UserError` as by `missing`."""
+        """The indices of the wanted, then the optional columns in `columns`; None for a missing optional one.
+
+        Raises `UserError` unless each wanted column is there once.
+        """
         for name in self.wanted:
             if name not in columns:
                 raise self.missing(where, columns, name, remedy)

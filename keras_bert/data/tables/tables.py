@@ -1,4 +1,4 @@
-"""Every table that the commands read, by name or content: files of all formats, data sets of the hub and of TFDS."""
+"""Opens every table that the commands read: files of all formats, and data sets of the hub and of TFDS."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from keras_bert.data.pipeline.runners import Runner
     from keras_bert.data.tables.tfds import TfdsTable, TfdsText
 
-# What a file may hold, by the ending of its name.
+# The formats that a file may have, by the ending of its name.
 _OF_ENDING = {
     ".csv": (CSV, SSV, TSV),
     ".tsv": (RAW_TSV, TSV, CSV, SSV),
@@ -57,12 +57,12 @@ _STATE, _SPLITS = "state.json", "dataset_dict.json"  # In folders that `datasets
 
 
 def is_data_set(source: str) -> bool:
-    """Whether a source is a data set by name, of the hub or of TFDS, rather than files."""
+    """Whether a source names a data set of the hub or of TFDS, rather than files."""
     return source.startswith(DATA_SETS)
 
 
 def table_format(path: str, start: bytes) -> str | None:
-    """The format of a table, of `TABLE_FORMATS`; None for a file that is no table by its name nor by its content.
+    """The format of a table, one of `TABLE_FORMATS`; None for a file that is no table by its name or content.
 
     Args:
         start: the file's first kilobytes, decompressed, without white space in front.
@@ -79,22 +79,22 @@ def table_format(path: str, start: bytes) -> str | None:
 
 
 def known_format(path: str, format: str | None) -> str | None:
-    """The format of a file used together with others of `format`: the same, unless its name tells another.
+    """The `format` given for several files, if this one can have it by its name; None otherwise.
 
     Args:
-        format: of `TABLE_FORMATS`; None if the files themselves tell theirs.
+        format: one of `TABLE_FORMATS`, or None to detect each file's own.
     """
     known = () if is_data_set(path) else _OF_ENDING.get(plain_ending(path), TABLE_FORMATS)
     return format if format in known else None
 
 
 def table_files(source: str) -> tuple[str, list[str]]:
-    """(a name for messages, which tells the content of a data set of the hub; the files of a table).
+    """Return (a name for messages, with the commit of a data set of the hub; the files of a table).
 
     Args:
-        source: a file; a folder or a glob of files, without what describes a data set (`DESCRIPTIONS`) if all others
-            have the ending of a table; a folder that `datasets` wrote (`save_to_disk`), of which the split `train` is
-            read if it has several; or `hf:datasets/…`.
+        source: a file; a folder or a glob of files, of which the descriptions of a data set (`DESCRIPTIONS`) are
+            ignored if all others have the ending of a table; a folder that `datasets` wrote (`save_to_disk`), of which
+            the split `train` is read if it has several; or `hf:datasets/…`.
 
     Raises:
         UserError: there are no such files.
@@ -105,7 +105,7 @@ def table_files(source: str) -> tuple[str, list[str]]:
 
 
 def _without_descriptions(paths: list[str]) -> list[str]:
-    """The tables of a clone of a hub's repository; all files if others than its descriptions are no tables by name."""
+    """Drop `DESCRIPTIONS`, as in a clone of a hub repository, if all other files are tables by name."""
     others = [path for path in paths if os.path.basename(path) not in DESCRIPTIONS]
     return others if others and all(plain_ending(path) in _OF_ENDING for path in others) else paths
 
@@ -116,12 +116,12 @@ def named_files(source: str) -> list[str]:
 
 
 def source_files(source: str) -> list[str]:
-    """The files that a source of `read_texts` is read from; none for stdin and data sets by name."""
+    """The files of a source of `read_texts`; [] for stdin and data sets by name."""
     return [] if source == "-" or is_data_set(source) else table_files(source)[1]
 
 
 def saved_files(folder: str) -> list[str] | None:
-    """The files of a data set that `datasets` wrote into a folder; None if it is another folder, or none."""
+    """The files of a data set that `datasets` wrote into a folder; None for any other path."""
     if not files.is_folder(folder):
         return None
     if files.exists(files.join(folder, _SPLITS)):
@@ -153,12 +153,12 @@ def read_table(source: str, wanted: Sequence[str], optional: Sequence[str] = (),
 
 
 def is_table(source: str, format: str | None = None, of_lists: bool = False) -> bool:
-    """Whether texts are in a table, and not in plain text with a text on each line, as are stdin and .txt.
+    """Whether texts are in a table; otherwise they are in plain text, one per line, like stdin and .txt.
 
     Args:
         source: as for `read_table`.
-        format: of `TABLE_FORMATS`, which make it a table.
-        of_lists: whether only a table whose cells may be lists is meant, and so no CSV nor TSV.
+        format: one of `TABLE_FORMATS`, which makes it a table.
+        of_lists: whether only tables whose cells may be lists count, and so neither CSV nor TSV.
 
     Raises:
         UserError: there are no such files in a folder or a glob, or only some of them are tables.
@@ -178,7 +178,7 @@ def is_table(source: str, format: str | None = None, of_lists: bool = False) -> 
 
 
 def _format_of(path: str) -> str | None:
-    """The format of a table; None for plain text, stdin and what cannot be read."""
+    """The format of a table; None for plain text, stdin and unreadable files."""
     ending = plain_ending(path)
     if path == "-" or ending == ".txt":
         return None
@@ -186,12 +186,12 @@ def _format_of(path: str) -> str | None:
         return _OF_ENDING[ending][0]
     try:
         return table_format(path, beginning(read_chunks(path))[0])
-    except Unreadable:  # Whoever reads it says so.
+    except Unreadable:  # Reading it will raise the error.
         return None
 
 
 def read_texts(source: str, columns: Sequence[str], format: str | None = None, **options: Any) -> Iterator[Row]:
-    """Iterates over texts in the columns of a table, or in the lines of plain text, where a tab separates two.
+    """Iterates over texts in the columns of a table, or in the lines of plain text, where a tab separates a pair.
 
     Args:
         source: see `is_table`; may be a folder or a glob of plain files too.
@@ -199,7 +199,7 @@ def read_texts(source: str, columns: Sequence[str], format: str | None = None, *
         format, options: fields of `Reading`.
 
     Raises:
-        UserError: as `read_table`.
+        UserError: as for `read_table`.
     """
     if is_table(source, format):
         yield from read_table(source, columns, format=format, **options)
@@ -217,10 +217,10 @@ def read_texts(source: str, columns: Sequence[str], format: str | None = None, *
 
 
 class Table:
-    """The rows of files, which may be read again.
+    """A table in files, which can be read several times.
 
     Args:
-        name: what messages call them.
+        name: the table's name in messages.
     """
 
     name: str
@@ -230,7 +230,7 @@ class Table:
         self.name, self.paths = name, list(paths)
 
     def rows(self, reading: Reading) -> Iterator[Row]:
-        """Iterates over the rows, without blank lines. Raises `UserError` as `read_table`."""
+        """Iterates over the rows, without blank lines. Raises `UserError` like `read_table`."""
         for path in self.paths:
             try:
                 yield from file_rows(path, read_chunks(local_file(path)), reading)
@@ -263,7 +263,7 @@ def file_rows(path: str, chunks: Iterator[bytes], reading: Reading) -> Iterator[
 
     Raises:
         Unreadable: the file is missing, damaged or not UTF-8; after the rows before the damage.
-        UserError: it is no table, a column is missing, or a row is broken.
+        UserError: the file is no table, a column is missing, or a row is broken.
     """
     start, chunks = beginning(chunks)
     if not start:

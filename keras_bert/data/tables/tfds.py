@@ -1,4 +1,4 @@
-"""Data sets of TensorFlow Datasets: opened, prepared where they have to be, and read as texts or as tables."""
+"""Opens data sets of TensorFlow Datasets, prepares them if necessary, and reads them as texts or as tables."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ tfds.core.utils.tqdm_utils.tqdm_lib = SimpleNamespace(tqdm=Bar)  # Its own bars 
 
 BUCKET = "gs://tfds-data/datasets"
 _BUCKET_SERVER = "https://storage.googleapis.com"
-# Whose preparation needs more than Beam.
+# The packages to prepare data sets that need more than Beam.
 _PACKAGES = {"wikipedia": ("apache_beam", "mwparserfromhell", "mwxml")}
 
 _ENTRY = re.compile(r"tfds:(.*?)(?::([A-Za-z_]\w*(?:\[[^\]]*\])?(?:\+.+)?))?\Z", re.DOTALL)
@@ -39,13 +39,13 @@ _DEFAULT_SPLIT = "train"
 _MOST_PROBED = 3  # Servers, one after the other.
 
 _log = logging.getLogger(__name__)
-# They warn of every attempt and of folders that do not exist yet; the outcome is reported here.
+# They warn about every attempt and every folder that does not exist yet; this module reports the outcome.
 for _noisy in ("absl", "urllib3"):
     logging.getLogger(_noisy).setLevel(logging.ERROR)
 
 
 def open_entry(entry: str, runner: Runner | None = None) -> tuple[DatasetBuilder, str, int]:
-    """(the builder, the split, the number of its examples) of `tfds:NAME[/CONFIG][:SPLIT]`.
+    """Return (the builder, the split, the number of its examples) of `tfds:NAME[/CONFIG][:SPLIT]`.
 
     Args:
         entry: NAME may also be the folder that a data set was prepared in. The default split is `train`.
@@ -64,17 +64,17 @@ def open_entry(entry: str, runner: Runner | None = None) -> tuple[DatasetBuilder
         raise UserError(f"tfds:{error} Give another tfds:NAME[/CONFIG][:SPLIT], or files.") from None
     try:
         return builder, split, builder.info.splits[split].num_examples
-    except Exception as error:  # Of TFDS's own, for what is no split and for broken instructions.
+    except Exception as error:  # TFDS has its own types for unknown splits and broken instructions.
         raise UserError(f"{entry}: needs a split of {', '.join(builder.info.splits)} ({reason(error)}).") from None
 
 
 def open_builder(
     name: str, data_dir: str | None = None, download: bool = True, runner: Runner | None = None
 ) -> DatasetBuilder:
-    """The `tfds.core.DatasetBuilder` of a data set that is prepared, or is prepared by this call.
+    """The `tfds.core.DatasetBuilder` of a data set, which this call prepares if necessary.
 
-    A data set that is made with Apache Beam, such as Wikipedia, takes hours to prepare. TFDS's own copy of it is read
-    from its bucket, if it is there.
+    A data set that is made with Apache Beam, such as Wikipedia, takes hours to prepare. If TFDS has a prepared copy in
+    its bucket, that is read instead.
 
     Args:
         name: `NAME[/CONFIG][:VERSION]`, or the folder that a data set was prepared in.
@@ -84,8 +84,8 @@ def open_builder(
         runner: runs Beam; None for all cores of this machine.
 
     Raises:
-        MissingData: TFDS has no such data set; it is not there and may not be fetched; there is no network; a package
-            is missing; or it cannot be prepared. The message ends with the reason, without a remedy.
+        MissingData: TFDS has no such data set; it is not prepared and may not be fetched; there is no network; a
+            package is missing; or it cannot be prepared. The message ends with the reason, without a remedy.
     """
     try:
         for folder in (name, data_dir):
@@ -124,12 +124,12 @@ def _in_bucket(name: str) -> DatasetBuilder | None:
     try:
         builder = tfds.builder(name, data_dir=BUCKET)
         return builder if builder.is_prepared() else None
-    except Exception:  # Not there, or not to be read from here.
+    except Exception:  # Missing, or not readable from here.
         return None
 
 
 def _require_network(name: str, builder: DatasetBuilder) -> None:
-    """Raises `MissingData` if none of the servers that a data set comes from, as far as TFDS lists them, answers."""
+    """Raises `MissingData` if TFDS lists the servers of a data set and none of the first few answers."""
     servers = sorted({"{0.scheme}://{0.netloc}".format(urllib.parse.urlsplit(url)) for url in builder.url_infos or ()})
     if servers and not any_answers(servers[:_MOST_PROBED]):
         hosts = ", ".join(server.partition("//")[2] for server in servers[:_MOST_PROBED])
@@ -176,7 +176,7 @@ class TfdsText:
         has_headings: whether the texts are Wikipedia's, with headings and lists among the paragraphs.
 
     Raises:
-        UserError: TFDS has no such data set or split, cannot prepare it, or it has no such text.
+        UserError: TFDS has no such data set or split, cannot prepare it, or it has no such feature.
     """
 
     name: str
@@ -207,7 +207,7 @@ class TfdsText:
         return names[0]
 
     def stored_files(self) -> list[str]:
-        """Entries of one stored file each, by folder, which together hold the same texts in the same order."""
+        """A `tfds:FOLDER:SPLIT[FIRST:LAST]` for each stored file, together with the same texts in the same order."""
         splits = self._builder.info.splits
         entries = []
         for part in tfds.core.ReadInstruction.from_spec(self._split).to_absolute(splits):
@@ -237,7 +237,7 @@ class TfdsTable:
     """A prepared data set, whose splits can be read.
 
     Args:
-        split: the split of `rows`.
+        split: the split that `rows` reads.
 
     Attributes:
         name: its full name with its version and, if there is one, the split.
@@ -256,7 +256,7 @@ class TfdsTable:
         return tuple(label.names) if isinstance(label, tfds.features.ClassLabel) else None
 
     def rows(self, reading: Reading) -> Iterator[Row]:
-        """Iterates over the rows of the split, as of every table. Raises `UserError` as `examples`."""
+        """Iterates over the rows of the split, like `Table.rows`. Raises `UserError` like `examples`."""
         assert self._split is not None
         features = self._builder.info.features
         there = [name for name in (*reading.wanted, *reading.optional) if name.partition("/")[0] in features]
@@ -281,7 +281,7 @@ class TfdsTable:
             wanted: names of features; `answers/text` is the list of the `text`s in the sequence `answers`, or the
                 feature `text` of `answers` if that is no sequence. Strings are decoded; sequences become lists; class
                 labels become names, or None if the data set hides them (-1).
-            index: the feature to sort by.
+            index: the feature to sort by; ignored if the data set does not have it.
 
         Returns:
             Rows whose `line` is the value of `index`, or the index in stored order.
@@ -319,7 +319,7 @@ class TfdsTable:
 
     def _plain(self, split: str, name: str, values: np.ndarray) -> list[Any]:
         feature = self._builder.info.features[name.partition("/")[0]]
-        feature = getattr(feature, "feature", feature)  # Of a sequence, that of its items.
+        feature = getattr(feature, "feature", feature)  # For a sequence, the feature of its items.
         if isinstance(feature, tfds.features.ClassLabel):
             return _named(values.tolist(), feature.names)
         if values.dtype != object:
@@ -347,7 +347,7 @@ def open_task_table(name: str, data_dir: str | None, download: bool, own_files: 
         own_files: the names of files to propose instead.
 
     Raises:
-        MissingData: there is no such data set; or it is not prepared, and may not be downloaded or that fails.
+        MissingData: there is no such data set; or it is not prepared, and may not be downloaded or cannot be.
     """
     try:
         return TfdsTable(open_builder(name, data_dir, download))
@@ -357,7 +357,7 @@ def open_task_table(name: str, data_dir: str | None, download: bool, own_files: 
 
 
 def _named(values: list[Any], names: Sequence[str]) -> list[Any]:
-    """Names of classes in place of their numbers, in lists too."""
+    """Replace the numbers of classes by their names, also in lists."""
     return [
         _named(value, names) if isinstance(value, list) else names[value] if value >= 0 else None for value in values
     ]
