@@ -1,8 +1,8 @@
 """Counts the words of a corpus on Apache Beam, so that a vocabulary can be learned from text of any size.
 
-Workers first hash all documents, which tells what is a duplicate and what is held out. Then they count the words of
-files by themselves, and each brings together all counts of some of the words. The machine that learns the vocabulary
-gets the words that are frequent enough to matter (`count_divisor`).
+Workers first hash all documents, to find duplicates and what is held out. Then they count the words of single files,
+and each adds up all counts of some of the words. The machine that learns the vocabulary gets only the words that are
+frequent enough to matter (`count_divisor`).
 """
 
 import logging
@@ -49,15 +49,15 @@ def count_words(
     folder: str,
     runner: Runner,
 ) -> Counter[str]:
-    """Counts the words of `training_documents` as `text.vocabulary_learning.count_words` does.
+    """Counts the words of `training_documents`, like `text.vocabulary_learning.count_words`.
 
-    If there are more words than a vocabulary is learned from, those are left out that are too rare to count.
+    If the text is longer than a vocabulary is learned from, words that are too rare to matter are left out.
 
     Args:
         corpus: the text; its `report` is filled in. Workers read its files by the same paths.
         validation_share: share of documents held out, between 0 and 1.
-        folder: a folder for the work, which workers write by the same path. After a failure it is left, and counts of
-            files that were finished are kept if the corpus is still the same; otherwise it is removed.
+        folder: a folder for the work, which workers write by the same path; removed at the end. After a failure it
+            stays, and a new start with the same corpus keeps the counts of finished files.
 
     Raises:
         UserError: no file held a document; a worker could not read or write a file, which the message names; or another
@@ -66,7 +66,7 @@ def count_words(
     prepare_tfds(corpus, runner)
     lock = take_folder(folder, f"{folder}.lock")
     try:
-        # What is a duplicate depends on all files.
+        # Which documents are duplicates depends on all files.
         pieces = divide(corpus, "words", lower_case, validation_share, compares_all=True)
         work = _CountWork(corpus.config, folder, lower_case)
         if work.parts.keep_for([piece.key for piece in one_per_file(pieces)]):
@@ -102,7 +102,7 @@ def _build(pipeline: "Pipeline", work: "_CountWork", pieces: list[Piece]) -> Non
 
 @dataclass(frozen=True)
 class _CountWork:
-    """What workers do, sent to every one of them. What is finished is in a file, and not done again.
+    """The tasks of the workers, sent to each of them. Finished work is in files and is not repeated.
 
     Documents with a hash below `first_hash` are held out.
     """
@@ -154,7 +154,7 @@ class _CountWork:
         self.parts.write_record(piece.name, reading_record(blocks, report))
 
     def join(self, bucket: tuple[int, Iterable[dict[str, int]]], total: int) -> None:
-        """Records the counts of a bucket, of words that matter among `total`."""
+        """Records a bucket's counts of the words that are frequent enough, given the `total` of all counts."""
         from keras_bert.text.vocabulary_learning import count_divisor
 
         number, parts = bucket

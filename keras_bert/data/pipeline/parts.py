@@ -1,4 +1,4 @@
-"""The files between the stages of a pipeline: tokenized blocks of documents, complete or absent."""
+"""The files between the stages of a pipeline: tokenized blocks of documents, written completely or not at all."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PartName = tuple[str, int]  # (key of a source, number of a block); see `pieces.
 
 _HEADER = ("hashes", "token_counts", "document_lengths", "empty_sentences")
 _MARKS = ("continuations", "phrases")  # Only in parts of marked text.
-# Parts, and the records of pieces.
+# The files that depend on a single source: parts, and the records of pieces.
 _OF_ONE_SOURCE = re.compile(r"([0-9a-f]{16})-\d+\.(?:npz|json)")
 _SOURCES = "sources"
 DROPPED = "dropped"  # The places of a part's documents that are duplicates of earlier ones.
@@ -33,8 +33,8 @@ _DAMAGED = (zipfile.BadZipFile, zlib.error, ValueError, KeyError, EOFError)
 class PartFiles:
     """The folder of parts below the folder that is being prepared.
 
-    A part is a block of documents. All files are written under other names and renamed, so that a runner may repeat
-    work.
+    A part is a block of documents. All files are written under temporary names and renamed, so that a runner may
+    repeat work.
     """
 
     def __init__(self, folder: str):
@@ -51,7 +51,7 @@ class PartFiles:
 
     @contextlib.contextmanager
     def open_part(self, name: PartName) -> Iterator[Part]:
-        """Opens a part. Raises `UserError` if it, or what the block reads of it, is missing or damaged."""
+        """Opens a part. Raises `UserError` if it is missing or damaged, also if only reading in the block shows it."""
         path = self._path(name, PART_END)
         try:
             with open_file(path) as stream, np.load(stream, allow_pickle=False) as arrays:
@@ -62,12 +62,12 @@ class PartFiles:
             raise _damaged(path, f" ({error})") from None
 
     def write_places(self, what: str, name: PartName, places: Iterable[np.ndarray]) -> None:
-        """Writes places in a block, int64 [places], in any order and any number of arrays, under a name for them."""
+        """Writes places in a part under the name `what`, sorted: the arrays, int64 [places] each, in any order."""
         with atomic_write(self._path(name, f".{what}.npy"), "wb", self.folder) as stream:
             np.save(stream, np.sort(np.concatenate(list(places))))
 
     def places(self, what: str, name: PartName) -> np.ndarray:
-        """What `write_places` wrote, in ascending order: int64 [places], empty if it wrote nothing."""
+        """The places that `write_places` wrote, in ascending order: int64 [places], empty if it wrote none."""
         path = self._path(name, f".{what}.npy")
         if not files.exists(path):
             return np.zeros(0, np.int64)
@@ -78,32 +78,32 @@ class PartFiles:
             raise _damaged(path, f" ({error})") from None
 
     def write_record(self, name: str, values: Any) -> None:
-        """Writes JSON values under a name, once the work that they describe is done."""
+        """Writes JSON values under a name, to be called once the work that they describe is done."""
         with atomic_write(self._record_path(name), work_folder=self.folder) as stream:
             stream.write(json.dumps(values))
 
     def record(self, name: str) -> Any:
-        """What `write_record` wrote, or None."""
+        """The values that `write_record` wrote, or None."""
         return _read_record(self._record_path(name))
 
     def records(self, names: Iterable[str]) -> list[Any]:
-        """`record` of each name."""
+        """The `record` of each name."""
         return files.map_paths(_read_record, list(map(self._record_path, names)))
 
     def keep_for(self, keys: Sequence[str], others: Sequence[str] = ()) -> bool:
-        """Leaves what an earlier start finished for these sources, and removes all else from the folder.
+        """Keeps the work that an earlier start finished for these sources, and removes all other files.
 
-        A source that was left out or added since then costs no other source's work. What depends on all of them is
-        removed if they are not the same.
+        The work on one source is kept even if others have been added or left out since then; work that depends on all
+        sources is not.
 
         Args:
-            keys: of all sources, in order.
+            keys: the keys of all sources, in order.
             others: folders whose content depends on all sources.
 
-        Returns: whether anything is left.
+        Returns: whether any work on a source is left.
         """
         if self.record(_SOURCES) != keys:
-            # Without this list nothing that depends on all sources is taken for finished, if this is interrupted.
+            # Removed first: if this is interrupted, nothing that depends on all sources will count as finished.
             files.remove_file(self._record_path(_SOURCES))
             for folder in others:
                 files.remove_folder(folder)
@@ -124,13 +124,13 @@ class PartFiles:
 
 
 class Part:
-    """A part that is open. Arrays load lazily."""
+    """An open part. Arrays load lazily."""
 
     def __init__(self, arrays: Any):
         self._arrays = arrays
 
     def header(self) -> tuple[np.ndarray, ...]:
-        """Of each document, all [documents]: the hash, how many tokens, sentences and empty sentences it has."""
+        """Return (hashes, token counts, sentence counts, counts of empty sentences), each [documents]."""
         return tuple(self._arrays[name] for name in _HEADER)
 
     def hashes(self) -> np.ndarray:

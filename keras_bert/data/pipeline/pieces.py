@@ -1,4 +1,4 @@
-"""A corpus divided into pieces that workers read without each other."""
+"""A corpus divided into pieces that workers read independently."""
 
 import json
 import math
@@ -34,11 +34,11 @@ class Piece:
     """Every `readers`-th block of documents of one file, or of one stored file of a TFDS data set.
 
     Attributes:
-        source: its place among the files of the corpus.
-        key: names the files that are made of this source: a hash of all that they depend on.
+        source: the file's place among the files of the corpus.
+        key: a hash of all that the files made from this source depend on, used in their names.
         path: the file, or a `tfds:` entry.
-        size: of the file in bytes, 0 if it cannot be determined.
-        reader: the first block.
+        size: the file's size in bytes, 0 if unknown.
+        reader: the number of the first block.
         readers: how many pieces the file has.
     """
 
@@ -55,7 +55,7 @@ class Piece:
         return f"{self.key}-{self.reader}"
 
     def has(self, block: int) -> bool:
-        """Whether a block of the file is one of this piece's."""
+        """Whether a block of the file belongs to this piece."""
         return block % self.readers == self.reader
 
     def part(self, block: int) -> PartName:
@@ -63,11 +63,11 @@ class Piece:
 
 
 def divide(corpus: Corpus, *settings: Any, compares_all: bool = False) -> list[Piece]:
-    """The pieces of a corpus, once checked, in its order. TFDS data sets must have been prepared.
+    """The pieces of a corpus in its order, after a check of it. TFDS data sets must have been prepared.
 
     Args:
-        settings: JSON values that what is made of a file depends on, besides those of the corpus.
-        compares_all: whether what is made of a file depends on all files, as with `repeated_spans`.
+        settings: JSON values on which the results for a file depend, besides the settings of the corpus.
+        compares_all: whether the results for a file depend on all files, as with `repeated_spans`.
     """
     corpus.check()
     stored = (open_tfds_text(entry).stored_files() if is_tfds(entry) else [entry] for entry in corpus.paths)
@@ -93,12 +93,12 @@ def _size_and_mark(path: str) -> tuple[int, str | float | None]:
 
 
 def one_per_file(pieces: Iterable[Piece]) -> list[Piece]:
-    """The first piece of each file. All pieces of a file have the same record, for each has read all of it."""
+    """The first piece of each file. All pieces of a file have the same record, because each reads all of it."""
     return [piece for piece in pieces if piece.reader == 0]
 
 
 def prepare_tfds(corpus: Corpus, runner: Runner) -> None:
-    """Has TFDS prepare the data sets of a corpus, with the runner for those that it makes with Apache Beam.
+    """Makes TFDS prepare the data sets of a corpus; `runner` runs the preparations that use Apache Beam.
 
     Raises:
         UserError: TFDS cannot prepare one.
@@ -108,11 +108,11 @@ def prepare_tfds(corpus: Corpus, runner: Runner) -> None:
 
 
 def read_blocks(piece: Piece, report: CorpusReport, config: CorpusConfig) -> Iterator[tuple[int, list[str]]]:
-    """Iterates over all blocks of a piece's file, also those of other readers, as `(number, documents)`.
+    """Iterates over all blocks of a piece's file, including those of other readers, as `(number, documents)`.
 
     Raises:
-        UserError: the system or the store does not hand out the file. What is wrong in a file is in the report, as when
-            a corpus is read in one process.
+        UserError: the system or the store does not deliver the file. Damage inside a file is in the report, as when a
+            corpus is read in one process.
     """
     filters = DocumentFilters(config.filters)
     number, block, characters = 0, [], 0
@@ -128,11 +128,11 @@ def read_blocks(piece: Piece, report: CorpusReport, config: CorpusConfig) -> Ite
 
 @contextmanager
 def show_progress(what: str, pieces: Sequence[Piece], parts: PartFiles, ending: str = "") -> Iterator[None]:
-    """Shows during the block how much of the text is in pieces that have a record, named as they and `ending`."""
+    """Shows during the block the share of the text in pieces with a record, whose name is theirs plus `ending`."""
     has_sizes = all(piece.size for piece in pieces)
     weights = {f"{piece.name}{ending}.json": piece.size // piece.readers if has_sizes else 1 for piece in pieces}
     unit: dict[str, Any] = {"unit": "B", "unit_scale": True} if has_sizes else {"unit": " pieces"}
-    # A stream of its own, because runs on this machine have file descriptor 2 withheld.
+    # A stream of its own, because file descriptor 2 is redirected during runs on this machine.
     with os.fdopen(os.dup(2), "w") as screen:
         bar = Bar(desc=what, total=sum(weights.values()), file=screen, **unit)
         with polled(bar, lambda: sum(weights.get(name, 0) for name in files.list_folder(parts.folder))):
@@ -140,7 +140,7 @@ def show_progress(what: str, pieces: Sequence[Piece], parts: PartFiles, ending: 
 
 
 def reading_record(blocks: int, report: CorpusReport) -> dict[str, Any]:
-    """The record of a file that has so many blocks."""
+    """The record of a file with this number of blocks."""
     return {"blocks": blocks, "report": vars(report)}
 
 

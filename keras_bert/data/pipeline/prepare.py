@@ -5,8 +5,8 @@
 3. Plan: one worker reads the sizes of all documents and decides where shards end.
 4. Write: each shard is put together from its parts.
 
-The text itself never passes through the runner, which holds hashes and plans only. Whatever is finished is in a file,
-and is not done again: a pipeline that is started a second time reads it.
+The text itself never passes through the runner, which holds hashes and plans only. Finished work is in files, which a
+pipeline that is started again reads instead of repeating it.
 """
 
 import logging
@@ -70,20 +70,21 @@ def prepare(
     folder: StrPath,
     runner: Runner,
 ) -> PrepareReport:
-    """Writes what `data.shards.prepare.prepare` writes for the same arguments, by a runner of Apache Beam.
+    """Writes the same files as `data.shards.prepare.prepare`, on a runner of Apache Beam.
 
-    If it is started again with the same arguments after a failure, finished parts and shards are kept; with other files
-    in the corpus, the parts of the same ones.
+    A new start with the same arguments after a failure keeps finished parts and shards; if files of the corpus have
+    changed, only the parts of the others.
 
     Args:
         corpus: the text; its `report` is filled in. Workers read its files by the same paths.
-        folder: as there. Workers write it by the same path.
+        folder: as for `data.shards.prepare.prepare`; workers write it by the same path.
 
     Returns:
         A report on the whole result.
 
     Raises:
-        UserError: as there; or a worker could not read or write a file, which the message names.
+        UserError: as for `data.shards.prepare.prepare`; or a worker could not read or write a file, which the message
+            names.
     """
     prepare_tfds(corpus, runner)
     record = {"runner": "Beam", **settings.record(), "reading": corpus.settings() or None}
@@ -150,7 +151,7 @@ class Segment(NamedTuple):
 
 
 class Shard(NamedTuple):
-    """What a shard is made of.
+    """The plan of a shard.
 
     Attributes:
         side: `"train"` or `"validation"`.
@@ -170,17 +171,17 @@ class _Document(NamedTuple):
 
 
 class ShardPlan:
-    """Which documents of which parts make up which shard: the shards that one process would write, in its order.
+    """Plans which documents each shard contains: the same shards, in the same order, as with a single process.
 
     The sizes of one part are read at a time, so that memory does not grow with the corpus.
 
     Args:
         parts: the files; duplicates must have been recorded.
-        settings: how documents are split and cut.
+        settings: how documents are divided into sides and shards.
 
     Attributes:
-        left_out: how many duplicates, `empty_documents` and `empty_sentences` are in no shard; complete once `shards`
-            has been exhausted.
+        left_out: the numbers of duplicates, `empty_documents` and `empty_sentences`, which are in no shard; complete
+            once `shards` has been exhausted.
     """
 
     left_out: Counter[str]
@@ -193,7 +194,7 @@ class ShardPlan:
         self.left_out = Counter()
 
     def shards(self, names: Iterable[PartName]) -> Iterator[Shard]:
-        """Iterates over the shards of all parts, given in the order of the corpus; those of a side are in order."""
+        """Iterates over the shards of all parts, given in the order of the corpus; each side's shards are in order."""
         split = SideSplit[_Document](self._share)
         for name in names:
             with self._parts.open_part(name) as part:
@@ -260,10 +261,10 @@ class _ShardsOfSide:
 
 @dataclass(frozen=True)
 class PrepareWork:
-    """What workers do, sent to every one of them. Nothing here knows of Apache Beam.
+    """The tasks of the workers, sent to each of them. Nothing here depends on Apache Beam.
 
     Attributes:
-        settings: how documents are tokenized, split and cut.
+        settings: how documents are tokenized and divided into sides and shards.
         reading: how the text is read and filtered.
         folder: the folder with the parts, in which the shards are written.
     """
@@ -277,7 +278,7 @@ class PrepareWork:
         return PartFiles(self.folder)
 
     def tokenize(self, piece: Piece) -> Iterator[Hashes]:
-        """Writes the parts of a piece, and its record. Yields the hashes of the documents of each part."""
+        """Writes the parts of a piece, and its record. Yields the hashes of each part's documents."""
         start_tensorflow()
         parts = self.parts
         record = parts.record(piece.name)
@@ -295,7 +296,7 @@ class PrepareWork:
             yield Hashes.of(piece, number, hashes)
 
     def plan(self, files: Sequence[tuple[str, str]], _recorded: object = None) -> Iterator[Shard]:
-        """Yields what each shard is made of, and records how many there are and what is in none.
+        """Yields the plan of each shard, and records the number of shards and what was left out.
 
         Args:
             files: (name of its first piece, key) of each file in the order of the corpus.
@@ -311,7 +312,7 @@ class PrepareWork:
         parts.write_record(_PLANNED, {"shards": shards, "left_out": plan.left_out})
 
     def write_shard(self, shard: Shard) -> None:
-        """Writes the files of a shard, and a record of what `meta.json` needs of it."""
+        """Writes the files of a shard, and a record of its values for `meta.json`."""
         parts, name = self.parts, _record_name(shard.side, shard.number)
         if parts.record(name) is not None:
             return

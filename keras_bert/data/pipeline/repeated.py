@@ -1,4 +1,4 @@
-"""Finds what occurs again in a corpus that many workers read, documents or spans of sentences, by their hashes."""
+"""Finds repeated documents or spans of sentences, by their hashes, in a corpus that many workers read."""
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
@@ -15,7 +15,7 @@ from keras_bert.data.pipeline.pieces import Piece, one_per_file, read_blocks
 from keras_bert.data.pipeline.runners import Runner, spread, stage
 from keras_bert.text.sentences import split_sentences
 
-_REPEATED = "repeated"  # The spans of a block that are repeated, by their place among all of its spans.
+_REPEATED = "repeated"  # The places of a block's repeated spans among all of its spans.
 _HASHED_BYTES_PER_BUCKET = 1_000_000_000  # Of text. A worker sorts the hashes of a bucket in memory.
 _FEWEST_BUCKETS, _MOST_BUCKETS = 4, 1024
 
@@ -42,13 +42,13 @@ class Hashes(NamedTuple):
 
 
 def bucket_count(pieces: Iterable[Piece]) -> int:
-    """In how many buckets the hashes of a corpus are compared."""
+    """The number of buckets in which the hashes of a corpus are compared."""
     size = sum(piece.size for piece in one_per_file(pieces))
     return min(max(size // _HASHED_BYTES_PER_BUCKET, _FEWEST_BUCKETS), _MOST_BUCKETS)
 
 
 def in_buckets(buckets: int, part: Hashes) -> Iterator[tuple[int, Hashes]]:
-    """Divides a part's hashes so that equal hashes of any parts have the same bucket: `(bucket, hashes)`."""
+    """Yield `(bucket, hashes)` for a part's hashes; equal hashes have the same bucket, whatever their part."""
     numbers = (part.hashes % np.uint64(buckets)).astype(np.int64)
     order = np.argsort(numbers, kind="stable")
     ends = np.searchsorted(numbers[order], np.arange(buckets), side="right")
@@ -58,7 +58,7 @@ def in_buckets(buckets: int, part: Hashes) -> Iterator[tuple[int, Hashes]]:
 
 
 def find_repeated(bucket: tuple[int, Iterable[Hashes]]) -> Iterator[tuple[PartName, np.ndarray]]:
-    """Of equal hashes, all but the first of the corpus.
+    """Finds the hashes in a bucket that occur earlier in the corpus.
 
     Args:
         bucket: its number, and the hashes of parts in any order, each part once.
@@ -77,12 +77,12 @@ def find_repeated(bucket: tuple[int, Iterable[Hashes]]) -> Iterator[tuple[PartNa
 
 
 def record_repeated(hashes: Any, pieces: list[Piece], parts: PartFiles, what: str) -> Any:
-    """Adds to a pipeline the search for repeated hashes, which are recorded in `parts` as the places of `what`.
+    """Adds to a pipeline the search for repeated hashes, whose places are recorded in `parts` under `what`.
 
     Args:
         hashes: the collection of the `Hashes` of all parts.
 
-    Returns: a collection that is complete once all are recorded.
+    Returns: a collection that is complete once all places are recorded.
     """
     import apache_beam as beam
 
@@ -108,7 +108,7 @@ def find_all_repeated(
     what: str,
     shown: AbstractContextManager[None] | None = None,
 ) -> None:
-    """Runs a pipeline that reads the whole text, once: `record_repeated` of the hashes of each piece.
+    """Runs `record_repeated` on the hashes of all pieces, unless it is done; the pipeline reads the whole text.
 
     `shown`: see `Runner.pipeline`.
 

@@ -88,13 +88,13 @@ class Runner:
 
     @contextmanager
     def pipeline(self, shown: AbstractContextManager[None] | None = None) -> Iterator[Pipeline]:
-        """Yields a pipeline to be built in the block, and runs it to its end.
+        """Yields a pipeline for the block to build, then runs it to its end.
 
         Args:
-            shown: the context of a run on this machine, which shows how far it is. Other runners tell that themselves.
+            shown: a context that shows the progress of a run on this machine; other runners do so themselves.
 
         Raises:
-            UserError: a worker raised one, or met a failure of a disk or a store.
+            UserError: a worker raised one, or a disk or a store failed.
         """
         import apache_beam as beam
 
@@ -111,7 +111,7 @@ class Runner:
 
     @contextmanager
     def worker_environment(self) -> Iterator[None]:
-        """Worker processes started in the block find this package, whatever the working folder, and take no GPU."""
+        """Lets worker processes started in the block find this package from any folder, and use no GPU."""
         here = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
         changed = {
             "PYTHONPATH": os.pathsep.join(filter(None, [here, os.environ.get("PYTHONPATH")])),
@@ -155,7 +155,7 @@ class Runner:
 
 
 def spread(pipeline: Pipeline, pieces: Sequence[Any]) -> Any:
-    """A collection of these, which workers take one by one."""
+    """A collection of the pieces, which workers take one by one."""
     import apache_beam as beam
 
     return pipeline | "Pieces" >> beam.Create(pieces) | "Spread pieces" >> beam.Reshuffle()
@@ -183,9 +183,9 @@ def stage(label: str, function: Callable[..., Any], *inputs: Any) -> Any:
 
 
 def _run_quietly(pipeline: Pipeline) -> None:
-    """Runs a pipeline in this process and processes of its own, without what all of them log.
+    """Runs a pipeline on this machine without the logs of its processes.
 
-    They log what they do, and a failure in every layer, each time with a traceback, before it is raised.
+    They log every step and, before raising it, each failure in every layer with a traceback.
     """
     failure = None
     with stderr_withheld(), _silenced():
@@ -199,9 +199,9 @@ def _run_quietly(pipeline: Pipeline) -> None:
 
 @contextmanager
 def _user_errors_of_workers() -> Iterator[None]:
-    """Turns Beam's exceptions into the `UserError` that a worker raised, if that is what is behind them.
+    """Turns Beam's exceptions into the `UserError` of a worker that caused them, if one did.
 
-    Runners pass on exceptions of other processes as text, with tracebacks around it.
+    Runners pass on exceptions of other processes as text within tracebacks.
     """
     try:
         yield
@@ -214,7 +214,7 @@ def _user_errors_of_workers() -> Iterator[None]:
 
 @contextmanager
 def _silenced() -> Iterator[None]:
-    """Withholds what Beam logs."""
+    """Suppresses all logging in the block."""
     before = logging.root.manager.disable
     logging.disable(logging.CRITICAL)
     try:
