@@ -24,7 +24,7 @@ from keras_bert.text.sentences import split_sentences
 from keras_bert.text.tokenizer_files import TokenizerSettings
 from keras_bert.text.vocabulary import Vocabulary
 
-BATCH_CHARACTERS = 250_000  # Of documents that are tokenized at a time.
+BATCH_CHARACTERS = 250_000  # In the documents that are tokenized at a time.
 
 
 class DocumentTokenizer:
@@ -86,7 +86,7 @@ class DocumentTokenizer:
         )
 
     def phrase_record(self) -> dict[str, Any] | None:
-        """What `meta.json` says about the phrases; None if there are none."""
+        """The record of the phrases for `meta.json`; None if there are none."""
         return phrase_record(self.phrases, self.phrase_tags) if self.phrases or self.phrase_tags else None
 
     def _phrase_marks(
@@ -147,13 +147,13 @@ class DocumentTokenizer:
 
 
 def phrase_record(phrases: Sequence[str], tags: Sequence[str] = ()) -> dict[str, Any]:
-    """What `meta.json` says about phrases and the tags of words, both marked as phrases."""
+    """The record for `meta.json` of the phrases, and of the tags whose words are marked as phrases."""
     hashed = hashlib.sha256("".join(f"{phrase}\n" for phrase in phrases).encode()).hexdigest()
     return {"phrases": len(phrases), "sha256": hashed, "tags": list(tags)}
 
 
 def _touched(phrases: np.ndarray, marks: np.ndarray) -> np.ndarray:
-    """The tokens of phrases, both uint8 `[tokens]`, of which some token has a mark: bool `[tokens]`."""
+    """The tokens of those `phrases` that overlap with `marks`, both uint8 `[tokens]`: bool `[tokens]`."""
     number = np.cumsum(phrases == BEGINS)
     hit = np.zeros(number[-1] + 1 if len(number) else 1, bool)
     hit[number[(phrases > 0) & (marks > 0)]] = True
@@ -184,7 +184,7 @@ def map_in_processes(
     Args:
         function: a picklable callable, sent once to each process.
         batches: the tagged batches; they must be picklable too.
-        remedy: what the caller's user can do if memory runs out, as sentences.
+        remedy: advice for the caller's user if memory runs out, as sentences.
 
     Raises:
         UserError: a process died.
@@ -210,7 +210,7 @@ def map_in_processes(
 
 
 def start_tensorflow() -> None:
-    """Imports TensorFlow into a worker process, which leaves other cores to other workers and takes no GPU.
+    """Imports TensorFlow into a worker process, with one thread and no GPU, as other workers use the other cores.
 
     Nothing happens in a process that has imported it already.
     """

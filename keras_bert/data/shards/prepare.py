@@ -33,7 +33,7 @@ _NO_TOKEN = "no token in it"
 
 
 class Text(Protocol):
-    """Documents, the same at every reading, and what identifies them; `Corpus` is one."""
+    """A source of documents, the same at every reading; `Corpus` is one."""
 
     def documents(self) -> Iterable[str]:
         """One string per document, paragraphs separated by blank lines."""
@@ -45,21 +45,21 @@ class Text(Protocol):
         """JSON values that say how the documents are read and filtered, so that resuming with others is refused."""
 
     def local_files(self) -> list[str]:
-        """The files that the documents come from, to show how far the work is; [] if they come from none."""
+        """The files that the documents come from, to show the progress; [] if they come from none."""
 
     def record(self) -> dict[str, Any]:
-        """What `meta.json` gets as `corpus`, called after the last document; {} for nothing."""
+        """The value of `corpus` in `meta.json`, called after the last document; {} for none."""
 
 
 @dataclass(frozen=True)
 class ShardSettings:
-    """What the bytes of shards depend on, besides the text.
+    """The settings that the bytes of shards depend on, besides the text.
 
     Attributes:
         tokenizer: tokenizes documents.
         validation_share: share of documents held out, between 0 and 1.
         shard_megabytes: size of a shard in million bytes.
-        collocations: how many to learn, in `collocations.txt` beside the shards; 0 for no such file.
+        collocations: how many collocations to learn, for `collocations.txt`; 0 for no such file.
 
     Raises:
         UserError: no shard can have this size.
@@ -98,7 +98,7 @@ class ShardSettings:
         return new_meta(tokenizer.vocabulary, tokenizer.lower_case, *marks, tokenizer.prefix_space)
 
     def finish_meta(self, meta: Meta, text: Text) -> None:
-        """Adds what is the same on both sides, once the whole text has been read."""
+        """Adds the entries that both sides share, once the whole text has been read."""
         meta["validation_share"] = self.validation_share
         if self.collocations:
             meta["collocations"] = self.collocations
@@ -106,14 +106,14 @@ class ShardSettings:
             meta["corpus"] = record
 
     def learn_collocations(self, folder: str) -> None:
-        """Writes those of the finished shards in `folder`, if any are wanted."""
+        """Writes the collocations of the finished shards in `folder`, if any are wanted."""
         if self.collocations:
             write_collocations(folder, self.tokenizer.vocabulary, self.collocations)
 
 
 @dataclass
 class PrepareReport:
-    """What was written, by side (`"train"`, `"validation"`), and what was left out.
+    """The counts of what was written, by side (`"train"`, `"validation"`), and of what was left out.
 
     Attributes:
         documents, sentences, tokens, unknown_tokens: counts by side.
@@ -192,7 +192,7 @@ def prepare(
     Args:
         folder: a folder that does not exist or is empty.
         workers: processes that tokenize; 0 for one per core. A short text is tokenized in this process.
-        remedy: what to do if a worker dies, as the caller's user can do it.
+        remedy: advice for the caller's user if a worker dies.
 
     Returns:
         A report on the whole result, including what earlier starts did.
@@ -222,7 +222,7 @@ def prepare(
                 split_documents(documents, settings.validation_share, duplicates),
                 {side: count["documents"] for side, count in counts.items()},
             )
-            # Batches are read ahead of the work on them, so each has where the reading stood.
+            # Batches are read ahead of the work on them, so each carries the reader's position.
             placed = (((side, bar.position()), batch) for side, batch in batches)
             for (side, position), tokenized in _tokenized(settings.tokenizer, placed, workers, remedy):
                 finished = writers[side].add_documents(tokenized)
@@ -254,11 +254,11 @@ def _writer(settings: ShardSettings, work: UnfinishedWork, side: str) -> ShardWr
 
 
 def _batches(documents: Iterable[tuple[str, bool]], finished: dict[str, int]) -> Iterator[tuple[str, list[str]]]:
-    """`(side, documents)` with about `BATCH_CHARACTERS` each, without the first documents of each side, as `finished`.
+    """Yields `(side, documents)` with about `BATCH_CHARACTERS` each, without the documents in finished shards.
 
     Args:
         documents: `(document, whether it is held out)`.
-        finished: how many documents of each side are in finished shards.
+        finished: how many documents of each side, the first ones, are in finished shards.
     """
     batches: dict[str, list[str]] = {side: [] for side in SIDES}
     characters: Counter[str] = Counter()
@@ -284,7 +284,7 @@ def _add(counts: Counter[str], tokenized: TokenizedDocuments) -> None:
 def _tokenized(
     tokenizer: DocumentTokenizer, batches: Iterator[tuple[Tag, list[str]]], workers: int, remedy: str
 ) -> Iterator[tuple[Tag, TokenizedDocuments]]:
-    """(tag, tokenized documents) of each batch, in order."""
+    """Yields (tag, tokenized documents) for each batch, in order."""
     workers = workers or all_cores()
     first = list(islice(batches, _BATCHES_WORTH_PROCESSES))
     batches = chain(first, batches)

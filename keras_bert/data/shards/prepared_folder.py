@@ -1,7 +1,7 @@
 """The folder that `prepare` writes: who may write it, where the work is done, and when it is complete.
 
-`state.json` in the folder, until it is complete, records which shards are finished and what they were made from. It is
-replaced atomically after every shard.
+Until the folder is complete, its `state.json` records which shards are finished and what they were made from. The file
+is replaced atomically after every shard.
 """
 
 import json
@@ -108,7 +108,7 @@ class UnfinishedWork:
 def difference(before: object, now: object) -> str:
     """The first entries of two lists that differ, or the two values; "" if they are equal.
 
-    An older version knew less about each file: what it did not record is not compared.
+    Older versions recorded fewer values of each file; only these are compared.
     """
     if isinstance(before, list) and isinstance(now, list):
         for old, new in zip(before, now):
@@ -148,7 +148,8 @@ def prepared_folder(
     """
     require_name(folder)
     folder = os.fspath(folder).rstrip("/")
-    # Beside the folder, which only gets its name at the end. In a store it has it from the start, and may be a bucket.
+    # Beside the folder, which only gets its name at the end. In a store it has its name from the start, and may be a
+    # bucket, which has nothing beside it.
     path = join(folder, NAME) if is_remote(folder) else f"{folder}{NAME}"
     lock = take_folder(folder, path)
     try:

@@ -134,7 +134,7 @@ class ShardSet:
 
     Attributes:
         meta: the content of `meta.json`.
-        names: those of the shards, in order.
+        names: the names of the shards, in order.
     """
 
     folder: str
@@ -152,8 +152,8 @@ class ShardSet:
         """Opens a folder that `ShardWriter` finished.
 
         Args:
-            vocabulary: must be that of the shards.
-            verify: whether to check all checksums now; `read` and `token_counts` check those of what they read anyway.
+            vocabulary: if given, must be the vocabulary of the shards.
+            verify: whether to check all checksums now; methods that read files check those in any case.
 
         Raises:
             UserError: `meta.json` or a shard is missing, truncated or altered, or the vocabulary differs.
@@ -184,7 +184,7 @@ class ShardSet:
                 self._verified(name, kind)
 
     def path(self, name: str, kind: str) -> str:
-        """The path of a shard's file; `kind` is `"tokens"`, `"sentences"`, `"documents"` or `"continuations"`."""
+        """The path of a shard's file; `kind` is one of `shard_format.kinds` of this folder's `meta`."""
         if kind not in kinds(self.meta):
             raise ValueError(f"kind: needs one of {', '.join(kinds(self.meta))}. Received: {kind!r}.")
         return join(self.folder, f"{name}.{kind}")
@@ -201,8 +201,8 @@ class ShardSet:
     def sample(self, most: int) -> Iterator[tuple[str, int]]:
         """Yields shards' names and how many tokens to read from the start of each, at most `most` in all.
 
-        The number is the same for each of up to 64 shards. These are spread evenly over the set, because its shards are
-        in the order of the files.
+        Up to 64 shards share these equally, as far as each has enough. They are spread evenly over the set, because its
+        shards are in the order of the files.
         """
         wanted = min(len(self.names), _MOST_SAMPLED)
         places = np.linspace(0, len(self.names) - 1, wanted).round().astype(int)

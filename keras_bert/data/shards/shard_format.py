@@ -106,7 +106,7 @@ def check_vocabulary(path: str, meta: Meta, vocabulary: Vocabulary) -> None:
 
 @dataclass
 class TokenizedDocuments:
-    """Any number of documents, one after the other.
+    """Tokenized documents, one after the other, as flat arrays.
 
     Attributes:
         tokens: integer `[tokens]`, the ids of all sentences, without special tokens.
@@ -183,12 +183,12 @@ def new_meta(
 
 
 def spaced_shards(meta: Meta) -> bool:
-    """The tokenizer's `prefix_space`, which only a `meta.json` where it is false has."""
+    """The tokenizer's `prefix_space`, which `meta.json` records only if it is false."""
     return bool(meta.get(_PREFIX_SPACE, True))
 
 
 def add_shard(meta: Meta, shard: dict[str, Any], counts: Mapping[str, int]) -> None:
-    """Adds what `write_shard` returns to a `meta.json`; the shards in order."""
+    """Adds the results of `write_shard` to a `meta.json`; shards must be added in order."""
     meta["shards"].append(shard)
     for name, count in counts.items():
         meta[name] += count
@@ -231,7 +231,7 @@ class ShardCuts:
         self._full = shard_megabytes * 1e6
 
     def after(self, sizes: np.ndarray) -> Iterator[int]:
-        """Yields the ends of shards among further documents with these `shard_bytes`, as places from 1 to their number.
+        """Yields where shards end among further documents with these `shard_bytes`: one past the last document of each.
 
         Sizes are exact, so that a shard ends after the same document however the documents are batched.
         """
