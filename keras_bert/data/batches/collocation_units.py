@@ -12,13 +12,13 @@ from keras_bert.data.collocations import BASE, MOST_WORDS, flat, hashes, powers,
 class CollocationUnits:
     """Divides rows into collocations and, outside of them, words.
 
-    From the left, the longest collocation that begins at a word is a unit, and the next unit begins after it. (Of
-    collocations that overlap, the paper takes any; of one inside another, the longer, as here.) Sequences of pieces are
-    told apart by a 64-bit hash; in a text of a billion words, one is mistaken with a probability below 1e-4.
+    From left to right, the longest collocation that begins at a word is a unit, and the next unit begins after it. (The
+    paper takes any of overlapping collocations, and the longer of nested ones, as here.) Collocations are recognized by
+    a 64-bit hash; in a text of a billion words, the probability of a false match is below 1e-4.
 
     Args:
         collocations: the ids of each; they begin and end where words do.
-        vocab_size: of the vocabulary.
+        vocab_size: the size of the vocabulary.
     """
 
     def __init__(self, collocations: Sequence[Sequence[int]], vocab_size: int):
@@ -26,20 +26,20 @@ class CollocationUnits:
         self._known = np.sort(hashes(*flat(collocations), self._codes).view(np.int64))
 
     def heads(self, word_ids: tf.Tensor, candidate: tf.Tensor, continuation: tf.Tensor) -> tf.Tensor:
-        """The first position of each unit, bool [batch, seq]; the arguments are as for `choose_words`.
+        """The first position of each unit, bool [batch, seq]; for the other arguments see `mask_units`.
 
         Args:
             word_ids: int32 [batch, seq], before any is masked.
         """
         sequence_length = word_ids.shape[1]
         is_head = word_heads(candidate, continuation)
-        # Where the word of a position ends, or what is no candidate.
+        # The end of the word at each position; a position that is no candidate counts as a word.
         begun = tf.cumsum(tf.cast(is_head | ~candidate, tf.int32), axis=1)
         word_ends = tf.searchsorted(begun, begun + 1)
         terms = tf.gather(tf.constant(self._codes), word_ids) * powers(BASE, sequence_length)
         sums = tf.pad(tf.cumsum(terms, axis=1), [[0, 0], [1, 0]])
         inverse_powers = powers(pow(BASE, -1, 2**64), sequence_length)
-        # The end of so many words from a position on, which stays where the segment ends.
+        # From the start of a word to its end; any other position, such as the end of a segment, leads to itself.
         further = tf.where(is_head, word_ends, tf.range(sequence_length))
         further = tf.pad(further, [[0, 0], [0, 1]], constant_values=sequence_length)
         ends = end = word_ends
@@ -50,7 +50,7 @@ class CollocationUnits:
         return is_head & _visited(ends)
 
     def _is_known(self, found: tf.Tensor) -> tf.Tensor:
-        """Which of int64 [batch, seq] are hashes of collocations."""
+        """Whether each of int64 [batch, seq] is the hash of a collocation: bool [batch, seq]."""
         if not len(self._known):
             return tf.zeros_like(found, tf.bool)
         known = tf.constant(self._known)
@@ -60,7 +60,7 @@ class CollocationUnits:
 
 
 def _visited(ends: tf.Tensor) -> tf.Tensor:
-    """The positions that are visited from position 0 by going from each to its end: bool [batch, seq].
+    """The positions that jumps from each position to its end visit, from position 0 on: bool [batch, seq].
 
     Each round doubles the length of the jumps: after n rounds, all within 2**n jumps have been found.
     """

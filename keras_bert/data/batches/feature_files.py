@@ -68,7 +68,7 @@ class FeatureRoom:
     Args:
         path: the folder, created if needed. For a folder in a store, files are written in this machine's temporary
             folder first, and mapped from copies there.
-        what: what messages call the features.
+        what: the name of the features in messages.
         setting: the setting that names the folder; None for none.
     """
 
@@ -183,7 +183,7 @@ def _header(shape: Sequence[int]) -> bytes:
 
 
 class _Unusable(Exception):
-    """What is wrong with a feature file, in one sentence."""
+    """A feature file cannot be used; the message is a sentence that says why."""
 
 
 def _recorded_digest(folder: str, made_of: Mapping[str, object]) -> str | None:

@@ -12,7 +12,7 @@ from keras_bert.data.batches.token_rows import TokenRows
 
 # For a single pass over the rows: more shapes would take longer to trace than they save.
 FEW_SHAPES = 4
-# For a model that is traced once for all of them: with so many there is hardly any padding.
+# For a model that is traced once for all shapes: with this many there is hardly any padding.
 MANY_SHAPES = 32
 
 
@@ -26,7 +26,7 @@ def choose_widths(lengths: np.ndarray, most: int = 8, multiple: int = 2) -> list
     """
     counts = np.bincount(-(-np.asarray(lengths) // multiple))
     rounded, counts = np.flatnonzero(counts) * multiple, counts[counts > 0]
-    # cost[k, j]: tokens, padding included, of all rows up to the j-th length in k widths, the j-th length the last.
+    # cost[k, j]: tokens, padding included, of all rows up to the j-th length in k widths, the last being that length.
     below = np.concatenate([[0], np.cumsum(counts)])
     most = min(most, len(rounded))
     cost = np.full((most + 1, len(rounded) + 1), np.inf)
@@ -50,7 +50,7 @@ def choose_shapes(rows: TokenRows, most: int = 8) -> tuple[list[int], list[int]]
     """(widths, sizes), both ascending: the static shapes with the least padding.
 
     Args:
-        most: the most pairs of a width and of one of `TokenRows.sizes`; each is compiled once.
+        most: the most pairs of a width and a size (see `TokenRows.sizes`); each is compiled once.
     """
     lengths, choices = rows.lengths, []
     for most_sizes in range(1, min(most, len(np.unique(rows.sizes))) + 1):
@@ -71,7 +71,7 @@ class LengthBatches:
     """`batch = f(epoch, number)` over `TokenRows`, each batch with rows of similar length.
 
     Examples with several rows are batched with examples of a similar number of rows, so that one with fifty choices
-    does not make the others as expensive, and examples with targets with those of similar length. The order is a
+    does not make the others as expensive; examples with targets, with targets of similar length. The order is a
     function of seed and epoch. Rows that are too few for a batch of their width move to the next width, and from the
     last width to the next size, so that only one batch of an epoch is incomplete; rows of weight 0 complete it.
 
@@ -85,7 +85,7 @@ class LengthBatches:
         batches_per_epoch: how many batches an epoch has.
         examples_per_epoch: how many examples an epoch has.
         padding_share: share of padding in the positions of an epoch.
-        typical_batch: the number of a batch of epoch 0 with as many positions as half of the batches at most have.
+        typical_batch: the number of a batch of epoch 0 with the median number of positions.
         widths: the sequence lengths of the batches; with several sizes, pairs (size, length).
     """
 
@@ -176,7 +176,7 @@ class LengthBatches:
             (plan[first_batch:], widths[first_batch:].astype("int32"), sizes[first_batch:])
         )
         options = tf.data.Options()
-        # There is nothing to tune, and whoever drops an iterator waits for the thread that tunes, up to a minute.
+        # There is nothing to tune, and dropping an iterator would wait up to a minute for the thread that tunes.
         options.autotune.enabled = False
         return batches.map(assemble, num_parallel_calls=2, deterministic=True).prefetch(4).with_options(options)
 
@@ -231,7 +231,7 @@ class LengthBatches:
         return self.epoch(0)
 
     def _plan(self, epoch: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """(numbers of examples [batches, batch_size], -1 for none; width, group size of each batch), all int64."""
+        """Return (numbers of examples [batches, batch_size], -1 for none; each batch's width; its size), all int64."""
         random = np.random.default_rng(np.random.SeedSequence([self._seed, epoch]))
         order = random.permutation(len(self._rows)) if self._shuffle else np.arange(len(self._rows))
         lengths, sizes = self._rows.lengths, self._rows.sizes

@@ -37,7 +37,7 @@ def choose_tokens(candidate: tf.Tensor, budget: tf.Tensor, scores: tf.Tensor, ma
 
 
 def choose_words(candidate: tf.Tensor, continuation: tf.Tensor, budget: tf.Tensor, scores: tf.Tensor) -> tf.Tensor:
-    """Whole words in descending order of their scores, each taken if it fits in what is left.
+    """Whole words in descending order of their scores, each taken if it fits in what is left of the budget.
 
     `scores[:, n]` is the n-th word's. The budget is spent except where no further word fits.
     """
@@ -98,7 +98,7 @@ def choose_ngrams(
     edges = tf.stack([tf.searchsorted(heads, visited + 1 + n) for n in range(LONGEST_NGRAM + 1)], axis=2)
     edges = tf.minimum(edges, sequence_length - 1)  # Past the last word; there a [SEP] comes at the latest.
     edges = tf.minimum(edges, _segment_ends(candidate, edges[:, :, 0])[:, :, None])
-    # All rows one after the other, each with a place for what is not to be marked.
+    # All rows one after the other, each with an extra place for words that are not to be marked.
     row_starts = tf.range(batch)[:, None] * (sequence_length + 1)
     nowhere = row_starts + sequence_length
     words = tf.minimum(visited[:, :, None] + tf.range(LONGEST_NGRAM), sequence_length) + row_starts[:, :, None]

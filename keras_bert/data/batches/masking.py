@@ -78,8 +78,8 @@ _REPLACEMENTS, LENGTHS, _REPLACED_SPANS, _DRAWS = 2**16, 2**17, 2**18, 2**19
 class DynamicMasking:
     """Chooses positions, replaces their tokens with [MASK], random or the same tokens, and returns the original ones.
 
-    Which of the three is drawn for each token, as in BERT and ALBERT; for `unit: span` and `pmi` once for each run of
-    chosen tokens, as in SpanBERT. Random tokens are different ones in either case.
+    The choice among the three is drawn for each token, as in BERT and ALBERT; for `unit: span` and `pmi`, once for each
+    run of chosen tokens, as in SpanBERT. Random tokens are drawn one by one in either case.
 
     Args:
         masking: what to mask; `refresh` is not used here, because the caller passes the epoch.
@@ -159,14 +159,15 @@ class DynamicMasking:
         }
 
     def draws(self, example_ids: tf.Tensor, epoch: tf.Tensor | int = 0) -> tf.Tensor:
-        """A number from [0, 1) for each prediction, by which a model replaces its token: float32 [batch, predictions],
-        multiples of 2**-24.
+        """A random number for each prediction, by which a model replaces its token: float32 [batch, predictions].
+
+        The numbers are multiples of 2**-24 in [0, 1).
         """
         keys = example_keys(self._seed, epoch, example_ids)
         bits = high_bits(random_bits(keys, tf.range(self._max_predictions)[None, :] + _DRAWS))
         return tf.cast(tf.bitwise.right_shift(bits, tf.constant(8, tf.int64)), tf.float32) / 2**24
 
-    @tf.autograph.experimental.do_not_convert  # It cannot convert `match`, and warns where `map` asks it to.
+    @tf.autograph.experimental.do_not_convert  # AutoGraph cannot convert `match`, and would warn about it in `map`.
     def _choose(
         self,
         keys: tf.Tensor,
@@ -253,7 +254,7 @@ def chosen_positions(chosen: tf.Tensor, most: int) -> tuple[tf.Tensor, tf.Tensor
 
 
 def drawn_lengths(keys: tf.Tensor, weights: Sequence[float]) -> Callable[[tf.Tensor], tf.Tensor]:
-    """A function that draws a length for each of int32 [batch, n]: n with a probability proportional to `weights[n-1]`.
+    """A function that draws a length for each number of int32 [batch, n], with the odds `weights` of lengths 1, 2, ….
 
     The same number in the same example gets the same length.
     """

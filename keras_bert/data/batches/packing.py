@@ -62,7 +62,7 @@ def plan_packed(
 
     Returns:
         int32 [rows, 2 * documents_in_row + 1]: start and end of each span, both 0 if unused, and a label: 1 if the row
-        goes on with the document of the row before, 0 if it begins with a document's start.
+        continues the document of the row before, 0 if it begins with a document's start.
     """
     if sequence_length < 3:
         raise ValueError(f"sequence_length: needs at least 3, [CLS], a token and [SEP]. Received: {sequence_length}.")
@@ -88,7 +88,7 @@ def plan_packed(
 def _rows_of_sentences(
     bounds: np.ndarray, documents: np.ndarray, sequence_length: int, documents_in_row: int
 ) -> np.ndarray:
-    """The first sentence of each row, int64 [rows]; `bounds` are the sentences' starts and `documents` theirs."""
+    """The first sentence of each row, int64 [rows]; for `bounds` and `documents` see `divide_long_sentences`."""
     document_count = len(documents) - 1
     document_of = np.repeat(np.arange(document_count), np.diff(documents))
     # Positions in a text with a [SEP] after each document; their differences are the lengths of rows.
@@ -168,7 +168,7 @@ def assemble_rows(tokens: tf.Tensor, spans: tf.Tensor, sequence_length: int, voc
 
 
 def with_segment_of_cls(segment_ids: tf.Tensor, lengths: tf.Tensor, vocabulary: Vocabulary) -> tf.Tensor:
-    """Segments [batch, seq] with that of the last token of each row, if it has one of its own."""
+    """Set the segment of each row's last token in segments [batch, seq], if the row pattern gives it one of its own."""
     last_segment = vocabulary.row_pattern.last_segment
     if last_segment is None:
         return segment_ids
@@ -191,7 +191,7 @@ def _spans_at(places: tf.Tensor, after: tf.Tensor, shifts: tf.Tensor) -> tuple[t
 
 
 def next_tokens(word_ids: tf.Tensor, lengths: tf.Tensor, vocabulary: Vocabulary) -> dict[str, tf.Tensor]:
-    """The predictions of a batch of packed rows.
+    """Next-token predictions for a batch of packed rows.
 
     Every token but the first is predicted, [SEP] included, with one exception: the first token after a [SEP]. It begins
     another document, and nothing in the row says which one follows.
@@ -214,13 +214,13 @@ def next_tokens(word_ids: tf.Tensor, lengths: tf.Tensor, vocabulary: Vocabulary)
 
 
 def next_and_previous_tokens(word_ids: tf.Tensor, lengths: tf.Tensor, vocabulary: Vocabulary) -> dict[str, tf.Tensor]:
-    """As `next_tokens`, and the same from right to left.
+    """Like `next_tokens`, but also from right to left.
 
     Every token but the last is predicted from those after it, [CLS] included, with one exception: the token before a
     [SEP] that another document follows.
 
-    Returns: as `next_tokens`; and `previous_token_ids` int32 [batch, seq], the token before each position, 0 before the
-        first; `previous_token_weights` float32 [batch, seq], 1 where it is predicted.
+    Returns: those of `next_tokens`, and `previous_token_ids` int32 [batch, seq], the token before each position, 0
+        before the first; `previous_token_weights` float32 [batch, seq], 1 where it is predicted.
     """
     before = tf.concat([tf.zeros_like(word_ids[:, :1]), word_ids[:, :-1]], axis=1)
     places = tf.range(word_ids.shape[1])

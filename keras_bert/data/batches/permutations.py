@@ -31,8 +31,8 @@ class Permutations:
     """Chooses the tokens to predict and the order in which they become visible; no token is replaced.
 
     Tokens are predicted in spans of one to five, each from the start of a word, at a random place within a context of
-    L / share further tokens for a span of L: with the paper's K = 6, a share of a sixth. What is then missing to the
-    share are single tokens, as in the original.
+    L / share further tokens for a span of L: with the paper's K = 6, a share of a sixth. Single tokens make up for what
+    is still missing from the share, as in the original.
 
     This differs from the original in two points. It permutes halves of a row, whose first it reuses as the memory of
     the next row; here the order is over the whole row. It counts special tokens of a span among the predictions and
@@ -40,7 +40,7 @@ class Permutations:
     comments speak of n-grams.
 
     Args:
-        masking: `share` and nothing else is used here.
+        masking: only its `share` is used.
         max_predictions_per_seq: the static width of the predictions.
         seed: at least 0.
     """
@@ -64,9 +64,9 @@ class Permutations:
 
         Returns:
             `input_word_ids` as given; `masked_lm_positions`, `masked_lm_ids` and `masked_lm_weights` of the
-            predictions, as of a `DynamicMasking`; and `permutation_ranks` int32 [batch, seq], -1 for what every token
-            sees, the context and padding. All other tokens, which are the predictions and special tokens, see the
-            context and those of lower ranks. Special tokens have ranks because they see predictions.
+            predictions, as from a `DynamicMasking`; and `permutation_ranks` int32 [batch, seq], -1 for the context,
+            which every token sees, and for padding. All other tokens, predictions and special tokens, see the context
+            and tokens of lower ranks. Special tokens have ranks because they see predictions.
         """
         keys = example_keys(self._seed, epoch, example_ids)
         candidate = candidates(input_word_ids, lengths, self._vocabulary)
@@ -98,14 +98,14 @@ def scattered_spans(
     share: float,
     keys: tf.Tensor,
 ) -> tf.Tensor:
-    """Spans of one to five tokens with context between them, from the left to the right of a row.
+    """Chooses spans of one to five tokens with context between them, from left to right.
 
     Args:
         candidate: bool [batch, seq], the positions that may be chosen.
         continuation: bool [batch, seq], the tokens that no span begins with.
         lengths: int32 [batch], tokens that are not padding.
         budget: int32 [batch], the most tokens to choose.
-        share: of the tokens; a span of L has L / share tokens of context, some before it and the others after it.
+        share: the share to choose; a span of L has L / share tokens of context, some before it and the others after it.
         keys: uint64 [batch], see `example_keys`.
 
     Returns: the chosen positions, bool [batch, seq], often fewer than the budget.

@@ -1,8 +1,8 @@
 """The plans of a shard set, kept in files: which spans of tokens make up each example.
 
 A plan is an int32 array [examples, 2 * spans + 1]: start and end of each span, half-open, and the label of the pair or,
-of packed rows, whether one goes on with the document of the row before.
-An example is [CLS] and its spans, each followed by [SEP]; an empty span has no [SEP].
+for packed rows, whether the row continues the document of the row before. An example is [CLS] and its spans, each
+followed by [SEP]; an empty span has no [SEP].
 
 Segment pairs, of two spans, are planned after `create_instances_from_document` and `truncate_seq_pair` in Google's
 create_pretraining_data.py (paper, appendix A.2). A span truncated at its ends is still a span, so no tokens are copied
@@ -37,7 +37,7 @@ def plan_pairs(
     random_next_share: float = 0.5,
     short_sequence_share: float = 0.1,
 ) -> np.ndarray:
-    """Plans one pass over a shard.
+    """Plans one pass over a shard: pairs of segments for next sentence prediction.
 
     A chunk is a run of whole sentences of one document up to a target length. A is a random prefix of it. B is the rest
     (label 0), or sentences of another document from a random start (label 1); in that case the rest is used again. The
@@ -99,13 +99,13 @@ def plan_swapped(
     return np.where(plan[:, 4:] == 1, plan[:, [2, 3, 0, 1, 4]], plan)
 
 
-# Sentences of a pair that is to be made: with fewer tokens there would be hardly anything to compare. The partner is
-# the one of so many other sentences whose length is closest, so that the length does not give the label away.
+# In a sentence with fewer tokens, a related pair would have hardly anything to compare. The partner is the sentence of
+# the closest length among so many that are drawn, so that the length does not give the label away.
 _FEWEST_TOKENS, PARTNERS_DRAWN = 12, 4
 
 
 def related_sizes(max_tokens: int) -> tuple[int, int]:
-    """The fewest and the most tokens of a sentence for a related pair, of rows that hold `max_tokens`."""
+    """The fewest and the most tokens of a sentence for a related pair, in rows that hold `max_tokens`."""
     most = max_tokens // 2
     return min(_FEWEST_TOKENS, -(-most // 2)), most
 
@@ -113,7 +113,7 @@ def related_sizes(max_tokens: int) -> tuple[int, int]:
 def plan_related(
     sentences: np.ndarray, documents: np.ndarray, max_tokens: int, entropy: Sequence[int], related_share: float = 1.0
 ) -> np.ndarray:
-    """Plans one pass over a shard: each sentence with another one of its document, to make a related pair of.
+    """Plans one pass over a shard: each sentence with another one of its document, from which to make a related pair.
 
     Sentences with more tokens than half of `max_tokens` are divided; very short ones, and those that are alone in their
     document, are left out. Half of the labels are 1; arguments and result are those of `plan_pairs`. Of the rows,

@@ -1,4 +1,4 @@
-"""What is predicted of rows of text, and what the model reads in their place, by `objective.tokens`."""
+"""Makes the model's inputs and predictions from rows of text, by `objective.tokens`."""
 
 from collections.abc import Callable, Sequence
 
@@ -29,10 +29,10 @@ def make_predictions(
     decoder_start: int | None = None,
     collocations: Sequence[Sequence[int]] | None = None,
 ) -> Predict:
-    """The function for an objective.
+    """The `Predict` function for an objective.
 
     Args:
-        objective, masking: what is predicted.
+        objective, masking: what to predict.
         max_predictions_per_seq, vocabulary, seed, token_counts, collocations: as for `DynamicMasking`.
         decoder_start: as for `Corruption`.
     """

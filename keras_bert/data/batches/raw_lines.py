@@ -1,4 +1,4 @@
-"""Lines of raw text in the graph, with their documents, split into training and validation."""
+"""Lines of raw text and their documents, read in the graph and split into training and validation."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -15,7 +15,7 @@ from keras_bert.data.corpus.text_lines import BINARY, GZIP, Unreadable, beginnin
 from keras_bert.data.tables.tables import open_tfds_text
 from keras_bert.text.characters import row_ids
 
-# A simpler rule than that of `text.sentences`, which is Python: sentences mark where a row or a segment may end.
+# A simpler rule than that of `text.sentences`, which is Python; sentences only mark where a row or a segment may end.
 _STOP_BEFORE_CAPITAL = r"""([.!?…]["'”’»)\]]*)[ \t]+(["'“‘«(\[]*[\p{Lu}\p{N}])"""
 _IDEOGRAPHIC_STOP = r"""([。！？｡]["'”’」』）】》〉)\]]*)"""
 
@@ -85,9 +85,9 @@ class RawLines:
             validation: whether to read the held-out documents or the others.
             order: int64 [sources], the order in which to visit the files, four at a time; by default as given.
 
-        The elements are (chunk number int64, less than 2**43 and independent of `order`, ascending in a source; lines
-        string [n]; documents int64 [n], equal for lines of the same document of the text), without blank lines. Each
-        sentence of a line of more than 64 KiB is a line.
+        The elements are (chunk number, int64 below 2**43, independent of `order`, ascending within a source; lines,
+        string [n], without blank ones; documents, int64 [n], equal for lines of the same document). Lines of more than
+        64 KiB are divided into their sentences.
         """
         order = tf.range(self.sources, dtype=tf.int64) if order is None else order
 
@@ -109,7 +109,7 @@ class RawLines:
         others = self.chunks(not validation).as_numpy_iterator()
         count = len({document for _, _, documents in others for document in np.unique(documents).tolist()})
         side, change = ("validation", "raise") if validation else ("training", "lower")
-        # Whole documents are held out, so that no share helps a single one.
+        # Whole documents are held out, so no share helps if there is only one.
         remedy = (
             f"Give more documents, or {change} data.validation_share"
             if count > 1
@@ -146,7 +146,7 @@ class RawLines:
 
 
 def _of_bounded_size(lines: tf.Tensor) -> tf.data.Dataset:
-    """The lines [n], sentence by sentence where they are long, in parts of about a megabyte."""
+    """Divide lines [n] into parts of about a megabyte, and long lines into their sentences."""
     is_long = tf.strings.length(lines) > _LONGEST_LINE
 
     def divided() -> tf.Tensor:
@@ -167,8 +167,8 @@ def _document(text: tf.Tensor) -> tf.Tensor:
 def _checked_compression(path: str) -> str:
     """TensorFlow's name for the compression of a file, "" if there is none. Raises `UserError`.
 
-    Of plain text the start is checked: the lines themselves are read in the graph. A .gz is read to its end, because
-    TensorFlow takes a truncated one for a shorter one.
+    Only the start of plain text is checked, because the lines are read in the graph. A .gz is read to its end, because
+    TensorFlow does not notice that one is truncated.
     """
     try:
         kind = compression(path)

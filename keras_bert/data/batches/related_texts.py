@@ -1,9 +1,9 @@
 """Pairs of texts with many words in common, made of a sentence and another of its document; in the graph, stateless.
 
-A related pair is a sentence, or one with some of its words swapped, and a disturbed copy. An unrelated pair is as close
-in topic and length: a sentence and a disturbed one with words swapped, or another sentence, or one that shares a half.
-So neither length nor topic gives the label away. Random bits are those of `masking`, so that a pair is a function of
-(seed, epoch, example).
+A related pair is a sentence, possibly with some words swapped, and a disturbed copy of it. An unrelated pair is as
+close in topic and length: a sentence and a disturbed version of itself with words swapped, of the other sentence, or of
+half of each. So neither length nor topic gives the label away. Random bits are those of `masking`, so that a pair is a
+function of (seed, epoch, example).
 """
 
 from typing import NamedTuple
@@ -21,20 +21,20 @@ from keras_bert.text.vocabulary import Vocabulary
 
 # Streams of an example's random sequence; see `corruption.texts`. The two swapped sentences have two each.
 _SINGLE, _DROPPED, _ORDER, _SWAPS = 64, 65, 66, (67, 69)
-# The numbers of `_SINGLE`.
+# The places of the draws in `_SINGLE`.
 _KIND, _SIDES, _HALF, _EXCHANGED, _DROPS, _TURN, _TURNED, _DISORDER, _EXTENSION, _NEW, _NEW_FIRST, _NEW_PLACE = range(
     12
 )
 _SWAPPED_COUNT = (12, 13)
 _UNIT = 2**32
-_OTHER_SHARE, _HALF_SHARE = 0.2, 0.2  # Of the unrelated pairs; of the others one text has words swapped.
-_INTACT_SHARE = 0.4  # Of these and of the related pairs: those in which the sentence itself comes first.
-_BOTH_SWAPPED_SHARE = 0.2  # Of the pairs that differ by swapped words: those whose texts have both words swapped.
+_OTHER_SHARE, _HALF_SHARE = 0.2, 0.2  # Of the unrelated pairs; the other ones differ by swapped words.
+_INTACT_SHARE = 0.4  # Of the latter, and of the related pairs: those whose first text has no words swapped.
+_BOTH_SWAPPED_SHARE = 0.2  # Of the pairs that differ by swapped words: those with words swapped in both texts.
 _LEAST_SWAPPED, _MOST_SWAPPED = 0.3, 0.6  # Of the words that the other sentence lacks.
 _MOST_DROPPED = 0.35
 _TURNED_SHARE, _DISORDERED_SHARE, _EXTENDED_SHARE = 0.35, 0.4, 0.5
 _FEWEST_TURNED = 7
-_REACH = 3  # In a disordered text, only words that are less far apart change places.
+_REACH = 3  # In a disordered text, only words that are closer than this change places.
 _MOST_NEW = 5
 
 
@@ -59,7 +59,7 @@ class Words(NamedTuple):
         sizes: int32 [batch, seq], its pieces.
         fingerprints: int64 [batch, seq], equal for words of the same pieces.
         has_letters: bool [batch, seq], whether its first piece has a letter or digit.
-        sentences: the numbers of the words of each of the two sentences, in texts of half a row's width.
+        sentences: the two sentences, as texts of the numbers of their words, half as wide as a row.
     """
 
     starts: tf.Tensor
@@ -90,7 +90,7 @@ class PairMaker:
         epoch: tf.Tensor | int = 0,
         continuation: tf.Tensor | None = None,
     ) -> RelatedTexts:
-        """The pairs of a batch, each text cut after a word to half of what a row holds.
+        """The pairs of a batch; each text is cut after a word to at most half of what a row holds.
 
         Args:
             rows: [CLS], a sentence, [SEP], another of its document, [SEP], neither longer than half of what a row
@@ -149,7 +149,7 @@ def _most_tokens(sequence_length: int) -> int:
 
 
 class _Draws:
-    """Numbers of which each example needs one."""
+    """The random numbers of which each example needs a single one."""
 
     def __init__(self, keys: tf.Tensor):
         self._bits = stream_bits(keys, _SINGLE, 14)
@@ -163,15 +163,15 @@ class _Draws:
         return drawn_below(self._bits[:, number : number + 1], tf.maximum(limits, 0)[:, None])
 
     def is_in(self, number: int, share: float) -> tf.Tensor:
-        """True with a probability of `share`, and then for every larger one: bool [batch, 1]."""
+        """True with a probability of `share`, and then also for every larger share: bool [batch, 1]."""
         return self.share(number) < round(share * _UNIT)
 
 
 def made_pairs(words: Words, labels: tf.Tensor, keys: tf.Tensor) -> tuple[Texts, Texts]:
-    """Both texts of each pair, as the numbers of their words, not cut.
+    """Both texts of each pair, as the numbers of their words, before they are cut.
 
     Args:
-        words: those of the sentences that the pairs are made of.
+        words: the words of the sentences that the pairs are made of.
         labels: int32 [batch], 0 for related, 1 for unrelated.
         keys: uint64 [batch], see `example_keys`.
     """
@@ -192,9 +192,9 @@ def made_pairs(words: Words, labels: tf.Tensor, keys: tf.Tensor) -> tuple[Texts,
 
 
 def _swapped(words: Words, keys: tf.Tensor, number: int, draws: _Draws) -> tuple[Texts, tf.Tensor]:
-    """The sentence with 30% to 60% of the words that the other one lacks replaced by words that it lacks itself.
+    """Replace 30% to 60% of the sentence's own words, which the other lacks, by words of the other that it lacks.
 
-    Returns: (the sentence; bool [batch, 1], whether each has three such words, and the other two).
+    Returns: (the sentence; bool [batch, 1], whether it has three such words and the other two; if not, none change).
     """
     sentence, other = words.sentences
     is_equal = _equal_words(words, sentence, other)
@@ -216,14 +216,14 @@ def _swapped(words: Words, keys: tf.Tensor, number: int, draws: _Draws) -> tuple
 
 
 def _halves(sentence: Texts, other: Texts, begins_other: tf.Tensor) -> Texts:
-    """The first half of one and the second half of the other; `begins_other` bool [batch, 1] says which comes first."""
+    """The first half of one and the second half of the other; `begins_other` bool [batch, 1]: the other comes first."""
     first, second = _where(begins_other, other, sentence), _where(begins_other, sentence, other)
     kept, skipped = first.lengths // 2, second.lengths // 2
     return _joined(first, kept, second, skipped, second.lengths - skipped)
 
 
 def _disturbed(texts: Texts, other: Texts, keys: tf.Tensor, draws: _Draws) -> Texts:
-    """Texts with words dropped, sometimes turned at a word, in disorder, or with a few words of the other sentence."""
+    """Drop words, and sometimes rotate the text, shuffle nearby words, or insert a few words of the other sentence."""
     stays = texts.is_token & (high_bits(stream_bits(keys, _DROPPED, texts.width)) >= draws.share(_DROPS, _MOST_DROPPED))
     stays |= texts.is_token & ~tf.reduce_any(stays, axis=1, keepdims=True)
     lengths = tf.reduce_sum(tf.cast(stays, tf.int32), axis=1)
@@ -247,8 +247,10 @@ def _disturbed(texts: Texts, other: Texts, keys: tf.Tensor, draws: _Draws) -> Te
 
 
 def _joined(first: Texts, kept: tf.Tensor, second: Texts, skipped: tf.Tensor, added: tf.Tensor) -> Texts:
-    """The `kept` first words of one text and `added` words of another from number `skipped` on, int32 [batch] each; as
-    wide as the first, so that what does not fit is left out."""
+    """The `kept` first words of one text and `added` words of another from number `skipped` on, int32 [batch] each.
+
+    The result is as wide as the first text; words that do not fit are left out.
+    """
     both = Texts(tf.concat([first.word_ids, second.word_ids], axis=1), first.lengths)
     of_second = first.width + skipped[:, None] + first.places - kept[:, None]
     sources = tf.where(first.places < kept[:, None], first.places, of_second)
@@ -256,18 +258,18 @@ def _joined(first: Texts, kept: tf.Tensor, second: Texts, skipped: tf.Tensor, ad
 
 
 def _where(condition: tf.Tensor, texts: Texts, others: Texts) -> Texts:
-    """Each example's text of the one or the other; bool [batch, 1]."""
+    """Each example's text: of `texts` where `condition` bool [batch, 1] is true, else of `others`."""
     lengths = tf.where(condition[:, 0], texts.lengths, others.lengths)
     return Texts(tf.where(condition, texts.word_ids, others.word_ids), lengths)
 
 
 def _times(numbers: tf.Tensor, factor: float) -> tf.Tensor:
-    """int64 below 2**32 times a factor, of which 16 bits count."""
+    """Multiply int64 below 2**32 by a factor, which is rounded to a multiple of 2**-16."""
     return tf.bitwise.right_shift(numbers * round(factor * 2**16), tf.constant(16, tf.int64))
 
 
 def _sums(word_ids: tf.Tensor, into_word: tf.Tensor, starts: tf.Tensor, ends: tf.Tensor) -> tf.Tensor:
-    """Random sums of the pieces of each word, int64 [batch, seq], which differ for words that do."""
+    """A hash of each word's pieces, a sum with random factors: int64 [batch, seq]."""
     factors = tf.bitcast(random_bits(tf.zeros([1], tf.uint64), tf.range(word_ids.shape[1])[None, :])[0], tf.int64)
     values = (tf.cast(word_ids, tf.int64) + 1) * tf.gather(factors, into_word)
     totals = tf.pad(tf.cumsum(values, axis=1), [(0, 0), (1, 0)])  # Wrap around, and so do their differences.
@@ -275,14 +277,14 @@ def _sums(word_ids: tf.Tensor, into_word: tf.Tensor, starts: tf.Tensor, ends: tf
 
 
 def _cut(texts: Texts, words: Words) -> Texts:
-    """Texts without the words at their ends that do not fit in half of what a row holds."""
+    """Cut the words at the end of texts that do not fit in half of what a row holds."""
     sizes = tf.where(texts.is_token, tf.gather(words.sizes, texts.word_ids, batch_dims=1), 0)
     fits = texts.is_token & (tf.cumsum(sizes, axis=1) <= _most_tokens(words.sizes.shape[1]))
     return Texts(texts.word_ids, tf.reduce_sum(tf.cast(fits, tf.int32), axis=1))
 
 
 def _assembled(rows: PaddedRows, words: Words, first: Texts, second: Texts, pad_id: int) -> RelatedTexts:
-    """[CLS] first [SEP] second [SEP] of rows that are longer than [CLS]."""
+    """[CLS] first [SEP] second [SEP] for each row that is longer than [CLS]; the others are [CLS] alone."""
     seq, separator = rows.word_ids.shape[1], words.sentences[0].lengths[:, None] + 1
     is_row = rows.lengths[:, None] > 1
     word = tf.concat([tf.zeros_like(separator), first.word_ids, separator, second.word_ids, separator], axis=1)

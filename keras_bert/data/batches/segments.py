@@ -1,4 +1,4 @@
-"""Which segment each token of a row is of."""
+"""The segment of each token of a row."""
 
 import tensorflow as tf
 
@@ -9,7 +9,7 @@ def segment_ids(is_token: tf.Tensor, second_starts: tf.Tensor, last_segment: int
     Args:
         is_token: bool [..., seq], False at padding.
         second_starts: int [...], the position where the second segment starts; the row's length if none.
-        last_segment: that of each row's last token, as in `RowPattern`.
+        last_segment: the segment of each row's last token, as in `RowPattern`.
     """
     place = tf.range(tf.shape(is_token)[-1])
     segments = tf.cast(is_token & (place >= second_starts[..., tf.newaxis]), tf.int32)

@@ -32,8 +32,8 @@ class ShardBatches:
 
     With `masking.refresh` "never", every epoch has the pairs and masks of epoch 0, in another order.
 
-    With `objective.memory_length` the examples of a group keep their order, from a random one on, and come in as many
-    stretches as a batch has rows: row i of a batch is the example after that of row i of the batch before.
+    With `objective.memory_length`, the examples of a group keep their order, from a random one on, and are divided into
+    as many stretches as a batch has rows: row i of a batch is the example after row i of the batch before.
 
     A batch is a dict of tensors with static shapes:
         input_word_ids, input_mask, input_type_ids: int32 [batch, seq]; [CLS] A [SEP] in segment 0 and B [SEP] in
@@ -41,16 +41,16 @@ class ShardBatches:
             <cls> is a row's last token, in segment 2.
         masked_lm_positions, masked_lm_ids: int32 [batch, max_predictions_per_seq].
         masked_lm_weights: float32 [batch, max_predictions_per_seq], 1 for a prediction, 0 for padding.
-        permutation_ranks: int32 [batch, seq], see `Permutations`; beside them for `objective.tokens: permuted`.
+        permutation_ranks: int32 [batch, seq], see `Permutations`; in addition for `objective.tokens: permuted`.
         next_token_ids, next_token_weights: [batch, seq], see `next_tokens`; in place of `masked_lm_…` for
             `objective.tokens: next`; for `both` also previous_token_ids, previous_token_weights; for `decoded` what a
             `Corruption` returns.
         what the terms of the objective add (`Term.features`), such as next_sentence_labels int32 [batch], 0 if B
             follows A, 1 if it is from another document.
         example_weights: float32 [batch], 1 for an example, 0 for a row that only fills the batch.
-        goes_on: int32 [batch], for `objective.memory_length`, 1 if a row goes on with the document of the same row in
-            the batch before, 0 if not.
-        batch_numbers: int64 [batch], beside it, the batch's number, counted over all epochs; the same in all rows.
+        goes_on: int32 [batch], for `objective.memory_length`, 1 if a row continues the document of the same row in the
+            batch before, 0 if not.
+        batch_numbers: int64 [batch], together with it, the batch's number over all epochs; the same in all rows.
 
     Attributes:
         examples_per_epoch: how many examples are planned.
@@ -298,7 +298,7 @@ class ShardBatches:
             batches.update(term.features(unmasked))
         if self._objective.memory_length:
             of_rows = tf.repeat(numbers, batch_size)
-            # A group's first batch goes on with nothing.
+            # A group's first batch continues nothing.
             batches["goes_on"] = tf.where(of_rows > 0, tf.cast(plan[:, -1], tf.int32), 0)
             batches["batch_numbers"] = group.batches_before + of_rows
         return {name: tf.reshape(value, [-1, batch_size, *value.shape[1:]]) for name, value in batches.items()}
@@ -351,7 +351,7 @@ def _group_shards(counts: np.ndarray, shards_per_group: int, batch_size: int, se
 
 
 def _in_stretches(places: tf.Tensor, seed: tf.Tensor, batch_size: int) -> tf.Tensor:
-    """The places [n] in their order, from a random one on, dealt to batches whose rows each go through a stretch."""
+    """The places [n] in their order, from a random one on, dealt to batches so that each row follows a stretch."""
     size = tf.size(places)
     first = tf.random.stateless_uniform([], seed, maxval=size, dtype=tf.int32, alg="philox")
     places = tf.roll(places, -first, axis=0)

@@ -20,8 +20,8 @@ from keras_bert.text.tokenizers import Tokenizer
 _ROWS_SHUFFLED_AT_ONCE, _ROWS_MASKED_AT_ONCE = 8192, 512
 # Indices in an example's random sequence that its mask does not use.
 _ROW_ORDER, _FILE_ORDER = 2**20, 2**21
-# Chunks of lines whose documents are paired with each other, if all of the text is of one side; and so that a side that
-# is hardly there does not fill the memory, the smallest share that is reckoned with.
+# How many chunks of lines have their documents paired with each other, to be divided by the side's share of the text;
+# and the smallest share that counts, so that the chunks do not fill the memory.
 _CHUNKS_PAIRED_AT_ONCE, _SMALLEST_SHARE = 4, 0.002
 _PAIRS_SEED = 2**32  # Apart from the seeds of masks, which have 32 bits.
 
@@ -33,9 +33,9 @@ class TextBatches:
     row), and a row's mask is a function of (seed, epoch, row) too. A row does not extend beyond the lines that are
     tokenized together. Bytes that are not UTF-8 are dropped, as by the tokenizer.
 
-    Segment pairs are planned for about four megabytes of a side's text at once, and are a function of (seed, epoch,
-    their number): other documents for a random next sentence are among these, so that a part that is a single document
-    gives none. Without `refresh`, epochs read the files in the order of the first.
+    Segment pairs are planned for parts of about four megabytes of a side's text, as a function of (seed, epoch, number
+    of the part). Random next sentences come from the same part, so a part that is a single document has none. Without
+    `refresh`, epochs read the files in the order of the first.
 
     All epochs form one stream, because their length is not known before they are read; `batches_per_epoch` is
     unlimited. To start at a later batch, the rows of all earlier ones are read again, without masking them: the batches
@@ -45,10 +45,10 @@ class TextBatches:
 
     Attributes:
         batches_per_epoch: `sys.maxsize`.
-        examples_per_epoch: None, not known here.
+        examples_per_epoch: None, because it is unknown.
         widths: the only sequence length of the batches, in a tuple.
-        padding_share, next_share: share of padding in the rows that are planned first, and of pairs with label 0 among
-            them; None without pairs.
+        padding_share, next_share: share of padding in the first rows that are planned, and of pairs with label 0 among
+            them; the latter is None without pairs.
 
     Args:
         phase: its sequence length, batch size and predictions are used.
@@ -130,8 +130,10 @@ class TextBatches:
 
     @tf.autograph.experimental.do_not_convert
     def _rows(self, epoch: tf.Tensor | int = 0, order: tf.Tensor | None = None) -> tf.data.Dataset:
-        """Blocks of (word ids [n, seq], lengths [n], ids [n]), and of pairs int32 [n, 2]: where the second segment
-        begins, and the label. The ids of packed rows are the same in every epoch.
+        """Blocks of (word ids [n, seq], lengths [n], ids [n]) and, for pairs, int32 [n, 2].
+
+        The latter has where the second segment begins, and the label. The ids of packed rows are the same in every
+        epoch.
         """
         chunks = self._lines.chunks(self._validation, order)
         if not self._pairing:
@@ -146,13 +148,13 @@ class TextBatches:
     def _tokenize(
         self, chunk: tf.Tensor, lines: tf.Tensor, documents: tf.Tensor
     ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor, tf.Tensor]:
-        """(number of the chunk; ids [tokens]; int64 [sentences], the tokens of each; [sentences], its document)."""
+        """Return (the chunk's number; ids [tokens]; sentence lengths, int64 [sentences]; documents [sentences])."""
         sentences, line = split_lines(lines)
         pieces = self._tokenizer.tokenize(sentences)
         return chunk, pieces.values, pieces.row_lengths(), tf.gather(documents, line)
 
     def _pack(self, chunk: tf.Tensor, lines: tf.Tensor, documents: tf.Tensor) -> tuple[tf.Tensor, ...]:
-        """The packed rows of a chunk, as `_rows`."""
+        """The packed rows of a chunk, as a block of `_rows`."""
         _, tokens, sentence_lengths, documents = self._tokenize(chunk, lines, documents)
         sequence_length = self._phase.sequence_length
         spans = pack_sentences(sentence_lengths, documents, sequence_length, self._documents_in_row, self._fills)
@@ -161,7 +163,7 @@ class TextBatches:
         return rows.word_ids, rows.lengths, ids
 
     def _parts(self, chunks: tf.data.Dataset) -> tf.data.Dataset:
-        """Tokenized chunks, as many at once as have about four megabytes of this side: ragged, as `_tokenize`."""
+        """Ragged batches of the results of `_tokenize`, each with about four megabytes of this side."""
         share = self._lines.validation_share if self._validation else 1.0 - self._lines.validation_share
         tokenized = chunks.map(self._tokenize, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True)
         return tokenized.ragged_batch(round(_CHUNKS_PAIRED_AT_ONCE / max(share, _SMALLEST_SHARE)))
@@ -175,7 +177,7 @@ class TextBatches:
         sentence_lengths: tf.RaggedTensor,
         documents: tf.RaggedTensor,
     ) -> tuple[tf.Tensor, ...]:
-        """The pairs of a part of an epoch, as `_rows`."""
+        """The pairs of a part of an epoch, as a block of `_rows`."""
         order = tf.argsort(chunk)  # So that a document's chunks follow each other, as they do in its file.
         tokens, sentence_lengths, documents = (
             tf.gather(values, order).values for values in (tokens, sentence_lengths, documents)
@@ -205,7 +207,7 @@ class TextBatches:
     def _shuffled_rows(self, epoch: tf.Tensor) -> tf.data.Dataset:
         """`_rows` in the order of an epoch, with the epoch [n] of each row."""
         sources = tf.range(self._lines.sources, dtype=tf.int64)
-        # Which documents are read together, and so the pairs, follows from the order of the files.
+        # The order of the files decides which documents are read together, and so the pairs.
         epoch_of_files = tf.zeros_like(epoch) if self._pairing and not self._refreshes else epoch
         blocks = self._rows(epoch_of_files, tf.gather(sources, self._order(epoch_of_files, sources, _FILE_ORDER)))
 

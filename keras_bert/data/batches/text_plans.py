@@ -1,8 +1,8 @@
 """Rows of raw text, planned in the graph as spans of tokens: sentences packed, or in pairs.
 
-`packing.plan_packed` and `plans.plan_pairs` plan the rows of shards, in NumPy and once for each epoch. These are the
-same rules for text that is read once, in the input pipeline; the packed rows are equal. What is random in a pair comes
-from the place where it begins, as for masks, and not from a generator, so that no Python is needed.
+`packing.plan_packed` and `plans.plan_pairs` plan the rows of shards, in NumPy and once for each epoch. The same rules
+apply here to text that is read once, in the input pipeline; the packed rows are equal. A pair's random draws depend on
+the place where it begins, as for masks, rather than on a generator, so that no Python is needed.
 """
 
 from typing import NamedTuple
@@ -28,7 +28,7 @@ def pack_sentences(
 
     Returns: int64 [rows, 2 * documents_in_row].
     """
-    # A row that may end at any token is one of whole sentences of a token each.
+    # Rows that may end at any token are rows of whole sentences of one token each.
     most_tokens = 1 if fills else sequence_length - 2
     lengths, documents, first_tokens = _divide_long(lengths, documents, most_tokens)
     count = tf.size(lengths)
@@ -51,7 +51,7 @@ def pack_sentences(
     return tf.reshape(spans, [-1, 2 * documents_in_row])
 
 
-# Draws at each place: several that are needed together are the halves of one number.
+# The numbers of the draws at each token; draws that are needed together are the halves of one number.
 _SIZE_DRAW, _LABEL_DRAW, _OTHER_DRAW, _SWAP_DRAW, _CUT_DRAW, _DRAWS = 0, 1, 2, 4, 5, 512
 _UNIT = 2**32  # Draws are below it.
 
@@ -78,14 +78,14 @@ class Text(NamedTuple):
 
 
 class Chunk(NamedTuple):
-    """Runs of sentences of a document and where they divide, each [n]; see `plans.plan_pairs`.
+    """Runs of sentences of a document and where they are divided, each [n]; see `plans.plan_pairs`.
 
     Attributes:
         start, middle, end: int64, in the tokens: A is `start` to `middle`, and the rest `middle` to `end`.
-        target: int64, the length that was wanted.
+        target: int64, the wanted length.
         document: int32.
         splits_inside: bool, whether `middle` is inside the only sentence.
-        is_random: bool, whether B is of another document.
+        is_random: bool, whether B is from another document.
         following: int64, where the next chunk starts.
         is_pair: bool, false for the single token that is left of a document.
     """
@@ -110,7 +110,7 @@ def pair_sentences(
         lengths: int64 [sentences], tokens of each sentence; empty sentences are skipped.
         documents: [sentences]; neighbouring sentences of a document have the same number.
         max_tokens: the most tokens of A and B together; at least 2.
-        objective: its `pairing` and shares are used. Of a single document, all pairs have label 0.
+        objective: its `pairing` and shares are used. A single document has no random next sentences.
         key: uint64 [1], on which everything random depends.
 
     Returns: (int64 [pairs, 4], start and end of both segments; int32 [pairs], their labels).
@@ -135,7 +135,7 @@ def pair_sentences(
 def relate_sentences(
     lengths: tf.Tensor, documents: tf.Tensor, max_tokens: int, objective: ObjectiveConfig, key: tf.Tensor
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """Rows by the rules of `plans.plan_related`, with labels that are drawn; arguments and result as above."""
+    """Rows by the rules of `plans.plan_related`, with labels that are drawn; used like `pair_sentences`."""
     fewest, most = related_sizes(max_tokens)
     text = text_of(lengths, documents, most)
     starts, lengths = text.bounds[:-1], text.bounds[1:] - text.bounds[:-1]
@@ -160,7 +160,7 @@ def relate_sentences(
 
 
 def text_of(lengths: tf.Tensor, documents: tf.Tensor, max_tokens: int) -> Text:
-    """The `Text` of these sentences, of which those with more than `max_tokens` are divided; see `pair_sentences`."""
+    """The `Text` of sentences, after dividing those of more than `max_tokens`; see `pair_sentences`."""
     lengths, documents, first_tokens = _divide_long(lengths, documents, max_tokens)
     bounds = tf.concat([first_tokens, [tf.reduce_sum(lengths)]], axis=0)
     document_of, first_sentences = _documents(documents)
@@ -168,7 +168,7 @@ def text_of(lengths: tf.Tensor, documents: tf.Tensor, max_tokens: int) -> Text:
 
 
 def chunks_at(text: Text, starts: tf.Tensor, max_tokens: int, objective: ObjectiveConfig, key: tf.Tensor) -> Chunk:
-    """The chunk that starts at each of the tokens int64 [n], if one does."""
+    """The chunk that would start at each of the tokens int64 [n]."""
     sentence = tf.gather(text.sentence_of, starts)
     document = tf.gather(text.document_of, sentence)
     last = tf.gather(text.first_sentences, document + 1)
@@ -197,9 +197,10 @@ def chunks_at(text: Text, starts: tf.Tensor, max_tokens: int, objective: Objecti
 
 
 def _spans_of_other_documents(text: Text, chunks: Chunk, key: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """For each chunk a span in another document, at least as long as what A leaves of the target if that has so much.
+    """For each chunk a span in another document, as long as the target without A or longer, unless the document ends.
 
-    Of a chunk that splits inside its sentence it starts inside one too, so that the split does not give the label away.
+    If the chunk splits inside its sentence, the span starts inside one too, so that the split does not give the label
+    away.
     """
     document_bits, place_bits = _draws(key, chunks.start, _OTHER_DRAW), _draws(key, chunks.start, _OTHER_DRAW + 1)
     others = tf.maximum(tf.size(text.first_sentences, tf.int64) - 2, 1)
@@ -229,7 +230,7 @@ def _truncate(chunks: Chunk, b_start: tf.Tensor, b_end: tf.Tensor, max_tokens: i
 
 
 def _count_heads(key: tf.Tensor, starts: tf.Tensor, draw: int, tosses: tf.Tensor, most: int) -> tf.Tensor:
-    """How many of `tosses` int64 [n], at most `most`, fall heads: int64 [n]."""
+    """How many of `tosses` of a coin, int64 [n] and at most `most`, fall heads: int64 [n]."""
     heads = tf.zeros_like(tosses)
     for word in range(-(-most // 64)):
         used = tf.cast(tf.clip_by_value(tosses - 64 * word, 0, 64), tf.uint64)
@@ -246,19 +247,19 @@ def _draws(key: tf.Tensor, starts: tf.Tensor, draw: int) -> tf.Tensor:
 
 
 def _below(draws: tf.Tensor, count: tf.Tensor | int) -> tf.Tensor:
-    """Draws int64 [n] below 2**32 as numbers from 0 to `count` - 1, or 0."""
+    """Scale draws, int64 [n] below 2**32, to numbers from 0 to `count` - 1; 0 for a count of 0."""
     return tf.bitwise.right_shift(draws * count, tf.constant(32, tf.int64))
 
 
 def _documents(documents: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """(the number of each sentence's document, from 0; the first sentence of each, and the number of sentences)."""
+    """Return (each sentence's document, from 0; each document's first sentence, then the number of sentences)."""
     begins = tf.concat([tf.ones_like(documents[:1], tf.bool), documents[1:] != documents[:-1]], axis=0)
     document_of = tf.cumsum(tf.cast(begins, tf.int32)) - 1
     return document_of, tf.concat([tf.cast(tf.where(begins)[:, 0], tf.int32), [tf.size(documents)]], axis=0)
 
 
 def _divide_long(lengths: tf.Tensor, documents: tf.Tensor, max_tokens: int) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-    """Divides sentences into pieces of at most `max_tokens`: (lengths, documents, starts in the tokens) of these."""
+    """Divides sentences into pieces of at most `max_tokens`: (lengths, documents, starts in the tokens) of the pieces."""
     pieces = -(-lengths // max_tokens)
     ends = tf.concat([[0], tf.cumsum(pieces)], axis=0)
     sentence = row_ids(ends, tf.cast(ends[-1], tf.int32))

@@ -12,10 +12,10 @@ from keras_bert.data.batches.feature_files import FeatureFile
 
 @dataclasses.dataclass
 class TargetRows:
-    """What a decoder is to write for each example, as flat arrays.
+    """The texts that a decoder learns to generate, one per example, as flat arrays.
 
     Attributes:
-        ids: int32 or uint16 [tokens], all targets one after the other, each with the token that ends it.
+        ids: int32 or uint16 [tokens], all targets one after the other, each with its end token.
         starts: int64 [examples + 1], where each target starts in `ids`.
     """
 
@@ -42,8 +42,8 @@ class TokenRows:
         group_starts: int64 [examples + 1], the first row of each example, for examples with several rows (choices);
             None if every row is an example.
         last_segment: the segment of each row's last token, as in `RowPattern`.
-        targets: what a decoder is to write, to add to the batches as `target_ids`, int32 [batch, width of the targets],
-            -1 at padding.
+        targets: a decoder's targets, to add to the batches as `target_ids`, int32 [batch, width of the targets], -1 at
+            padding.
     """
 
     ids: np.ndarray
@@ -70,11 +70,11 @@ class TokenRows:
 
     @property
     def sizes(self) -> np.ndarray:
-        """int64 [examples]: what beside its length decides an example's shape: its target's length, or its rows."""
+        """int64 [examples]: the other dimension of an example's shape: its target's length or its number of rows."""
         return self.targets.lengths if self.targets else self.group_sizes
 
     def fingerprint(self) -> str:
-        """The SHA-256 of the rows alone, without what goes with them."""
+        """The SHA-256 of the rows alone: `ids`, `starts` and `second_starts`."""
         digest = hashlib.sha256()
         for values in (self.ids, self.starts, self.second_starts):
             digest.update(f"{values.dtype} {values.shape}".encode() + values.tobytes())
@@ -88,7 +88,7 @@ class TokenRows:
 def joined_rows(parts: Sequence[TokenRows]) -> TokenRows:
     """The rows of several parts with the same extras, one part after the other.
 
-    `example_weights` are 1 in a part without them. Files of features are not joined.
+    `example_weights` are 1 in a part without them. Files of features are dropped.
     """
     if len(parts) == 1:
         return parts[0]
@@ -113,7 +113,7 @@ def _joined_targets(parts: Sequence[TargetRows]) -> TargetRows | None:
 
 
 def _joined_starts(parts: Sequence[np.ndarray]) -> np.ndarray:
-    """[n + 1] boundaries of several parts as those of all of them."""
+    """The boundaries [n + 1] of several parts that are joined, from those of each part."""
     lengths = np.concatenate([np.diff(part) for part in parts])
     return np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
 

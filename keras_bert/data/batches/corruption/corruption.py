@@ -1,4 +1,4 @@
-"""From rows of text to what an encoder reads and what a decoder predicts."""
+"""Makes an encoder's inputs and a decoder's targets from rows of text."""
 
 import re
 from collections.abc import Callable
@@ -33,17 +33,17 @@ from keras_bert.data.batches.corruption.texts import Texts, drawn_below, framed,
 from keras_bert.data.batches.masking import example_keys
 from keras_bert.text.vocabulary import Vocabulary
 
-_WHICH = 48  # The stream of which corruption applies.
+_WHICH = 48  # The random stream that chooses the corruption.
 _SENTINEL = re.compile(r"<extra_id_(\d+)>|\[unused(\d+)\]")
 
 
 class Written(NamedTuple):
-    """What the encoder reads, and what the decoder writes.
+    """The texts of the encoder and the decoder.
 
     Attributes:
-        read: without special tokens around it.
-        targets: with them.
-        start: the id of the token from which the decoder predicts the first.
+        read: the encoder's, without special tokens around them.
+        targets: the decoder's, with the special tokens that it predicts (none for MASS).
+        start: the id of the token from which the decoder predicts the first target.
         first_place: int32 [batch], the position of the first target in a row; None for 0.
     """
 
@@ -57,7 +57,7 @@ class Corruption:
     """Corrupts the texts of rows.
 
     Args:
-        corruption: how.
+        corruption: the kinds of corruption, and their settings.
         masking: what replaces the tokens of MASS's fragment.
         vocabulary: the rows' vocabulary.
         seed: at least 0.
@@ -102,9 +102,9 @@ class Corruption:
         Returns:
             `input_word_ids` and `input_mask`, int32 [batch, seq]: the corrupted text between special tokens.
             `decoder_input_ids` and `target_ids` int32, `target_weights` float32, each [batch, targets]: at each place
-            the decoder reads the target before. `targets` is `seq` where it restores the text; of MASS, the share of
-            the most tokens of a text; of T5, what `targets_length` says, and the end.
-            `decoder_first_place` int32 [batch], of MASS: the position in the row of the decoder's first target.
+            the decoder reads the target before. `targets` is `seq` if the decoder restores the text; for MASS, the
+            `fragment_length` of the longest text; for T5, its `targets_length` and the end tokens.
+            `decoder_first_place` int32 [batch], for MASS: the position in the row of the decoder's first target.
         """
         texts = unframed(input_word_ids, lengths, len(self._pattern.start), len(self._pattern.end))
         written = self._make(texts, example_keys(self._seed, epoch, example_ids))
@@ -156,7 +156,7 @@ class Corruption:
 
 
 def _one_of(texts: Texts, keys: tf.Tensor, corrupted: list[Texts]) -> Texts:
-    """For each text one of several corrupted ones, drawn uniformly."""
+    """Draws one of several corrupted versions of each text, uniformly."""
     which = drawn_below(stream_bits(keys, _WHICH, 1), tf.constant(len(corrupted)))
     for number, made in enumerate(corrupted):
         is_this = which == number
@@ -167,7 +167,7 @@ def _one_of(texts: Texts, keys: tf.Tensor, corrupted: list[Texts]) -> Texts:
 
 
 def most_targets(corruption: CorruptionConfig, sequence_length: int) -> int:
-    """The decoder's width for rows of a length, with a special token at either end and enough sentinels."""
+    """The decoder's width for rows of `sequence_length` with a special token at either end, given enough sentinels."""
     length, kind = sequence_length - 2, corruption.kinds[0]
     if kind == FRAGMENT:
         return fragment_length(length, corruption.share_of(kind))

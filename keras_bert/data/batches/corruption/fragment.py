@@ -34,11 +34,11 @@ def fragment_length(length: int, share: float) -> int:
 def mask_fragment(
     texts: Texts, keys: tf.Tensor, share: float, masking: MaskingConfig, mask_id: int, vocab_size: int
 ) -> Fragments:
-    """Masks a share of the tokens, which follow each other, from a start that is drawn uniformly.
+    """Masks consecutive tokens, a share of each text, from a start that is drawn uniformly.
 
-    As in BERT a masked token becomes [MASK] with a probability of 80%, a random one with 10%, and stays with 10%, or as
-    `masking` says. The decoder reads nothing but the fragment: in the paper's figure it reads [MASK] at the other
-    places, which its authors leave out, at the same accuracy (section 4.1).
+    As in BERT, a masked token becomes [MASK] with a probability of 80%, a random one with 10%, and stays with 10%, or
+    as `masking` says. The decoder reads only the fragment. In the paper's figure it also reads [MASK] at the other
+    places, which the authors leave out at the same accuracy (section 4.1).
     """
     counts, most = counts_by_length(texts, lambda length: fragment_length(length, share))
     starts = drawn_below(stream_bits(keys, _START, 1), (texts.lengths - counts + 1)[:, None])

@@ -1,6 +1,6 @@
 """The corruptions of BART, whose decoder restores the whole text (Lewis et al. 2020, section 3.1).
 
-Each takes `Texts` and the keys uint64 [batch] of the examples, and returns texts of the same width that are no longer.
+Each takes `Texts` and the keys uint64 [batch] of the examples, and returns texts of the same width.
 """
 
 import math
@@ -39,12 +39,12 @@ def delete_tokens(texts: Texts, keys: tf.Tensor, share: float) -> Texts:
 
 
 def infill_spans(texts: Texts, keys: tf.Tensor, share: float, span_length: float, mask_id: int) -> Texts:
-    """Text infilling: one [MASK] in place of each of several spans, whose lengths are Poisson with a mean of
-    `span_length`; in place of an empty span, a [MASK] is inserted.
+    """Text infilling: one [MASK] in place of each of several spans, with Poisson lengths of the mean `span_length`.
 
-    Spans are drawn until they contain the share of the tokens, the last one cut off there; there are at most as many of
-    them as such tokens, and no empty one that the width has no room for. Then each arrangement of the spans and of the
-    tokens that stay is as likely as any other: spans do not overlap, but may follow each other.
+    An empty span inserts a [MASK]. Spans are drawn until they contain the share of the tokens, where the last one is
+    cut off; there are at most as many spans as such tokens, and no empty one that does not fit into the width. All
+    arrangements of the spans and the tokens that stay are equally likely: spans do not overlap, but may follow each
+    other.
     """
     budget, most = counts_by_length(texts, lambda length: at_least_one(length, share))
     steps = class_steps(poisson(span_length))
@@ -71,9 +71,9 @@ def permute_sentences(texts: Texts, keys: tf.Tensor, ends_sentence: npt.NDArray[
     """Sentence permutation: all sentences in a random order.
 
     Args:
-        texts, keys: as everywhere.
-        ends_sentence: bool [vocab], see `sentence_ends`. As in BART's code a sentence extends to the last of several
-            such tokens in a row; what follows the last sentence's end is a sentence too.
+        texts, keys: see the module's docstring.
+        ends_sentence: bool [vocab], see `sentence_ends`. As in BART's code, a sentence extends to the last of several
+            such tokens in a row; the tokens after the last of them all are a sentence too.
     """
     is_end = tf.gather(tf.constant(ends_sentence), texts.word_ids % len(ends_sentence)) & texts.is_token
     is_end &= ~tf.pad(is_end[:, 1:], [(0, 0), (0, 1)])
@@ -91,9 +91,9 @@ def rotate(texts: Texts, keys: tf.Tensor) -> Texts:
 
 
 def sentence_ends(vocabulary: Vocabulary) -> npt.NDArray[np.bool_]:
-    """bool [vocab]: the pieces that end a sentence, made of full stops and the like, and of what closes a quotation.
+    """The pieces that end a sentence: full stops and the like, possibly with closing quotes or brackets: bool [vocab].
 
-    Rows do not tell the lines of the text apart, and BART's sentences end at full stops too.
+    Rows do not show where the lines of the text end, and BART's sentences end at full stops too.
     """
 
     def ends(piece: str) -> bool:
@@ -115,6 +115,6 @@ def places_of(chosen: tf.Tensor, width: int) -> tf.Tensor:
 
 
 def poisson(mean: float) -> list[float]:
-    """The probabilities of 0, 1, … up to where hardly any are left."""
+    """The Poisson probabilities of 0, 1, …, up to where the rest is negligible."""
     most = math.ceil(mean + 10 * math.sqrt(mean) + 10)
     return [math.exp(n * math.log(mean) - mean - math.lgamma(n + 1)) for n in range(most + 1)]

@@ -28,7 +28,7 @@ class Sentinels(NamedTuple):
 
     Attributes:
         corrupted: what the encoder reads: the text with a sentinel in place of each span; as wide as the texts.
-        targets: what the decoder predicts: each sentinel with its span after it, and one sentinel more.
+        targets: what the decoder predicts: each sentinel with its span after it, then a final sentinel.
     """
 
     corrupted: Texts
@@ -36,10 +36,10 @@ class Sentinels(NamedTuple):
 
 
 def noise_counts(length: int, share: float, span_length: float, sentinels: int) -> NoiseCounts:
-    """As `random_spans_noise_mask` in T5's code: at least one token of a text is noise, and at least one is not.
+    """The counts of `random_spans_noise_mask` in T5's code: at least one token is noise, and at least one is not.
 
-    Here there are at most as many spans as tokens that stay, and one fewer than there are sentinels. The only token of
-    a text stays.
+    Here, there are also at most as many spans as tokens that stay, and one fewer than there are sentinels. The only
+    token of a text stays.
     """
     tokens = min(max(round(length * share), 1), length - 1)
     spans = max(1, round(tokens / span_length))
@@ -47,8 +47,7 @@ def noise_counts(length: int, share: float, span_length: float, sentinels: int) 
 
 
 def targets_length(length: int, share: float, span_length: float, sentinels: int) -> int:
-    """The most tokens of the targets of a text of at most `length` tokens: its noise, and a sentinel more than it has
-    spans."""
+    """The most target tokens of a text of at most `length` tokens: its noise, and one more sentinel than spans."""
     counts = (noise_counts(shorter, share, span_length, sentinels) for shorter in range(1, length + 1))
     return max(tokens + spans + 1 for tokens, spans in counts)
 
@@ -56,15 +55,15 @@ def targets_length(length: int, share: float, span_length: float, sentinels: int
 def replace_spans(
     texts: Texts, keys: tf.Tensor, share: float, span_length: float, sentinel_ids: Sequence[int]
 ) -> Sentinels:
-    """Replaces spans of noise, a share of the tokens, each by a sentinel of its own.
+    """Replaces spans of noise, a share of the tokens, by one sentinel each.
 
-    The noise and what stays are each divided at random into as many spans, which alternate: what stays comes first, and
-    each text ends with noise. In the paper's figure a last sentinel ends the targets, as here; its code leaves it out.
+    The noise and the tokens that stay are each divided at random into the same number of spans, which alternate; each
+    text ends with noise. As in the paper's figure, a final sentinel ends the targets; its code omits it.
 
     Args:
-        texts: of any width.
-        keys: uint64 [batch], of the examples.
-        share: what the noise is of the tokens.
+        texts: texts of any width.
+        keys: uint64 [batch], the keys of the examples.
+        share: the share of the tokens that is noise.
         span_length: the mean length of a span of noise.
         sentinel_ids: the ids of the sentinels, in the order of their spans.
     """
@@ -80,12 +79,12 @@ def replace_spans(
     ends = kept_ends + noise_ends  # In the text.
     starts = kept_ends + tf.pad(noise_ends[:, :-1], [(0, 0), (1, 0)])
     places = tf.broadcast_to(texts.places, tf.shape(texts.word_ids))
-    number = tf.searchsorted(starts, places, side="right")  # The spans of noise up to a place.
+    number = tf.searchsorted(starts, places, side="right")  # How many spans of noise have begun at a place.
     is_noise = texts.is_token & (number > tf.searchsorted(ends, places, side="right"))
     stays = texts.is_token & ~is_noise
 
-    # In place of the first token of a span the encoder reads a sentinel. The targets have the same sentinel in place of
-    # the token that stays at the beginning of what comes before the span.
+    # The encoder reads a sentinel in place of the first token of a span of noise. In the targets, the same sentinel
+    # replaces the first of the tokens before the span, which stay.
     begins_noise, begins_kept = is_noise & ~_shifted(is_noise), stays & ~_shifted(stays) & (number < spans[:, None])
     read = Texts(tf.where(begins_noise, tf.gather(ids, tf.maximum(number - 1, 0)), texts.word_ids), texts.lengths)
     told = Texts(tf.where(begins_kept, tf.gather(ids, number), texts.word_ids), texts.lengths)
@@ -102,8 +101,10 @@ def replace_spans(
 def _segment_ends(
     keys: tf.Tensor, stream: int, items: tf.Tensor, segments: tf.Tensor, most_items: int, most_segments: int
 ) -> tf.Tensor:
-    """Divides `items` into as many `segments`, int32 [batch] both, none of them empty, each division as likely as any
-    other: the end of each, int32 [batch, most_segments]; `items` in place of missing ones."""
+    """Divides `items` into non-empty `segments`, int32 [batch] both, with all divisions equally likely.
+
+    Returns: the end of each segment, int32 [batch, most_segments]; `items` in place of missing ones.
+    """
     places = tf.range(most_items)[None, :]
     inner = (places > 0) & (places < items[:, None])
     chosen = drawn_places(keys, stream, inner, tf.maximum(segments - 1, 0), most_segments)

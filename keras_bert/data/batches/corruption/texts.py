@@ -1,4 +1,4 @@
-"""Texts without special tokens, which corruptions turn into others, and what those draw at random."""
+"""Texts without special tokens, on which corruptions work, and the random draws of these."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -53,7 +53,7 @@ def unframed(word_ids: tf.Tensor, lengths: tf.Tensor, before: int = 1, after: in
 
 
 def framed(texts: Texts, start: tuple[int, ...], end: tuple[int, ...], pad_id: int) -> Texts:
-    """The texts between special tokens, with padding: as much wider. An empty text stays empty."""
+    """The texts between special tokens, which add to their width, and with padding. An empty text stays empty."""
     batch, before = tf.shape(texts.word_ids)[0], len(start)
     width = texts.width + before + len(end)
     room = [(0, 0), (before, len(end))]
@@ -76,9 +76,9 @@ def gathered(texts: Texts, sources: tf.Tensor, lengths: tf.Tensor) -> Texts:
 
 
 def counts_by_length(texts: Texts, count: Callable[[int], int]) -> tuple[tf.Tensor, int]:
-    """`count` of each text's length, int32 [batch], and the most there can be. 0 of an empty text.
+    """Return (`count` of each text's length, int32 [batch], but 0 for an empty text; its maximum over all lengths).
 
-    A table of all lengths rounds just like Python.
+    The counts come from a table of all lengths, so that they are rounded just like in Python.
     """
     counts = [0, *map(count, range(1, texts.width + 1))]
     return tf.gather(tf.constant(counts, tf.int32), texts.lengths), max(counts)
@@ -90,12 +90,11 @@ def stream_bits(keys: tf.Tensor, stream: int, width: int) -> tf.Tensor:
 
 
 def drawn_below(bits: tf.Tensor, limits: tf.Tensor) -> tf.Tensor:
-    """Uniform from 0 to `limits` - 1, int32 [batch, …] both, by the lower half of `bits` uint64; 0 for a limit of 0."""
+    """Uniform from 0 to `limits` - 1, int32 [batch, …], from the lower half of `bits` uint64; 0 for a limit of 0."""
     return tf.cast(tf.bitwise.right_shift(low_bits(bits) * tf.cast(limits, tf.int64), 32), tf.int32)
 
 
 def drawn_places(keys: tf.Tensor, stream: int, candidate: tf.Tensor, counts: tf.Tensor, most: int) -> tf.Tensor:
-    """`counts` int32 [batch], at most `most`, of the candidates bool [batch, n], each choice as likely as any other:
-    bool [batch, n]."""
+    """Chooses `counts` int32 [batch], at most `most`, of the candidates bool [batch, n] uniformly: bool [batch, n]."""
     scores = non_negative(stream_bits(keys, stream, candidate.shape[1]))
     return choose_tokens(candidate, counts, scores, max(most, 1))
