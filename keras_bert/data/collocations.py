@@ -1,7 +1,7 @@
-"""Collocations of a text, n-grams of words that are seldom apart, to be masked as units (Levine et al. 2021).
+"""Collocations of a text, n-grams of words that mostly occur together, to be masked as units (Levine et al. 2021).
 
-`collocations.txt` in a prepared folder has in its first line the vocabulary's fingerprint and the SHA-256 of what
-follows, and then in each line a collocation: its PMI, how often it occurs in what was counted, and its pieces.
+The first line of `collocations.txt` in a prepared folder holds the vocabulary's fingerprint and the SHA-256 of the
+other lines. Each of these is a collocation: its PMI, its count in the sampled text, and its pieces.
 """
 
 import hashlib
@@ -24,7 +24,7 @@ MOST_WORDS = 5
 # As in the authors' lists (github.com/AI21Labs/pmi-masking): each length's share, and "over 10 occurrences".
 _SHARES = {2: 0.5, 3: 0.25, 4: 0.125, 5: 0.125}
 FEWEST_OCCURRENCES = 11
-# Counting needs about 100 bytes a token, so that a longer text is sampled.
+# Counting needs about 100 bytes a token, so longer texts are sampled.
 MOST_TOKENS = 20_000_000
 
 
@@ -34,7 +34,7 @@ class Collocation(NamedTuple):
     Attributes:
         pmi: its PMI_n in nats (Levine et al., equation 3).
         occurrences: how often it occurs.
-        ids: of its pieces.
+        ids: the ids of its pieces.
     """
 
     pmi: float
@@ -47,9 +47,9 @@ class Words(NamedTuple):
 
     Attributes:
         ids: its tokens, int32 [tokens].
-        starts: where each word starts in them, and their number: int64 [words + 1].
+        starts: where each word starts in `ids`, then the number of tokens: int64 [words + 1].
         begins: whether a word is the first of a sentence: bool [words].
-        is_known: whether a word has no unknown piece, which stands for any text: bool [words].
+        is_known: false for a word with an unknown piece, which may stand for any text: bool [words].
     """
 
     ids: npt.NDArray[np.int32]
@@ -59,7 +59,7 @@ class Words(NamedTuple):
 
 
 def write_collocations(folder: str, vocabulary: Vocabulary, most: int) -> None:
-    """Learns the collocations of the training shards in a prepared folder, and writes them beside the shards."""
+    """Learns the collocations of a prepared folder's training shards and writes them into the folder."""
     found = collocations(_words(ShardSet.open(join(folder, TRAIN), vocabulary, verify=False), vocabulary), most)
     lines = (
         f"{pmi:.3f}\t{count}\t{' '.join(vocabulary.tokens[index] for index in ids)}\n" for pmi, count, ids in found
@@ -70,13 +70,13 @@ def write_collocations(folder: str, vocabulary: Vocabulary, most: int) -> None:
 
 
 def read_collocations(folder: str, vocabulary: Vocabulary, remedy: str = PREPARE_AGAIN) -> list[tuple[int, ...]]:
-    """The pieces of each collocation beside the shards in a prepared folder.
+    """The ids of each collocation's pieces, from a prepared folder.
 
     Args:
-        remedy: what to do if the file cannot be used, for messages.
+        remedy: advice for messages if the file cannot be used.
 
     Raises:
-        UserError: the file is missing, damaged or of another vocabulary.
+        UserError: the file is missing, damaged or made with another vocabulary.
     """
     path = join(folder, COLLOCATIONS_FILE)
     try:
@@ -96,25 +96,26 @@ def read_collocations(folder: str, vocabulary: Vocabulary, remedy: str = PREPARE
 
 
 def _header(vocabulary: Vocabulary, text: str) -> str:
-    """The first line of a file, whose other lines are `text`."""
+    """The first line of a `collocations.txt` whose other lines are `text`."""
     return f"vocabulary {vocabulary.fingerprint}, SHA-256 {hashlib.sha256(text.encode()).hexdigest()}"
 
 
 def collocations(words: Words, most: int) -> list[Collocation]:
-    """The n-grams of two to five words of a sentence with the highest PMI_n, for each length the highest first.
+    """The n-grams of two to five words within a sentence with the highest PMI_n: by length, the highest first.
 
     PMI_n(w) is the least of log p(w) − Σ log p(s) over all divisions of w into shorter n-grams s, so that an n-gram
-    counts only for what its parts do not explain. It grows with n: each length has a share of its own (`_SHARES`).
-    n-grams are counted level by level, and only those whose parts are frequent enough to be counted themselves.
+    counts only for what its parts do not explain. It grows with n, so each length has its own share of the result
+    (`_SHARES`). N-grams are counted by ascending length, and only those whose first n − 1 words, and last word, are
+    frequent.
 
     Args:
         words: the text.
-        most: how many, all lengths together; there are fewer if no more are frequent and have a positive PMI_n.
+        most: the most n-grams of all lengths together; fewer if not enough are frequent with a positive PMI_n.
     """
     total = len(words.begins)
-    # names[n - 1][i] says which n-gram begins at word i: a number from 0, or -1 for a rare one or past the sentence.
+    # names[n - 1][i] is the number of the n-gram that begins at word i; -1 if it is rare or crosses a sentence's end.
     names: list[npt.NDArray[np.int32]] = []
-    # Of each n-gram: the highest Σ log p over its divisions, the undivided one among them.
+    # best[n - 1]: for each n-gram, the highest Σ log p over its divisions, including the undivided n-gram.
     best: list[npt.NDArray[np.float64]] = []
     found: list[Collocation] = []
     keys: npt.NDArray[Any]
@@ -169,11 +170,11 @@ def hashes(
 ) -> npt.NDArray[np.uint64]:
     """A hash of each sequence of ids, Σ code · BASE**place modulo 2**64: uint64 [sequences].
 
-    Two of a million different sequences have the same one with a probability below 1e-7.
+    A million different sequences contain a collision with a probability below 1e-7.
 
     Args:
         ids: all sequences, one after the other: [ids].
-        starts: where each starts, and the number of ids: [sequences + 1]. None is empty.
+        starts: where each sequence starts, then the number of ids: [sequences + 1]. No sequence may be empty.
         codes: see `token_codes`.
     """
     lengths = np.diff(starts)
@@ -183,14 +184,14 @@ def hashes(
 
 
 def flat(sequences: Sequence[Sequence[int]]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Sequences one after the other [ids], and where each starts [sequences + 1]."""
+    """Concatenate sequences: (ids [ids], where each starts and the last ends [sequences + 1])."""
     starts = np.cumsum([0, *map(len, sequences)])
     return np.fromiter((index for sequence in sequences for index in sequence), np.int64, starts[-1]), starts
 
 
 def _words(shards: ShardSet, vocabulary: Vocabulary) -> Words:
-    """The words of at most `MOST_TOKENS` tokens of shards, spread over them."""
-    from keras_bert.text.characters import continues_word  # TensorFlow, which not all importers need.
+    """The words of at most `MOST_TOKENS` tokens, sampled from all over the shards."""
+    from keras_bert.text.characters import continues_word  # Imports TensorFlow, which not all importers need.
 
     ids: list[npt.NDArray[np.int32]] = []
     heads: list[npt.NDArray[np.bool_]] = []

@@ -64,7 +64,7 @@ def _count(tokens: Iterable[np.ndarray], vocab_size: int, window: int) -> tuple[
 
 
 def _in_large_parts(arrays: Iterable[np.ndarray]) -> Iterator[np.ndarray]:
-    """The same ids as int32, in arrays large enough to be worth a matrix each."""
+    """Concatenate arrays of ids, as int32, into parts large enough to be worth a matrix each."""
     waiting, size = [], 0
     for array in arrays:
         waiting.append(np.asarray(array, np.int32))

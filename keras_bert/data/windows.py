@@ -19,7 +19,7 @@ def windows(
     Args:
         items: texts or examples.
         length: function (item) -> its number of characters.
-        characters: after how many a window ends; by default 1,048,576.
+        characters: the number of characters after which a window ends; by default 1,048,576.
     """
     characters = characters or _CHARACTERS_AT_ONCE
     window, seen = [], 0
@@ -34,10 +34,10 @@ def windows(
 
 
 def blocks(starts: np.ndarray, most: int) -> Iterator[tuple[int, int]]:
-    """(first item, one past the last) of each block; a single empty block for no items.
+    """Yield (first item, one past the last) of each block; for no items, a single empty block.
 
     Args:
-        starts: int [items + 1], where each item starts in what is counted.
+        starts: int [items + 1], where each item starts and the last one ends, in the unit of `most`.
         most: the maximum size of a block of several items.
     """
     first, items = 0, len(starts) - 1
