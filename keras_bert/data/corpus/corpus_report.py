@@ -23,8 +23,8 @@ class CorpusReport:
         dropped: documents left out for other reasons than a filter, counted by reason.
         skipped: {file: why it was not read, or not beyond a damaged place}.
         books: plain-text files in which many paragraphs were joined into one document.
-        broken_lines: broken JSON lines that were skipped, counted by reason.
-        first_broken: {reason: file and line of the first such line}.
+        broken_lines: broken lines and rows of tables that were skipped, counted by reason.
+        first_broken: {reason: file and line of the first one}.
         filtered: documents left out, counted by filter.
         lines: how many lines the filters looked at.
         removed: lines (for `citation_markers`: markers, for `repeated_spans`: sentences) removed, counted by filter.

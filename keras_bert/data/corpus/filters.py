@@ -92,7 +92,7 @@ class Filtered(NamedTuple):
 
     Attributes:
         text: the text that is left; None if the document is dropped.
-        dropped_by: the filter that dropped it, as named in `FilterConfig`; None if it is kept.
+        dropped_by: the filter that dropped it, as named in `FilterConfig`, or "no line left"; None if it is kept.
         lines: how many lines it had, blank ones not counted; 0 if no filter looks at lines.
         removed: lines (for `citation_markers`: markers) removed by each filter, even if the document is dropped.
     """
