@@ -164,7 +164,7 @@ def write_run(path: str, ranking: Mapping[Any, Sequence[tuple[Any, float]]], nam
         ranking: `{query's id: [(passage's id, score)]}`, the best first.
 
     Raises:
-        UserError: an id is empty or has white space in it.
+        UserError: an id is blank or has white space inside.
     """
     with atomic_write(path) as stream:
         for query, found in ranking.items():

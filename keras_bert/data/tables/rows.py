@@ -12,7 +12,7 @@ _SHOWN_CHARACTERS = 40
 
 
 class Row(NamedTuple):
-    """One row.
+    """A row of a table.
 
     Attributes:
         line: the number of its first line or, in a table that has no lines, of the row.

@@ -207,7 +207,7 @@ class TfdsText:
         return names[0]
 
     def stored_files(self) -> list[str]:
-        """A `tfds:FOLDER:SPLIT[FIRST:LAST]` for each stored file, together with the same texts in the same order."""
+        """A `tfds:FOLDER:SPLIT[FIRST:LAST]` for each stored file; joined, they give the same texts in order."""
         splits = self._builder.info.splits
         entries = []
         for part in tfds.core.ReadInstruction.from_spec(self._split).to_absolute(splits):
