@@ -128,7 +128,7 @@ def read_blocks(piece: Piece, report: CorpusReport, config: CorpusConfig) -> Ite
 
 @contextmanager
 def show_progress(what: str, pieces: Sequence[Piece], parts: PartFiles, ending: str = "") -> Iterator[None]:
-    """Shows during the block the share of the text in pieces with a record, whose name is theirs plus `ending`."""
+    """Shows the progress during the block: the text in pieces that have a record named `piece.name` + `ending`."""
     has_sizes = all(piece.size for piece in pieces)
     weights = {f"{piece.name}{ending}.json": piece.size // piece.readers if has_sizes else 1 for piece in pieces}
     unit: dict[str, Any] = {"unit": "B", "unit_scale": True} if has_sizes else {"unit": " pieces"}

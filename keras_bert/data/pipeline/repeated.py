@@ -58,7 +58,7 @@ def in_buckets(buckets: int, part: Hashes) -> Iterator[tuple[int, Hashes]]:
 
 
 def find_repeated(bucket: tuple[int, Iterable[Hashes]]) -> Iterator[tuple[PartName, np.ndarray]]:
-    """Finds the hashes in a bucket that occur earlier in the corpus.
+    """Finds the hashes in a bucket that occurred earlier in the corpus.
 
     Args:
         bucket: its number, and the hashes of parts in any order, each part once.

@@ -41,7 +41,7 @@ class Runner:
 
     Args:
         name: one of `RUNNERS`.
-        flags: Beam's pipeline options, as in `--project=NAME`.
+        flags: Beam's pipeline options, such as `--project=NAME`.
         workers: processes of the direct runner; 0 for one per core.
 
     Raises:
@@ -53,7 +53,7 @@ class Runner:
     workers: int = 0
 
     def __post_init__(self) -> None:
-        with _silenced():  # It warns of parts that are not installed.
+        with _silenced():  # Beam warns about optional parts that are not installed.
             import_extra("apache_beam", f"--runner {self.name}")
         if self.workers and self.name != "direct":
             raise UserError(
