@@ -180,14 +180,14 @@ def prepare(
     workers: int = 0,
     remedy: str = _FEWER_WORKERS,
 ) -> PrepareReport:
-    """Writes `folder/train` and `folder/validation`, shard folders in the format of `shard_format`, and `vocab.txt`.
+    """Writes `folder/train` and `folder/validation`, in the format of `shard_format`, and the vocabulary's file.
 
     The text is streamed: memory is a few batches, one shard of each side and at most 32 bytes per document, and then
     what `data.collocations` needs. The same documents in the same order give the same bytes, whatever the number of
     workers. The work is done in `folder.partial`, which is renamed at the end. In a store, where renaming would copy
-    every file, it is done in `folder` itself, and `vocab.txt` is written last. A process that was killed resumes after
-    its finished shards when started again with the same arguments: it reads the text again, but tokenizes only the
-    rest. A single document goes to train; validation is then empty.
+    every file, it is done in `folder` itself, and the vocabulary is written last. A process that was killed resumes
+    after its finished shards when started again with the same arguments: it reads the text again, but tokenizes only
+    the rest. A single document goes to train; validation is then empty.
 
     Args:
         folder: a folder that does not exist or is empty.
