@@ -60,7 +60,7 @@ class CollocationUnits:
 
 
 def _visited(ends: tf.Tensor) -> tf.Tensor:
-    """The positions that jumps from each position to its end visit, from position 0 on: bool [batch, seq].
+    """The positions that a walk from position 0 visits, jumping from each to its end: bool [batch, seq].
 
     Each round doubles the length of the jumps: after n rounds, all within 2**n jumps have been found.
     """

@@ -45,7 +45,7 @@ def choose_words(candidate: tf.Tensor, continuation: tf.Tensor, budget: tf.Tenso
 
 
 def choose_units(candidate: tf.Tensor, is_head: tf.Tensor, budget: tf.Tensor, scores: tf.Tensor) -> tf.Tensor:
-    """As `choose_words`, with units that begin where `is_head`, bool [batch, seq], says."""
+    """Like `choose_words`, but with units that begin where `is_head`, bool [batch, seq], is true."""
     return _take_units(candidate, is_head, budget, lambda unit: scores)
 
 

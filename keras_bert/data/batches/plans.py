@@ -91,7 +91,7 @@ def plan_swapped(
     """Plans one pass over a shard: pairs of consecutive segments, half of them swapped (label 1).
 
     After ALBERT (Lan et al. 2020, section 3.1), except that its code gives a chunk of a single sentence a random B;
-    here it is split inside its sentence, as by `plan_pairs`, whose arguments and result these are.
+    here it is split inside its sentence, as by `plan_pairs`, which has the same arguments and result.
     """
     plan = plan_pairs(sentences, documents, max_tokens, entropy, 0.0, short_sequence_share)
     rng = np.random.default_rng(np.random.SeedSequence((*entropy, _SWAPS_STREAM)))

@@ -321,7 +321,7 @@ def _shared(words: Words, first: Texts, second: Texts) -> tf.Tensor:
 
 
 def _equal_words(words: Words, first: Texts, second: Texts) -> tf.Tensor:
-    """Which words of two texts have the same pieces: bool [batch, words of the first, words of the second]."""
+    """Whether words of two texts have the same pieces: bool [batch, words of the first, words of the second]."""
     prints = [tf.gather(words.fingerprints, text.word_ids, batch_dims=1) for text in (first, second)]
     are_words = first.is_token[:, :, None] & second.is_token[:, None, :]
     return are_words & (prints[0][:, :, None] == prints[1][:, None, :])

@@ -50,7 +50,8 @@ class ShardBatches:
         example_weights: float32 [batch], 1 for an example, 0 for a row that only fills the batch.
         goes_on: int32 [batch], for `objective.memory_length`, 1 if a row continues the document of the same row in the
             batch before, 0 if not.
-        batch_numbers: int64 [batch], together with it, the batch's number over all epochs; the same in all rows.
+        batch_numbers: int64 [batch], also for `objective.memory_length`, the batch's number over all epochs; the same
+            in all rows.
 
     Attributes:
         examples_per_epoch: how many examples are planned.

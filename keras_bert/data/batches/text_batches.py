@@ -132,8 +132,7 @@ class TextBatches:
     def _rows(self, epoch: tf.Tensor | int = 0, order: tf.Tensor | None = None) -> tf.data.Dataset:
         """Blocks of (word ids [n, seq], lengths [n], ids [n]) and, for pairs, int32 [n, 2].
 
-        The latter has where the second segment begins, and the label. The ids of packed rows are the same in every
-        epoch.
+        The latter are the second segment's start and the label. The ids of packed rows are the same in every epoch.
         """
         chunks = self._lines.chunks(self._validation, order)
         if not self._pairing:

@@ -197,7 +197,7 @@ def chunks_at(text: Text, starts: tf.Tensor, max_tokens: int, objective: Objecti
 
 
 def _spans_of_other_documents(text: Text, chunks: Chunk, key: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """For each chunk a span in another document, as long as the target without A or longer, unless the document ends.
+    """For each chunk a span in another document, at least as long as the target without A, unless the document ends.
 
     If the chunk splits inside its sentence, the span starts inside one too, so that the split does not give the label
     away.
@@ -230,7 +230,7 @@ def _truncate(chunks: Chunk, b_start: tf.Tensor, b_end: tf.Tensor, max_tokens: i
 
 
 def _count_heads(key: tf.Tensor, starts: tf.Tensor, draw: int, tosses: tf.Tensor, most: int) -> tf.Tensor:
-    """How many of `tosses` of a coin, int64 [n] and at most `most`, fall heads: int64 [n]."""
+    """The number of heads in `tosses` of a coin, int64 [n], at most `most`: int64 [n]."""
     heads = tf.zeros_like(tosses)
     for word in range(-(-most // 64)):
         used = tf.cast(tf.clip_by_value(tosses - 64 * word, 0, 64), tf.uint64)
@@ -259,7 +259,7 @@ def _documents(documents: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
 
 
 def _divide_long(lengths: tf.Tensor, documents: tf.Tensor, max_tokens: int) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-    """Divides sentences into pieces of at most `max_tokens`: (lengths, documents, starts in the tokens) of the pieces."""
+    """Divides sentences into pieces of at most `max_tokens`: (lengths, documents, starts in the tokens) of pieces."""
     pieces = -(-lengths // max_tokens)
     ends = tf.concat([[0], tf.cumsum(pieces)], axis=0)
     sentence = row_ids(ends, tf.cast(ends[-1], tf.int32))
