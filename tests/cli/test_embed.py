@@ -99,7 +99,7 @@ def test_the_index_finds_the_nearest_texts(folder, tmp_path):
     np.testing.assert_allclose(1 - found.distances, expected, atol=1e-4)
     np.testing.assert_allclose(unit[found.keys.astype(int)] @ unit[17], expected, atol=1e-4)
     refused = embed(folder, "--input", "-", "--output", output, "--index", index, "--pooling", "tokens", input="w1")
-    assert refused.exit_code == 2 and "--index: needs a vector for each text" in refused.output
+    assert refused.exit_code == 2 and "--index: needs one dense vector for each text" in refused.output
 
 
 @pytest.mark.parametrize("precision", ["float16", "int8", "binary"])

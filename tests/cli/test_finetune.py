@@ -234,10 +234,10 @@ def test_all_of_glue_in_one_table(place, tmp_path):
         ("finetune --task sst2 --config OWN --init absent", "absent: needs a model folder"),
         ("finetune --task sst2 --epochs 1 --steps 5", "--epochs: needs to be the only length of the"),
         ("finetune --task sst2 --set training.epochs=1 --minutes 5", "Received: --minutes too."),
-        ("finetune --task sst2 --seeds 1 --set training.seed=4", "Received: 4, and '--seeds 1' by"),
-        ("finetune --task sst2 --set init=a --init b", "--set init: needs no option that sets it"),
+        ("finetune --task sst2 --seeds 1 --set training.seed=4", "Received: 4 by --set and '--seeds 1' by the option"),
+        ("finetune --task sst2 --set init=a --init b", "--set init: conflicts with an option"),
         ("pretrain --steps 5 --minutes 5", "--steps: needs to be the only length of the run."),
-        ("pretrain --seed 5 --set training.seed=6", "--set training.seed: needs no option that sets it"),
+        ("pretrain --seed 5 --set training.seed=6", "--set training.seed: conflicts with an option"),
         (
             "pretrain --tpu mine --strategy auto --devices CPU:0",
             "training.tpu: needs training.strategy tpu. Received: mine",

@@ -179,7 +179,7 @@ def test_a_task_is_learned_from_the_discriminator(straight, tmp_path):
             "objective.tokens: needs replaced for this model.model_ty",
         ),
         ({"model": {"max_position_embeddings": 128}}, "objective.tokens: needs masked for this"),
-        ({"objective": {"tokens": "replaced"}}, "objective.pair: needs none for objective.tokens replaced"),
+        ({"objective": {"tokens": "replaced"}}, "objective.pair: needs none with objective.tokens replaced"),
         (
             {"objective": {"tokens": "masked", "replacement": {"made_by": "random"}}},
             "objective.replacement: needs no value for tokens masked",
