@@ -74,6 +74,7 @@ class ModelKind(abc.ABC):
         in_transformers: whether transformers has such models.
         attends: whether the encoder consists of BERT's attention blocks, which serving computes for real tokens only.
         has_positions: whether the embeddings are the sum of word, position and segment embeddings.
+        json_defaults: transformers' values of fields that a config.json leaves out, where `config` has others.
         values_here: fields of config.json that change the computation, with the values that are supported.
     """
 
@@ -97,6 +98,7 @@ class ModelKind(abc.ABC):
     in_transformers: ClassVar[bool] = True
     attends: ClassVar[bool] = True
     has_positions: ClassVar[bool] = True
+    json_defaults: ClassVar[Mapping[str, Any]] = {}
     values_here: ClassVar[Mapping[str, tuple[Any, ...]]] = {}
 
     @property
@@ -174,7 +176,7 @@ class ModelKind(abc.ABC):
             if fields.get(key) is not None and fields[key] not in values:
                 own = values[0] if values else "none"
                 raise UserError(f"{path}: {key} {fields[key]!r} is not supported; {self.title} has {own}.")
-        return self.config.from_fields(fields, path)
+        return self.config.from_fields({**self.json_defaults, **fields}, path)
 
     def other_fields(self, fields: Mapping[str, Any]) -> dict[str, Any]:
         """The fields of a config.json that do not belong to the architecture."""

@@ -1,5 +1,6 @@
 """Folders of transformers open here, and what is written here is what transformers writes, for every class."""
 
+import glob
 import json
 import os
 
@@ -9,6 +10,7 @@ from goldens import Golden, read_tensors, write_again
 
 from keras_bert.config.finetuning import MULTI_LABEL, REGRESSION, SINGLE_LABEL
 from keras_bert.inference.loading import load
+from keras_bert.models.bert.config import BertConfig
 from keras_bert.tasks.classification.head import ClassificationConfig, NextSentenceConfig
 from keras_bert.tasks.multiple_choice.task import MultipleChoiceConfig
 from keras_bert.tasks.question_answering.task import SpanExtractionConfig
@@ -129,6 +131,16 @@ def as_opened(config, defaults):
 def test_no_folder_is_left_out(goldens):
     folders = [name for name in os.listdir(goldens) if os.path.isfile(os.path.join(goldens, name, "golden.npz"))]
     assert sorted(folders) == sorted([*HEADS, "causal"])  # See test_causal_attention.py for that one.
+
+
+def test_fields_that_a_config_leaves_out_are_as_in_transformers(goldens, tmp_path):
+    """Else the weights of a folder with such a config.json do not fit, or compute something else."""
+    paths = glob.glob(os.path.join(goldens, "*config_defaults.json"))
+    assert len(paths) == 10
+    for path in paths:
+        kind = read_json(path)["model_type"]
+        (tmp_path / "config.json").write_text(json.dumps({"model_type": kind}))
+        assert BertConfig.from_file(tmp_path / "config.json") == BertConfig.from_file(path), kind
 
 
 @each_folder

@@ -53,7 +53,7 @@ _NORMS = ("layer_norm.weight", "layernorm_embedding.weight")
 
 
 def make(folder: str) -> None:
-    """Writes a model folder with golden.npz for each of CASES, and the default config."""
+    """Writes a model folder with golden.npz for each of CASES."""
     for seed, (name, (kind, fields)) in enumerate(CASES.items()):
         config_class = getattr(transformers, kind).config_class
         model = getattr(transformers, kind)(config_class(**fields, attn_implementation="eager")).eval()

@@ -142,6 +142,8 @@ CONFIGS = {
     "camembert_": transformers.CamembertConfig,
     "xlnet_": transformers.XLNetConfig,
     "electra_": transformers.ElectraConfig,
+    "bart_": transformers.BartConfig,
+    "t5_": transformers.T5Config,
 }
 
 

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 Sharing = Literal["all", "attention", "ffn", "none"]
 ALL, ATTENTION, FFN, NONE = SHARINGS = get_args(Sharing)
 
-# The values of fields that a JSON file leaves out: transformers' and Google's defaults, those of albert-xxlarge.
-_JSON_DEFAULTS = {"hidden_size": 4096, "num_attention_heads": 64, "intermediate_size": 16384}
 # The field for the groups that share weights, in JSON files whose `num_hidden_groups` counts the stored groups.
 _SHARED_GROUPS = "shared_groups"
 
@@ -122,7 +120,7 @@ class AlbertConfig(BertConfig):
 
     @classmethod
     def from_fields(cls, values: Mapping[str, Any], where: str) -> BertConfig:
-        known = {**_JSON_DEFAULTS, **values}
+        known = dict(values)
         if _SHARED_GROUPS in known:
             known["num_hidden_groups"] = known[_SHARED_GROUPS]
         known.pop("is_decoder", None)
@@ -201,6 +199,8 @@ class Albert(ModelKind):
     class_prefix, stored_prefix = "Albert", "albert."
     google_files = GoogleFiles("albert_config.json", "model.ckpt-best")
     pretraining_heads = ("sop",)
+    # Google's too: those of albert-xxlarge.
+    json_defaults: ClassVar = {"hidden_size": 4096, "num_attention_heads": 64, "intermediate_size": 16384}
     values_here: ClassVar = {
         "position_embedding_type": ("absolute",),
         "is_decoder": (False,),

@@ -146,6 +146,14 @@ class Bart(ModelKind):
     decodes = True
     objective: ClassVar = {"objective.packing": "document"}
     vocabularies = ("bytes", "xlm-roberta")  # Positions are counted from the padding's id, 1.
+    # Those of bart-large.
+    json_defaults: ClassVar = {
+        "d_model": 1024,
+        **dict.fromkeys(("encoder_layers", "decoder_layers"), 12),
+        **dict.fromkeys(("encoder_attention_heads", "decoder_attention_heads"), 16),
+        **dict.fromkeys(("encoder_ffn_dim", "decoder_ffn_dim"), 4096),
+        **dict.fromkeys(("attention_dropout", "activation_dropout"), 0.0),
+    }
     values_here: ClassVar = {
         **{name: (value,) for name, value in _FIXED.items()},
         "tie_word_embeddings": (True,),

@@ -1,7 +1,7 @@
 """CamemBERT (Martin et al. 2020): RoBERTa for French, over a SentencePiece vocabulary."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 from keras_bert.core.settings import Positive
 from keras_bert.models.roberta.kind import Roberta, RobertaConfig
@@ -24,6 +24,7 @@ class Camembert(Roberta):
 
     model_type, title, config = "camembert", "CamemBERT", CamembertConfig
     class_prefix = "Camembert"
+    json_defaults: ClassVar = {**Roberta.json_defaults, "vocab_size": 30522}
 
 
 KIND = Camembert()

@@ -91,6 +91,8 @@ class Roberta(Bert):
         "roberta.pooler.dense.": "classifier.dense.",
         "classifier.": "classifier.out_proj.",
     }
+    # Those of BERT.
+    json_defaults: ClassVar = {_POSITIONS: 512, "type_vocab_size": 2, "layer_norm_eps": 1e-12}
     values_here: ClassVar = {**Bert.values_here, "is_decoder": (False,)}
 
     def parts(self, config: BertConfig) -> dict[str, list[TensorName]]:

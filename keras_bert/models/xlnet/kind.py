@@ -169,6 +169,8 @@ class Xlnet(ModelKind):
     classifier_classes: ClassVar = ("BertForSequenceClassification", "BertForMultipleChoice")
     pretrains_pooler = encoder_pools = attends = has_positions = False
     vocabularies = ("xlnet",)  # Its rows end with <cls>.
+    # Those of xlnet-large.
+    json_defaults: ClassVar = {"d_model": 1024, "n_layer": 24, "n_head": 16, "d_inner": 4096, "mem_len": 512}
     values_here: ClassVar = {
         **{name: (value,) for name, value in _FIXED.items()},
         "untie_r": (True,),
