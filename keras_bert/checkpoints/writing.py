@@ -162,7 +162,8 @@ def write_model_folder(
     architecture = type(model).__name__
     if head and head.architecture != architecture:
         raise ValueError(
-            f"head: needs the config of {with_article(architecture)}. Received: that of a {head.architecture}."
+            f"head: needs the config of {with_article(architecture)}. "
+            f"Received: that of {with_article(head.architecture)}."
         )
     if head and not head.outputs and head.num_outputs != model.num_labels:
         raise ValueError(f"head: needs {model.num_labels} labels, as the model has. Received: {head.num_outputs}.")

@@ -218,9 +218,9 @@ def _table_options(*files: Callable[..., Any], more: str = "") -> Callable[..., 
     )
 
 
-# Where a task's examples are; for a trained model, only what differs from training. For `table_settings`.
 _SPLITS = ("train", "dev", "test")
 _AS_TRAINED = "Default: as in training."
+# Where a task's examples are; for a trained model, only what differs from training. For `table_settings`.
 table_options = _table_options(*(setting_option(TaskDataConfig, split, metavar="FILE") for split in _SPLITS))
 other_table_options = _table_options(
     *(

@@ -255,11 +255,10 @@ def _tfds_table(task: Task, split: Split, source: TfdsSource) -> SplitTable:
 
 def _index(column: str, cell: object) -> int:
     try:
-        index = int(cell)  # type: ignore[call-overload]
-        if isinstance(cell, float) and index != cell:
+        if isinstance(cell, float) and not cell.is_integer():
             raise ValueError
-        return index
-    except (TypeError, ValueError, OverflowError):
+        return int(cell)  # type: ignore[call-overload]
+    except (TypeError, ValueError):
         raise BadCell(f"needs a whole number in the column {column!r}. Received: {cell!r}") from None
 
 

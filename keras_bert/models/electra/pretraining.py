@@ -14,6 +14,7 @@ from keras_bert.models.bert.config import BertConfig
 from keras_bert.models.configured_model import ConfiguredModel
 from keras_bert.models.electra.encoder import DiscriminatorEmbeddings, ElectraEncoder
 from keras_bert.models.electra.kind import ElectraConfig
+from keras_bert.models.kind import with_article
 from keras_bert.models.pretraining import BertForPreTraining
 
 
@@ -49,7 +50,9 @@ class ElectraForPreTraining(ConfiguredModel):
     def __init__(self, config: BertConfig, replacement: ReplacementConfig | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         if not isinstance(config, ElectraConfig):
-            raise ValueError(f"ElectraForPreTraining: needs an ElectraConfig. Received: a {type(config).__name__}.")
+            raise ValueError(
+                f"ElectraForPreTraining: needs an ElectraConfig. Received: {with_article(type(config).__name__)}."
+            )
         self.config = config
         self.replacement = replacement
         self.generator, embeddings, policy = None, None, self.dtype_policy

@@ -54,9 +54,14 @@ def _example(example: Any) -> tuple[str, str, list[str]]:
     if not is_whole or len(example[2]) < 2:
         raise ValueError(f"texts: needs a context and two choices or more for each. Received: {str(example)[:60]}.")
     context, question, *choices = text_list([*example[:2], *example[2]])
-    if not all(map(str.strip, choices)):
-        raise ValueError(f"texts: needs a text for each choice. Received: {choices!r:.60}.")
+    if problem := blank_choice(choices):
+        raise ValueError(f"texts: {problem}")
     return context, question, choices
+
+
+def blank_choice(choices: Sequence[str]) -> str | None:
+    """The error for choices of which one is blank; None if none is."""
+    return None if all(map(str.strip, choices)) else f"needs a text for each choice. Received: {choices!r:.60}."
 
 
 def _choice(choices: Sequence[str], row: Mapping[str, Any]) -> Choice:

@@ -169,13 +169,14 @@ class MultipleChoice(TaskKind):
         return 3
 
     def answers_shown(self, bert: Any, texts: list[str]) -> list[str]:
+        from keras_bert.tasks.multiple_choice.in_python import blank_choice
         from keras_bert.tasks.shown_answers import ranked, shown
 
         context, *choices = texts
         if len(choices) < 2:
             raise UserError(f"TEXT: needs a context and two choices or more. Received: {len(texts)} of them.")
-        if not all(map(str.strip, choices)):
-            raise UserError(f"TEXT: needs a text for each choice. Received: {choices!r:.60}.")
+        if problem := blank_choice(choices):
+            raise UserError(f"TEXT: {problem}")
         [answer] = bert.predict([(context, choices)])
         return shown([context], ranked(zip(choices, answer.probabilities)))
 
