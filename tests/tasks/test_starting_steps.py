@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import pytest
 import tensorflow as tf
 from pretraining import recipe
+from said import listen
 
 from keras_bert.config.finetuning import FinetuneConfig
 from keras_bert.core.errors import UserError
@@ -43,6 +44,7 @@ def pretraining(tmp_path):
     config = recipe("text.txt", phases=[{**phase, "batch_size": 8}, {**phase, "batch_size": 4}])
     run = stand_in(Pretraining, config, tmp_path)
     run.tokenizer, run.sources = SimpleNamespace(vocabulary=None), SimpleNamespace(validation=None)
+    run.engine.model, run.teacher = SimpleNamespace(config=config.model), None
     return run
 
 
@@ -101,3 +103,18 @@ def test_a_signal_during_timed_steps_is_not_lost(request, monkeypatch, kind):
     finally:
         signal.signal(signal.SIGTERM, previous)
     assert found == [("SIGTERM", 75)]
+
+
+@pytest.mark.parametrize(("speed", "first_step", "says"), [(1.0, 0, True), (1.0, 11, False), (1e9, 0, False)])
+def test_a_run_of_months_says_so_before_its_first_step(pretraining, monkeypatch, speed, first_step, says):
+    """`pretrain --data TEXT` is the paper's BERT-base, years of a CPU, whose first line of figures takes minutes."""
+    monkeypatch.setattr("keras_bert.tasks.pretraining.run.matmul_peak", lambda strategy, dtype: speed)
+    monkeypatch.setattr("keras_bert.tasks.pretraining.run.Loop", no_memory)
+    said = listen()
+    with pytest.raises(UserError, match="Out of memory"):
+        pretraining.train(first_step)
+    found = [line for line in said if "at least" in line]
+    assert bool(found) == says
+    if says:
+        seconds = sum(6 * size * pretraining._flops(phase) for phase, size in enumerate((8, 4))) / speed
+        assert f"at least {seconds / 86_400:,.0f} days" in found[0] and "five_minutes" in found[0]

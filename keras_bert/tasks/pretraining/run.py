@@ -66,6 +66,7 @@ from keras_bert.training.strategy import check_divisible, describe, graphs_as_tr
 _log = logging.getLogger(__name__)
 
 _MOST_KEPT = 2**28  # Bytes of rows to validate on: 2,048 of 512 tokens take 20 million.
+_LONG_RUN = 30.0  # Days. The paper's BERT-base takes 4 on its TPUs, and years on a CPU.
 
 
 @explained_lost_worker()
@@ -327,7 +328,8 @@ class Pretraining:
         ) as context:
             self.goodput = context.goodput
             self.choose_compilation(first_step)
-            engine = self.engine
+            engine, peak = self.engine, self.matmul_peak()
+            self._note_long_run(first_step, peak)
             views = PretrainingViews(
                 model=engine.model,
                 vocabulary=self.tokenizer.vocabulary,
@@ -336,7 +338,7 @@ class Pretraining:
                 run=self.run,
                 log=context.log,
                 flops=self._flops,
-                peak=self.matmul_peak(),
+                peak=peak,
             )
 
             def batches(step: int, skipped: Sequence[SkippedBatches]) -> Generator[Batch | LoopBatches, None, None]:
@@ -370,6 +372,19 @@ class Pretraining:
         peak = matmul_peak(self.strategy, dtype) * process_count(self.strategy)
         _log.info(f"Peak speed of a matrix product in {dtype}: {peak / 1e9:,.0f} GFLOP/s.")
         return peak
+
+    def _note_long_run(self, first_step: int, peak: float) -> None:
+        """Says so before the first step, which may take minutes, if even at `peak` FLOP/s the run lasts too long."""
+        config = self.config
+        if config.training.minutes:
+            return
+        parts = self.engine.budget.phase_slices(first_step, config.training.steps)
+        flops = sum(part.steps * config.phases[part.phase].batch_size * self._flops(part.phase) for part in parts)
+        if (days := flops / peak / 86_400) > _LONG_RUN:
+            _log.info(
+                f"At that speed this run takes at least {days:,.0f} days. Smaller recipes are five_minutes, wiki_mini "
+                "and two_hours (--config)."
+            )
 
     def _phase_of(self, done: int) -> int:
         """The phase of the last of `done` steps."""
