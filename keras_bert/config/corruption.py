@@ -1,4 +1,4 @@
-"""How the text is corrupted that a decoder predicts from what is left of it."""
+"""How text is corrupted for a decoder to predict from what is left of it."""
 
 from dataclasses import dataclass, field
 from typing import Annotated, Literal, get_args
@@ -7,26 +7,26 @@ from keras_bert.core.settings import Bounds, Checked, OpenShare, require
 
 Corruption = Literal["masking", "deletion", "infilling", "sentences", "rotation", "fragment", "sentinels"]
 MASKING, DELETION, INFILLING, SENTENCES, ROTATION, FRAGMENT, SENTINELS = get_args(Corruption)
-# Of the papers; BART's does not say which share it deletes. The others have none.
+# The papers' shares; BART's does not say which share it deletes. Other corruptions have none.
 _SHARES = {MASKING: 0.15, DELETION: 0.15, INFILLING: 0.3, FRAGMENT: 0.5, SENTINELS: 0.15}
 
 
 @dataclass
 class CorruptionConfig(Checked):
-    """What the encoder reads in place of the text, and so what the decoder predicts.
+    """What the encoder reads in place of the text, which decides what the decoder predicts.
 
     Attributes:
         kinds: one or more of BART's (Lewis et al. 2020, section 3.1), after which the decoder predicts the whole text:
             `masking` of tokens, `deletion` of tokens, `infilling`, which puts one [MASK] in place of a span,
             `sentences` in a random order, `rotation` of the text. Or `fragment`, MASS's: the decoder predicts a
-            fragment that the encoder reads masked (Song et al. 2019). Or `sentinels`, T5's: the decoder predicts the
-            spans in whose place the encoder reads sentinels (Raffel et al. 2020, section 3.1.4).
-        applied: whether `all` corruptions of BART's apply to each text, in the order of `kinds`, or `one` of them,
-            drawn for each.
+            fragment that the encoder reads masked (Song et al. 2019). Or `sentinels`, T5's: the encoder reads
+            sentinels in place of spans, which the decoder predicts (Raffel et al. 2020, section 3.1.4).
+        applied: whether `all` corruptions of BART's apply to each text, in the order of `kinds`, or `one`, drawn for
+            each text.
         share: share of the tokens that are masked, deleted or predicted; by default the paper's, 0.5 for `fragment`,
             0.3 for `infilling` and 0.15 for others.
         span_length: mean length in tokens of the spans of `infilling`, some of which are empty (Poisson), and of
-            `sentinels`, none of which is.
+            `sentinels`, which never are.
     """
 
     kinds: list[Corruption] = field(default_factory=lambda: [INFILLING, SENTENCES])

@@ -17,11 +17,11 @@ class FeaturesConfig(Checked):
     """A tagger over a frozen BERT, instead of fine-tuning.
 
     Attributes:
-        kind: for tagging, in place of fine-tuning: leave the encoder as it is and train a two-layer BiLSTM on these of
-            its hidden states (paper, section 5.3); null fine-tunes.
+        kind: for tagging: freeze the encoder and train a two-layer BiLSTM on these of its hidden states, instead of
+            fine-tuning (paper, section 5.3); null fine-tunes.
         lstm_size: units in each direction of each LSTM layer.
-        folder: where the features are kept, to be shared by runs that need the same ones; by default `features` beside
-            the run's folder. It may be deleted when no run needs it any longer.
+        folder: where the features are kept and shared by runs that need them; by default `features` beside the run's
+            folder. You may delete it once no run needs it.
     """
 
     kind: Features | None = None
@@ -30,7 +30,7 @@ class FeaturesConfig(Checked):
 
 
 def feature_layers(kind: str, num_hidden_layers: int) -> list[int]:
-    """The indices of the encoder's `hidden_states` that the features are taken from; 0 is the embeddings' output.
+    """The indices of the encoder's `hidden_states` that make the features; 0 is the embeddings' output.
 
     Raises:
         UserError: an unknown kind, or one that needs more layers than the model has.

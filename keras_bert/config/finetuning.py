@@ -36,7 +36,7 @@ BIO, BIOES = get_args(LearnedScheme)
 # What a tagger reads together.
 TaggedRows = Literal["sentence", "document"]
 SENTENCE, DOCUMENT = get_args(TaggedRows)
-# The share of its units that each kind changes if the setting gives none.
+# The units that each kind changes, and the share of them that it changes unless the setting gives one.
 WORDS, BLANKS, CHARACTERS = "words", "blanks", "Chinese characters"
 KINDS = {
     "typo": (WORDS, 0.3),
@@ -73,7 +73,7 @@ def noise_setting(text: str) -> NoiseSetting:
 
 @dataclass
 class NoiseConfig(Checked):
-    """Training also on noisy copies of the examples; an epoch has 1 + kinds x copies times as many.
+    """Training on noisy copies of the examples too, which makes an epoch 1 + kinds x copies times as long.
 
     Attributes:
         kinds: kinds of noise, such as typo=0.3; `evaluate --help` lists them.
@@ -102,9 +102,9 @@ class TaskDataConfig(Checked):
             `train`.
         test: examples to predict once the model is trained.
         texts: column that holds the text, by name, or by number from 0 if a CSV or TSV has no header; two for pairs of
-            texts. `pairs-contrastive` trains on more, each after the second with a hard negative of the pair.
-        label: column that holds the label, likewise.
-        word: column that holds the word in files of tagged words, likewise.
+            texts. `pairs-contrastive` takes more: each after the second holds a hard negative of the pair.
+        label: column that holds the label, by name or by number from 0.
+        word: column that holds the word in files of tagged words, by name or by number from 0.
         scheme: how entities are marked in the files: iob1, bio or bioes; by default inferred from the labels.
         language: language to train XNLI in.
         learned_scheme: how a tagger's head marks entities.
@@ -115,10 +115,10 @@ class TaskDataConfig(Checked):
             cells; raw_tsv: tabs, no quotes.
         columns: names for the columns of a table without a header.
         dev_share: share of `train` to validate on if there is no `dev`.
-        positive: score from which a pair of `pairs-contrastive` means the same; if `train` has no scores, all do.
+        positive: lowest score of a pair of `pairs-contrastive` that means the same; if `train` has no scores, all do.
         shots: examples of each class that `few-shot` draws from `train`, by the seed; 0 for all.
         rows: what a tagger reads together: a `sentence`, or the sentences of a `document`, in windows that overlap by
-            half, so that a word has at least a quarter of a row before it and after it, if the document has.
+            half: each word then has at least a quarter of a row before and after it, unless the document ends there.
     """
 
     folder: str | None = None
@@ -148,9 +148,9 @@ class InputConfig(Checked):
 
     Attributes:
         max_length: the most tokens in a row, special tokens included.
-        long: what becomes of longer texts: `truncate` keeps the beginning; `head_tail` keeps a quarter from the
-            beginning and the rest from the end (Sun et al. 2019, section 5.3.1); `windows` makes several rows and
-            averages their outputs. Passages of questions and sentences to tag are always read in windows.
+        long: how to read longer texts: `truncate` keeps the beginning; `head_tail` keeps a quarter from the beginning
+            and the rest from the end (Sun et al. 2019, section 5.3.1); `windows` makes several rows and averages their
+            outputs. Passages of questions and sentences to tag are always read in windows.
         stride: tokens from one window to the next; 0 for half a window or, in passages, 128 tokens.
         max_question_length: pieces to which a question is truncated.
     """
@@ -163,12 +163,12 @@ class InputConfig(Checked):
 
 @dataclass
 class FinetuneOptimizerConfig(OptimizerConfig):
-    """As in pretraining, but by default a tenth of the run is warm-up.
+    """The optimizer of pretraining, but by default a tenth of the run is warm-up.
 
     Attributes:
         learning_rate: the learning rate at its peak, after the warm-up; null for one that fits the model's width, by
             `base_rate`.
-        base_rate: the learning rate for BERT-base, from which that of narrower models follows.
+        base_rate: the learning rate for BERT-base, from which the rates of narrower models follow.
     """
 
     learning_rate: Positive[float] | None = None  # type: ignore[assignment]  # A number once a run has begun.
@@ -177,16 +177,16 @@ class FinetuneOptimizerConfig(OptimizerConfig):
     base_rate: Positive[float] = 3e-5
 
 
-# By what LoRA's rate for BERT-base is above the one for all weights: some 3e-4 to 5e-4, as in Hu et al. 2021.
+# LoRA's rate for BERT-base as a multiple of the one for all weights: some 3e-4 to 5e-4, as in Hu et al. 2021.
 _LORA_FACTOR = 10
 
 
 def default_rate(base_rate: float, width: int, with_lora: bool = False) -> float:
-    """The learning rate, to two digits, that suits a model of `width` if `base_rate` suits all of BERT-base, of 768.
+    """The learning rate, to two digits, for a model of `width` if `base_rate` suits BERT-base, of width 768.
 
     It grows with the inverse square of the width, up to 12 times (docs/finetuning.md#learning-rates). BERT-large takes
-    base's, as in the paper. ALBERT, too, counts by its width: it has few parameters because blocks share them, not
-    because they are narrow. LoRA's is 10 times as high, and grows with the root of that factor.
+    base's, as in the paper. ALBERT counts by its width too: it has few parameters because blocks share them, not
+    because they are narrow. LoRA's rate is 10 times as high, and grows with the root of that factor.
     """
     factor = min(max(768 / width, 1) ** 2, 12)
     factor = _LORA_FACTOR * factor**0.5 if with_lora else factor
@@ -201,7 +201,7 @@ class FinetuneTrainingConfig(RunConfig):
 
     Attributes:
         epochs: passes over the training examples.
-        steps: training steps in all, in place of `epochs`; 0 for epochs. A resumed run may have more.
+        steps: training steps in all, in place of `epochs`; 0 to count epochs. A resumed run may have more.
         batch_size: examples in a step.
         evaluate_every: steps between validations; 0 validates after every epoch.
         patience: validations in a row without a better score after which the run ends early; 0 for never.
@@ -209,9 +209,9 @@ class FinetuneTrainingConfig(RunConfig):
         lora_rank: train low-rank additions of this rank to the encoder's kernels, with the head and the pooler, in
             place of the encoder's weights (Hu et al. 2021); 0 for all weights.
         lora_alpha: the factor on these additions is `lora_alpha / lora_rank`; null for 1.
-        dropout: replaces the encoder's own rates, for models pretrained without dropout.
+        dropout: dropout rate in place of the encoder's own, for models pretrained without dropout.
         class_weights: `{label: weight}` in the loss; 1 for a label that is not named.
-        balance_classes: weight labels by their rarity: n / (labels x its count).
+        balance_classes: weight each label by its rarity: examples / (labels x its examples).
         pretrain_minutes: minutes of masked LM on the task's training texts before fine-tuning; 0 for none.
     """
 
@@ -227,7 +227,7 @@ class FinetuneTrainingConfig(RunConfig):
     class_weights: dict[Any, NotNegative[float]] = field(default_factory=dict)  # A label may be a number.
     balance_classes: bool = False
     pretrain_minutes: NotNegative[float] = 0.0
-    # Once most examples are learned, the loss of most lines is near zero, and a single hard example is far above.
+    # Off: once most examples are learned, most logged losses are near zero, and a single hard example is far above.
     loss_band: NotNegative[float] = 0.0
     keep_checkpoints: Positive[int] = 1
 
@@ -248,7 +248,7 @@ class PreparationConfig(Checked):
             texts.
         text: text to prepare the model on, documents of several sentences: a file, a folder, a quoted glob, a data set
             by name, or a folder that `prepare` wrote.
-        recipe: the recipe of that: a name in configs/pretrain, or a file.
+        recipe: the recipe that prepares the model: a name in configs/pretrain, or a file.
     """
 
     kind: Literal["pairs"] | None = None
@@ -269,7 +269,7 @@ class HeadConfig(Checked):
     """What is between the encoder and the answers.
 
     Attributes:
-        bilstm_size: units in each direction of a two-layer BiLSTM between encoder and head, as with the left-to-right
+        bilstm_size: units in each direction of a two-layer BiLSTM between encoder and head, as on the left-to-right
             model of the paper's section 5.1; null for none. Classifiers then read the last state of each direction, not
             the pooler's output.
         crf: put a conditional random field on top, for tagging.
@@ -281,17 +281,17 @@ class HeadConfig(Checked):
 
 @dataclass
 class VectorsConfig(Checked):
-    """What `pairs-contrastive` trains vectors of texts on.
+    """How `pairs-contrastive` trains vectors of texts.
 
     Attributes:
-        loss: `in-batch`: each text picks its partner among those of the batch; `cosine`: the squared error of the
-            cosine as a score; `cosent`: cosines rank pairs as the scores do; `triplet`: hard negatives are further than
-            the partner. `cosine` and `cosent` train on all pairs, which need scores.
-        margin: how much lower than the partner's the cosine of a negative must be, for `triplet`.
-        score_range: the lowest and the highest score of your own files, which `cosine` takes as the cosines 0 and 1; by
+        loss: `in-batch`: each text picks its partner among those of the batch; `cosine`: the squared difference between
+            a pair's cosine and its score; `cosent`: cosines rank pairs as the scores do; `triplet`: hard negatives are
+            further away than the partner. `cosine` and `cosent` train on all pairs, which need scores.
+        margin: how far below the partner's cosine a negative's must be, for `triplet`.
+        score_range: the lowest and the highest score of your own files, which `cosine` maps to the cosines 0 and 1; by
             default 0 and 1. STS-B's are 0 and 5.
-        matryoshka: sizes, such as 384, 192 and 96, to which vectors may be shortened: the loss is the mean of those of
-            the first dimensions.
+        matryoshka: sizes, such as 384, 192 and 96, to which vectors may be shortened: the loss is the mean over vectors
+            cut to each size.
     """
 
     loss: VectorLoss = "in-batch"
@@ -320,13 +320,13 @@ class Seq2SeqConfig(Checked):
 
     Attributes:
         max_target_length: the most tokens of a text to write, the one that ends it included; longer ones are truncated.
-        label_smoothing: share of the probability that the loss wants to see spread over all tokens.
+        label_smoothing: share of the target's probability that is spread evenly over all tokens.
         metrics: what the texts written are scored by; the first one picks the best epoch. chrf and bleu need the
             package sacrebleu, rouge1, rouge2 and rougeL the package rouge-score.
-        beams: beginnings that are continued side by side; 1 takes the most probable token each time.
+        beams: how many beginnings are continued side by side; 1 takes the most probable token each time.
         length_penalty: beams are compared by their log-probability, divided by their length to this power.
         no_repeat_ngram: no n-gram of this many tokens is written twice in a text.
-        n_best: texts that `predict` writes for each, at most `beams`.
+        n_best: how many texts `predict` writes for each input, at most `beams`.
     """
 
     max_target_length: Annotated[int, Bounds("at least 2", min=2)] = 128
@@ -352,9 +352,9 @@ class FinetuneConfig(Checked):
         task: a name that `finetune --task` takes.
         name: the run's name and, in runs/, its folder.
         init: model to start from: a folder or hf:NAME.
-        lower_case: whether texts are lower-cased; by default as the model says.
+        lower_case: whether texts are lower-cased; by default the model's own choice.
         from_scratch: use the architecture and vocabulary of the model to start from, but random weights.
-        initialization: weights to replace in that model.
+        initialization: weights to replace in the model to start from.
         data: where the examples are.
         input: from texts to rows.
         noise: noisy copies to train on.
@@ -425,5 +425,5 @@ class FinetuneConfig(Checked):
 
     @classmethod
     def from_mapping(cls, values: Mapping[str, Any], overrides: Mapping[str, Any] | None = None) -> "FinetuneConfig":
-        """As `from_file`, with the recipe as a mapping."""
+        """Like `from_file`, but takes the recipe as a mapping."""
         return settings.from_mapping(cls, settings.apply_overrides(cls, dict(values), overrides or {}))

@@ -12,11 +12,11 @@ from keras_bert.models.kind import kind_of_config, with_article
 
 @dataclass(frozen=True)
 class SamplingConfig(Checked):
-    """How tokens are drawn. What is drawn is a function of `seed` and the text.
+    """How tokens are drawn. The draws are a function of `seed` and the text.
 
     Attributes:
         max_tokens: the most pieces to add.
-        temperature: 0 adds the most probable piece (greedy). Else pieces are drawn: below 1 favours probable ones,
+        temperature: 0 adds the most probable piece (greedy). Otherwise pieces are drawn: below 1 favours probable ones,
             above 1 rare ones.
         top_k: draw from this many of the most probable pieces (Fan et al. 2018); needs a temperature.
         top_p: draw from the fewest pieces with this share of the probability (Holtzman et al. 2020), after `top_k`;
@@ -39,10 +39,10 @@ class SamplingConfig(Checked):
 
 @dataclass(frozen=True)
 class DecodingConfig(SamplingConfig):
-    """How an encoder with a decoder answers. All means what it means in transformers' `generate`.
+    """How an encoder with a decoder answers. Each setting means what it means in transformers' `generate`.
 
-    One beam takes the most probable token each time, or draws one at a temperature above 0; what is drawn is a function
-    of `seed`, the row and the place. More beams search for the most probable answer, and draw nothing.
+    One beam takes the most probable token each time, or draws one at a temperature above 0; the draws are a function of
+    `seed`, the row and the place. More beams search for the most probable answer, and draw nothing.
 
     Attributes:
         max_tokens: the most tokens to add, the one that ends the answer included.
@@ -50,12 +50,12 @@ class DecodingConfig(SamplingConfig):
         beams: how many beginnings of an answer are continued side by side.
         length_penalty: beams are compared by their log-probability, divided by their length to this power: above 0
             favours long answers, below 0 short ones.
-        early_stopping: when a search with beams ends: true once there are as many whole answers as beams; false when no
-            longer answer is likely to be better; never when none can be.
-        n_best: how many answers to give for each row: the best beams, or so many draws.
+        early_stopping: when a search with beams ends: with true once as many answers as beams are complete, with false
+            once a longer answer is unlikely to be better, with never once none can be better.
+        n_best: how many answers to give for each row: the best beams, or this many draws.
         no_repeat_ngram: no n-gram of this many tokens occurs twice in an answer.
         first_token: the id of the token that every answer begins with.
-        last_token: the id of the token that takes the last of `max_tokens` places, mostly the one that ends an answer.
+        last_token: the id of the token in the last of `max_tokens` places, usually the one that ends an answer.
     """
 
     min_tokens: NotNegative[int] = 0
@@ -101,7 +101,7 @@ FEWEST_TOKENS = 3  # [CLS], a piece, [SEP]
 
 @dataclass(frozen=True)
 class VectorConfig:
-    """How vectors of texts are made of a model's states.
+    """How a model's states become vectors of texts.
 
     Attributes:
         pooling: one of `POOLINGS`.
@@ -162,7 +162,7 @@ class RetrievalConfig(Checked):
 
     Attributes:
         precision: type of the vectors' values; `quantize_vectors` explains them. The ranges of int8 are the passages'.
-        size: keep this many dimensions, the first ones; of a sparse vector its largest values.
+        size: keep only the first dimensions, this many; of a sparse vector, the largest values.
         query_prefix: text in front of every query, such as "query: " for E5.
         passage_prefix: text in front of every passage, such as "passage: " for E5.
         top_k: how many passages to find for each query.

@@ -15,7 +15,7 @@ ZERO, UNIGRAM = "zero", "unigram"
 
 @dataclass
 class ReplacedWeightsConfig(Checked):
-    """Weights that fine-tuning replaces in the model it starts from, by those of a new model; null keeps them.
+    """Weights of the model to start from that fine-tuning replaces by those of a new model; null keeps them.
 
     A small model of your own may have lost what comparing two texts needs: that equal words attend to each other.
 
@@ -28,7 +28,7 @@ class ReplacedWeightsConfig(Checked):
     attention: Literal["mimetic"] | None = None
 
     def as_initialization(self) -> "InitializationConfig":
-        """The same as an `InitializationConfig`, in which `random` stands for what is kept."""
+        """These settings as an `InitializationConfig`, in which `random` stands for weights that are kept."""
         return InitializationConfig(
             position_embeddings=self.position_embeddings or "random", attention=self.attention or "random"
         )
@@ -38,7 +38,7 @@ class ReplacedWeightsConfig(Checked):
 class InitializationConfig(Checked):
     """The initial weights. By default they are the paper's, normal with `model.initializer_range`.
 
-    A run with `init` has that model's weights instead, unless `replaces` is set.
+    A run with `init` starts from that model's weights instead, unless `replaces` is set.
 
     Attributes:
         word_embeddings: `corpus` computes them from co-occurrence counts in the training text, so that interchangeable
@@ -47,9 +47,9 @@ class InitializationConfig(Checked):
         attention: `mimetic` sets queries and keys so that equal vectors attend to each other (Trockman and Kolter
             2023).
         decoder_bias: `unigram` sets the masked LM's output bias to the log frequency of each piece.
-        sample_tokens: tokens of the text over which the counts are taken.
+        sample_tokens: how many tokens of the text to count.
         window: how many pieces away a neighbour may be to count.
-        replaces: with `init`, whether the weights that are not `random` or `zero` here replace that model's.
+        replaces: with `init`, whether weights that are not `random` or `zero` here replace that model's.
     """
 
     word_embeddings: Literal["random", "corpus"] = "random"

@@ -25,34 +25,34 @@ class ObjectiveConfig(Checked):
     Attributes:
         tokens: `masked` predicts masked tokens from both sides (masked LM); `next` every token from those before it,
             for a causal model (the left-to-right model of the paper's section 5.1); `both` every token from those
-            before it and, apart from that, from those after it, for an ELMo; `permuted` some tokens in a random order,
-            each from those before it in that order and from all that are not predicted, for an XLNet (Yang et al.
-            2019, section 2.2); `decoded` what `corruption` says, from corrupted text, for a model with a decoder;
-            `replaced` which tokens are not the text's, as `replacement` says, for an ELECTRA (Clark et al. 2020).
+            before it and, separately, from those after it, for an ELMo; `permuted` some tokens in a random order, each
+            from those before it in that order and from all that are not predicted, for an XLNet (Yang et al. 2019,
+            section 2.2); `decoded` what `corruption` says, from corrupted text, for a model with a decoder; `replaced`
+            which tokens were replaced, by `replacement`, for an ELECTRA (Clark et al. 2020).
         pair: `nsp` makes segment pairs for next sentence prediction (paper, section 3.1, task 2, and appendix A.2);
             `sop` pairs of consecutive segments, half of them swapped, for sentence order prediction (ALBERT, Lan et al.
             2020, section 3.1); `related` pairs of a sentence and a disturbed copy or a text that only looks like it, to
             prepare for tasks that compare texts; `none` packs whole sentences up to the sequence length.
         packing: whether packed rows end with their `document` or continue into the next (`full`): RoBERTa's
             DOC-SENTENCES and FULL-SENTENCES (Liu et al. 2019, section 4.2). `filled` rows may also end within a
-            sentence, which leaves hardly any padding; validation rows are then those of `full`, so that runs with
-            either are measured on the same predictions.
+            sentence, which leaves hardly any padding; they are validated on rows of `full`, so that runs with either
+            are measured on the same predictions.
         random_next_share: share of `nsp` pairs whose second segment is from another document.
         short_sequence_share: share of `nsp` and `sop` rows with a random length instead of the sequence length.
         span_boundary: predict each token of a span also from the two tokens next to the span (SpanBERT, Joshi et al.
             2020, section 3.2).
         auxiliary: names of terms of the loss that have no setting of their own (`models/objectives.py`).
-        corruption: how the text is corrupted from which a decoder predicts tokens.
-        memory_length: how many tokens before a row an XLNet remembers, in training: row i of a batch goes on from row i
-            of the batch before (Yang et al. 2019, section 2.4). 0 for rows on their own, in a random order.
-        replacement: what the tokens are replaced by that a discriminator finds.
-        match: with pair `related`, predict of every word whether the other text has it too.
-        adapt_every: steps between two updates of the tokens' weights in the loss of the masked LM, by which tokens that
-            are predicted well count less (AMLM, Edman and Fraser 2025; there 200). 0: all count alike.
+        corruption: how the text that a decoder predicts from is corrupted.
+        memory_length: how many tokens before a row an XLNet remembers, in training: row i of a batch continues row i of
+            the batch before (Yang et al. 2019, section 2.4). 0 for independent rows, in a random order.
+        replacement: what replaces the tokens that a discriminator finds.
+        match: with pair `related`, predict for every word whether the other text has it too.
+        adapt_every: steps between updates of the tokens' weights in the masked LM's loss, which make well-predicted
+            tokens count less (AMLM, Edman and Fraser 2025, who take 200). 0: all count alike.
         related_share: share of the rows with pair `related` that hold a pair; the others hold running text of one
             document, from which the masked LM goes on learning.
-        random_positions: in training, rows shorter than the longest phase's begin at a random one of the positions from
-            which they fit into such a row (SHAPE, Kiyono et al. 2021), so that longer rows meet no untrained position.
+        random_positions: in training, a row shorter than the longest phase's begins at a random position from which it
+            fits into that length (SHAPE, Kiyono et al. 2021), so that longer rows meet no untrained position.
     """
 
     tokens: Tokens = "masked"
@@ -119,20 +119,20 @@ class MaskingConfig(Checked):
     With `objective.tokens: permuted` tokens are predicted in spans of one to five (Yang et al. 2019, section 2.3) and
     none is replaced: `share` is the paper's 1 / K, and only it, `validation_share` and `refresh` are used.
 
-    Validation masks are the same whatever `share` and `unit`, and random tokens there are from the vocabulary, so that
-    runs are measured on the same predictions.
+    Validation depends on neither `share` nor `unit`, and takes its random tokens from the vocabulary, so that runs are
+    measured on the same predictions.
 
     Attributes:
         share: share of the tokens that are predicted.
-        validation_share: the same in validation.
-        mask_token_share: share of these that become [MASK].
-        random_token_share: share of these that become a random token; the rest stay as they are.
+        validation_share: share of the tokens that are predicted in validation.
+        mask_token_share: share of the predicted tokens that become [MASK].
+        random_token_share: share of the predicted tokens that become a random token; the rest stay as they are.
         unit: what is chosen at random until `share` is reached: a token, a whole word, an n-gram of words, a span of
-            words, a labelled phrase or, for `pmi`, a collocation of the text (PMI-Masking, Levine et al. 2021), outside
-            of these a whole word.
-        validation_unit: the same in validation.
-        random_from: whether random tokens are any piece of the `vocabulary`, each alike, or drawn from the `unigram` of
-            the training text.
+            words, a labelled phrase or, for `pmi`, a collocation of the text (PMI-Masking, Levine et al. 2021) or a
+            whole word outside of these.
+        validation_unit: what is chosen at random in validation; see `unit`.
+        random_from: whether random tokens come from the `vocabulary`, each piece as likely, or from the `unigram`
+            frequencies of the training text.
         refresh: whether masks are drawn anew in each epoch.
     """
 

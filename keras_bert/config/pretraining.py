@@ -20,7 +20,7 @@ from keras_bert.core.settings import Checked, NotNegative, OneOf, OpenShare, Pos
 from keras_bert.models.bert.config import DECODED, MASKED, NEXT, PERMUTED, REPLACED, BertConfig
 from keras_bert.models.kind import kind_of_config, with_article
 
-# Mark data of TensorFlow Datasets, and of the Hugging Face hub.
+# They mark data of TensorFlow Datasets, and of the Hugging Face hub.
 TFDS_PREFIX, HUB_PREFIX = DATA_SETS = ("tfds:", "hf:")
 
 # Settings of `data` that a source does not use.
@@ -51,12 +51,12 @@ class VocabularyConfig(Checked):
         file: a vocab.txt, a spiece.model, a vocab.json or a sentencepiece.bpe.model; by default `model.vocab_size`
             pieces are learned.
         lower_case: whether texts are lower-cased and lose their accents; byte-level BPE and XLM-RoBERTa's and T5's
-            models keep both, and other SentencePiece models never keep accents. XLNet's is meant for false.
+            models keep case and accents, and other SentencePiece models never keep accents. XLNet's is meant for false.
         kind: what is learned: BERT's WordPiece vocabulary, a SentencePiece unigram model like ALBERT's, byte-level BPE
             like RoBERTa's, or a SentencePiece unigram model like XLM-RoBERTa's, like T5's, with its sentinels, or like
             XLNet's.
         prefix_space: whether byte-level BPE reads each sentence as if a space came before it, so that its first word
-            is the same piece as elsewhere; with `init`, as that model does unless set.
+            is the same piece as elsewhere; with `init`, the model's own choice unless set.
     """
 
     file: str | None = None
@@ -77,7 +77,7 @@ class DataConfig(CorpusConfig):
             folder that `prepare` wrote.
         phrases: mark the phrases in this file, one per line, for `masking.unit: phrase`.
         phrase_tags: in CoNLL-U files, mark words with these parts of speech (UPOS) as phrases.
-        validation_share: share of the documents held out for validation, from which no vocabulary is learned.
+        validation_share: share of the documents held out for validation; no vocabulary is learned from them.
         shard_megabytes: size of a shard in megabytes.
         shards_per_group: shards that are shuffled together, in memory.
         collocations: how many collocations to learn from the text, for `masking.unit: pmi`.
@@ -118,11 +118,11 @@ class PretrainConfig(Checked):
 
     Attributes:
         name: the run's name and, in runs/, its folder.
-        init: model to start from: a folder or hf:NAME. `model` is then its architecture, and its vocabulary the
+        init: model to start from: a folder or hf:NAME. `model` is then its architecture, and its vocabulary is the
             default.
         model: the architecture: the name of a file in configs/models, or settings of its own; `extends` may name such a
             file.
-        initialization: the initial weights without `init`, or those that replace its own: `paper`, `corpus`, or
+        initialization: the initial weights or, with `init`, the weights that replace the model's: `paper`, `corpus`, or
             settings of its own.
         vocabulary: the vocabulary.
         data: the text.
@@ -133,7 +133,7 @@ class PretrainConfig(Checked):
         training: the length of the run, its devices, and what it logs and keeps.
         examples: sentences with [MASK] for the trained model to fill in; a left-to-right model continues what is before
             the first [MASK].
-        teacher: a model to learn from beside the text.
+        teacher: a model to learn from in addition to the text.
     """
 
     name: str = "pretrain"
@@ -255,7 +255,7 @@ class PretrainConfig(Checked):
             require(False, "training.steps", f"steps in every phase{known}", steps)
 
     def require_learnable(self, lower_case: bool | None = None) -> None:
-        """Raises `UserError` if another kind of vocabulary has to be learned.
+        """Raises `UserError` if `vocabulary.kind` does not suit the model, its objective or `lower_case`.
 
         Args:
             lower_case: the casing that was asked for; None if none was.
@@ -303,7 +303,7 @@ class PretrainConfig(Checked):
     def from_mapping(
         cls, values: Mapping[str, Any], overrides: Mapping[str, Any] | None = None, folder: str = ""
     ) -> "PretrainConfig":
-        """As `from_file`, with the recipe as a mapping; a path in `model` may be relative to `folder`."""
+        """Like `from_file`, but takes the recipe as a mapping; a path in `model` may be relative to `folder`."""
         values, overrides = _with_unit(values), dict(overrides or {})
         if "masking.whole_word" in overrides:
             raise UserError(_OLD_WHOLE_WORD)
@@ -322,12 +322,12 @@ class PretrainConfig(Checked):
 
 
 def require_files(names: Iterable[str]) -> None:
-    """Raises `UserError` if one of these names of text, as in `data.files`, is no data set's and matches no file."""
+    """Raises `UserError` if a name of text, as in `data.files`, is neither a data set's nor matches a file."""
     expand([name for name in names if not name.startswith(DATA_SETS)])
 
 
 def _with_unit(values: Mapping[str, Any]) -> dict[str, Any]:
-    """A copy in which `masking.whole_word`, as older recipes and runs have it, is `masking.unit`."""
+    """A copy in which `masking.whole_word`, from older recipes and runs, is `masking.unit`."""
     values = dict(values)
     masking = values.get("masking")
     if isinstance(masking, dict) and "whole_word" in masking:

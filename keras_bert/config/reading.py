@@ -37,7 +37,7 @@ def read_own_field(cls: type[Config], fields: Mapping[str, Any], path: str, **de
     """Builds a dataclass from the values in config.json's field `keras_bert`.
 
     Args:
-        cls: the dataclass; values under other names than its fields' are ignored.
+        cls: the dataclass; values that are not for one of its fields are ignored.
         fields: the content of config.json.
         path: the config's path, for messages.
         **defaults: values for fields that config.json does not have, or has as null.

@@ -22,7 +22,7 @@ def extended_model(values: str | dict[str, Any], folder: str) -> dict[str, Any]:
 
 
 def name_from_file(path: str | os.PathLike[str]) -> str:
-    """The name of a recipe that states none: its file's."""
+    """The name of a recipe that does not state one: its file's."""
     return os.path.splitext(os.path.basename(os.fspath(path)))[0]
 
 
@@ -59,7 +59,7 @@ def recipe_init(recipe_file: str) -> str | None:
 
 
 def recipe_name(recipe_file: str, overrides: Mapping[str, Any]) -> str:
-    """The name of a recipe: of the overrides, its own or, without one, the file's."""
+    """The name of a recipe: from the overrides, else its own, else the file's."""
     named = settings.text_of({**settings.read_yaml(recipe_file), **overrides}, "name")
     return named or name_from_file(recipe_file)
 

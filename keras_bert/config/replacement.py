@@ -1,4 +1,4 @@
-"""What a discriminator reads in place of some tokens, to tell which were replaced."""
+"""What replaces the tokens that a discriminator has to find."""
 
 from dataclasses import dataclass
 from typing import Literal, get_args
@@ -16,14 +16,13 @@ class ReplacementConfig(Checked):
     """Which tokens a discriminator reads in place of those that `masking` chooses.
 
     Attributes:
-        made_by: `generator`: samples of a small masked LM that is trained with it (Clark et al. 2020, section 2);
-            without a generator `random` pieces of the vocabulary, or the chosen tokens of the row, `shuffled`
-            (Yamaguchi et al. 2021).
+        made_by: `generator`: samples of a small masked LM that is trained alongside (Clark et al. 2020, section 2);
+            `random`: random pieces of the vocabulary; `shuffled`: the row's own chosen tokens in another order (both
+            without a generator, Yamaguchi et al. 2021).
         generator_size: the generator's width, heads and feed-forward width as a share of the discriminator's.
-        embeddings: the discriminator's are the generator's, `shared` (Clark et al. 2020, section 3.2), or
-            `disentangled`: those plus a difference, through which alone the discriminator trains them (He et al. 2021,
-            DeBERTaV3, section 3.2).
-        weight: what the discriminator's loss is multiplied by beside the generator's.
+        embeddings: `shared`: the discriminator reads the generator's (Clark et al. 2020, section 3.2); `disentangled`:
+            it adds a difference to the generator's and trains only that (He et al. 2021, DeBERTaV3, section 3.2).
+        weight: factor on the discriminator's loss, beside the generator's.
     """
 
     made_by: Maker = "generator"

@@ -1,4 +1,4 @@
-"""JSON schemas of the files in `configs/`, made from the settings, with which editors complete and check them."""
+"""JSON schemas of the files in `configs/`, made from the settings, for editors to complete and check them."""
 
 import dataclasses
 import math
@@ -26,7 +26,7 @@ _KINDS: dict[str, Any] = {
     "worth": dict[str, WorthTaskPlan],
 }
 _TYPES = {int: "integer", float: "number", bool: "boolean", str: "string", dict: "object"}
-# The sections that may name a file, or extend it, and the folders in configs of the files with a name.
+# The sections that may name or extend a file, and the folders in configs that hold such files.
 _FOLDERS = {BertConfig: "models", FilterConfig: "filters"}
 
 
@@ -89,13 +89,13 @@ def _section(cls: Any) -> dict[str, Any]:
 def _object(cls: Any) -> dict[str, Any]:
     properties = _properties(cls)
     if cls is BertConfig:
-        # Which kind of model it is may follow from the file that the settings extend, so those of all kinds are known.
+        # The file that the settings extend may say which kind of model it is, so the settings of all kinds are known.
         for kind in model_kinds():
             properties = {**_properties(kind.config, f"Of {with_article(kind.title)}: "), **properties}
         types = [kind.model_type for kind in model_kinds()]
         properties["model_type"] = {"description": "The kind of model.", "enum": types}
     found = {"type": "object", "properties": properties, "additionalProperties": False}
-    # A recipe for fine-tuning that names no task is that of the task it is called like.
+    # A fine-tuning recipe that names no task takes its own name as the task.
     needed = [] if cls is FinetuneConfig else required(cls)
     return {**found, "required": needed} if needed else found
 

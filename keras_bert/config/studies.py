@@ -1,4 +1,4 @@
-"""The plans of studies: what they train and with which settings; files in configs/studies."""
+"""The plans of studies, files in configs/studies: what to train, and with which settings."""
 
 import dataclasses
 from collections.abc import Collection, Iterable, Mapping
@@ -10,7 +10,7 @@ from keras_bert.core.settings import Checked, Positive, require
 
 _Plan = TypeVar("_Plan")
 
-# What a study sets itself, in runs of either command.
+# The settings that a study sets itself, in runs of each command.
 _OF_PRETRAINING = ("data.files", "training.seed")
 _OF_FINETUNING = (
     "data.folder",
@@ -31,7 +31,7 @@ def _changes(values: Any, where: str, own: Collection[str]) -> dict[str, Any]:
         own: the settings that the study sets itself.
 
     Raises:
-        ValueError: they are no settings, or some are the study's own.
+        ValueError: the values are no settings, or some are the study's own.
     """
     values = {} if values is None else values
     require(isinstance(values, dict), where, "settings as `key: value`", values)
@@ -46,11 +46,11 @@ class TaskPlan(Checked):
     """How a study fine-tunes on one task.
 
     Attributes:
-        folder: of the task's files, below the study's `--data`.
-        rates: learning rates, of which the one with the best median over the seeds counts.
+        folder: folder of the task's files, below the study's `--data`.
+        rates: learning rates to try; the one with the best median over the seeds counts.
         set: other settings of the task's recipe, `{"training.epochs": 3}`.
-        task: the recipe; None if the plan calls the task so.
-        seeds: how many seeds, from 1; None for as many as the study's other tasks have.
+        task: name of the recipe; None if it is the task's name in the plan.
+        seeds: how many seeds, from 1 on; None for the study's own number.
     """
 
     folder: str
@@ -68,10 +68,10 @@ class TaskPlan(Checked):
 
 @dataclasses.dataclass
 class WorthTaskPlan(TaskPlan):
-    """A task of `worth`, whose table shows more of it than the main metric.
+    """A task of `worth`, whose table may show more than the main metric.
 
     Attributes:
-        metrics: those to show beside the task's main one.
+        metrics: metrics to show beside the task's main one.
     """
 
     metrics: list[str] = dataclasses.field(default_factory=list)
@@ -79,7 +79,7 @@ class WorthTaskPlan(TaskPlan):
 
 @dataclasses.dataclass
 class PilotsPlan:
-    """A pretraining recipe, and changes to it of which each is tried by itself.
+    """A pretraining recipe, and changes to it that are tried one at a time.
 
     Attributes:
         recipe: a name in configs/pretrain, or a file.
@@ -102,11 +102,11 @@ class VariantPlan:
 
     Attributes:
         set: its own settings of pretraining.
-        recipe: its own recipe; None for that of the plan.
-        pretrained_as: another variant, which is pretrained alike, so that its runs serve both; None if there is none.
+        recipe: its own recipe; None for the plan's.
+        pretrained_as: another variant whose pretraining serves this one too; None for its own.
         finetuning: its own settings of fine-tuning, on every task.
-        published: `{task and metric: score in per cent}`, what a paper measured for such a model.
-        source: that paper and its table.
+        published: `{task and metric: score in per cent}` that a paper measured for such a model.
+        source: the paper, and its table, of the published scores.
     """
 
     set: dict = dataclasses.field(default_factory=dict)
@@ -156,7 +156,7 @@ class TaggedText(Checked):
 
     Attributes:
         task: `pos` (CoNLL-U) or `ner` (columns).
-        folder: of the files, below `--data`.
+        folder: folder of the files, below `--data`.
     """
 
     task: Literal["pos", "ner"]
@@ -173,8 +173,8 @@ class EmbryologyPlan(Checked):
         probes: `{name: a TaggedText}`, on whose training split a linear probe is fitted.
         probe_words: how many words a probe is fitted on, at most.
         tasks: `{task: a TaskPlan}`, to fine-tune on from each snapshot.
-        published: `{part of speech: step}`, at which half of its words were reconstructed elsewhere.
-        source: where.
+        published: `{part of speech: step}`: when a paper's model reconstructed half of its words.
+        source: the paper of the published steps.
     """
 
     treebank: TaggedText
@@ -187,7 +187,7 @@ class EmbryologyPlan(Checked):
 
 
 def task_plans(values: Mapping[str, Any]) -> dict[str, WorthTaskPlan]:
-    """`{task: its plan}`, from a file's values. Raises `UserError` for what is unknown or missing in it."""
+    """`{task: its plan}`, from a file's values. Raises `UserError` for unknown or missing settings."""
     return {task: settings.from_mapping(WorthTaskPlan, plan, task) for task, plan in values.items()}
 
 
@@ -197,7 +197,7 @@ def selected(plans: Mapping[str, _Plan], names: Collection[str], what: str, sour
     Args:
         plans: `{name: plan}`.
         names: the chosen names.
-        what: what the names are of, as in "task", for the message.
+        what: what is named, such as "task", for the message.
         source: the file of the plans.
 
     Raises:

@@ -12,7 +12,7 @@ STATES, LOGITS = get_args(Match)
 
 @dataclass
 class TeacherConfig(Checked):
-    """A trained model whose answers the task is also learned from (Hinton et al. 2015).
+    """A trained model from whose answers a run learns too (Hinton et al. 2015).
 
     Attributes:
         model: a model fine-tuned on the same task, to learn from: a run folder, a model folder or hf:NAME.
@@ -34,15 +34,14 @@ class TeacherConfig(Checked):
 
 @dataclass
 class PretrainingTeacherConfig(TeacherConfig):
-    """A frozen model with the same vocabulary, whose states or predictions masked LM is also learned from.
+    """A frozen model with the same vocabulary, from whose states or predictions masked LM learns too.
 
     Attributes:
         model: a model with the same vocabulary to learn from: a run folder, a model folder or hf:NAME.
-        weight: what the distance from the teacher is multiplied by, which is added to the loss; at 0 the
-            teacher is left out.
+        weight: factor on the distance from the teacher, which is added to the loss; at 0 the teacher is left out.
         temperature: what logits are divided by before they are compared.
-        match: what is compared: `states`, the last hidden states, of which the model's own are mapped to the teacher's
-            by a dense layer that is dropped afterwards; or `logits`, the predictions of masked tokens.
+        match: what is compared: `states`, the last hidden states, after a dense layer maps the model's own to the
+            teacher's, which is dropped afterwards; or `logits`, the predictions of masked tokens.
     """
 
     weight: NotNegative[float] = 1.0  # type: ignore[assignment]

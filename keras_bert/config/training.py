@@ -21,14 +21,14 @@ from keras_bert.core.settings import (
 
 _SHARED = ("__init__", "base")
 Logger = Literal["tensorboard", "wandb", "mlflow"]
-# An optimizer is a file beside optimizers/base.py, called as `optimizer.name` calls it. Listed without being imported,
-# because it imports TensorFlow.
+# An optimizer is a file beside optimizers/base.py, named as in `optimizer.name`. They are listed without importing
+# them, because they import TensorFlow.
 OPTIMIZERS = tuple(
     sorted(path.stem for path in Path(__file__).parents[1].glob("training/optimizers/*.py") if path.stem not in _SHARED)
 )
 Schedule = Literal["linear", "cosine", "polynomial", "constant"]
 
-# The settings that only one algorithm or schedule uses, and those that one does not use: the setting that chooses it.
+# Settings that only one algorithm or schedule uses, and settings that one does not use: (what chooses it, its name).
 _USED_BY = {
     "bias_correction": ("name", "lamb"),
     "relative_step": ("name", "adafactor"),
@@ -51,22 +51,22 @@ class OptimizerConfig(Checked):
         name: the algorithm.
         learning_rate: the learning rate at its peak, after the warm-up.
         warmup_steps: steps of linear warm-up; 0 for `warmup_share`.
-        warmup_share: share of the run, of its steps or of its time, that is warm-up.
+        warmup_share: share of the run's steps, or of its time, that is warm-up.
         schedule: how the learning rate falls after the warm-up.
         polynomial_power: exponent of the schedule `polynomial`.
-        decay_share: share of the steps after the warm-up, the last ones, over which the learning rate decays; it stays
-            at its peak until then.
+        decay_share: the learning rate decays over this last share of the steps after the warm-up, and stays at its peak
+            until then.
         weight_decay: decoupled decay of the weights, except for biases and LayerNorm.
-        beta_1: decay of the mean of the gradients.
-        beta_2: decay of the mean of their squares.
-        epsilon: added to the root of that mean.
+        beta_1: decay of the moving average of the gradients or, for `adafactor`, of its updates.
+        beta_2: decay of the moving average of the squared gradients.
+        epsilon: added to the root of the average of the squared gradients.
         clip_norm: the largest global norm of the gradients, after their reduction over replicas.
-        bias_correction: whether `lamb` corrects the bias of both means; ALBERT's does not.
+        bias_correction: whether `lamb` corrects the bias of both averages; ALBERT's does not.
         relative_step: whether `adafactor` scales its step by the size of the weights.
-        first_moment: whether `adafactor` keeps a mean of the gradients, by `beta_1`.
-        layer_decay: multiplies the learning rate for each block further from the heads.
+        first_moment: whether `adafactor` steps by a moving average of its updates, with the decay `beta_1`.
+        layer_decay: multiplies the learning rate once for each block further from the heads.
         rates: factors on the learning rate of variables, by patterns of their names: `{pattern: factor}`.
-        weight_average: decay of a moving average of the weights, which is then what is validated and exported; 0 for
+        weight_average: decay of a moving average of the weights, which is validated and exported in their place; 0 for
             none.
     """
 
@@ -116,8 +116,8 @@ class RunConfig(Checked):
     """What every run has: its devices, and how often it logs and saves, in optimizer steps.
 
     After a loss, gradient or weight that is not finite, or a loss outside `loss_band` (see `LossBand`), the run goes
-    back to the last good checkpoint and leaves out the batches since then, up to `rollbacks` times in all; then it
-    stops with an error.
+    back to the last good checkpoint and leaves out the batches since then, at most `rollbacks` times in all; the next
+    time it stops with an error.
 
     Attributes:
         minutes: training time in all, over all starts of the run, in place of a number of steps; the learning rate
@@ -126,14 +126,14 @@ class RunConfig(Checked):
         strategy: how to use devices: `auto` uses all that are found.
         devices: devices of this machine to use, such as GPU:0: one, or several that each compute a part of the batch;
             none for all.
-        tpu: train on the TPU of this name or address, by the strategy `tpu`; `local` is that of this machine, a TPU VM.
+        tpu: train on the TPU of this name or address, with the strategy `tpu`; `local` for the TPU of this machine.
         precision: what the network computes in; variables are float32. In `float16`, for devices without bfloat16, the
             loss is scaled.
         jit_compile: compile the step with XLA; `auto` times a few steps at the start and compiles if the run is long
             enough to gain from it.
         accumulation: slices of each replica's part of a batch, computed one after the other, for batches that do not
-            fit in memory; the results stay the same. `auto` takes as few as should fit, by an estimate, and the run
-            keeps that number.
+            fit in memory; the results stay the same. `auto` estimates the fewest that fit, and the run keeps that
+            number.
         recompute_every: every n-th encoder block keeps only its input and is computed again in the backward pass, which
             saves memory and costs time; 0 for none, 1 for all.
         steps_per_loop: steps in one call of the compiled function, so that a fast accelerator does not wait for Python
@@ -141,16 +141,16 @@ class RunConfig(Checked):
         log_every: steps between log lines; 0 for one every 100 steps, and at least 20 a run.
         log_to: what receives the figures besides metrics.jsonl.
         checkpoint_every: steps between checkpoints.
-        checkpoint_minutes: age of the last checkpoint after which the next log line writes one; 0 for by steps alone.
-        keep_checkpoints: how many of the newest checkpoints are kept, beside the best by validation and the newest that
-            is no younger than the last log line, to which a run goes back.
+        checkpoint_minutes: minutes since the last checkpoint after which the next log line saves another; 0 to save by
+            steps alone.
+        keep_checkpoints: how many of the newest checkpoints are kept, beside the best by validation and the newest from
+            no later than the last log line, to which a run may go back.
         keep_every: steps between checkpoints that are kept for good; 0 for none.
         max_minutes: save a checkpoint and stop this long after the start of the command; the same command resumes. 0
             for no such limit.
         gradient_norms: log the norm of the gradient of each part of the model.
         rollbacks: how often the run may go back to a checkpoint.
-        loss_band: how many spreads a logged loss may be above the median of the last 50; 0 for no such
-            check.
+        loss_band: how many spreads a logged loss may be above the median of the last 50; 0 for no such check.
     """
 
     minutes: NotNegative[float] = 0.0
@@ -182,7 +182,7 @@ class RunConfig(Checked):
 
     @property
     def slices(self) -> int:
-        """`accumulation` as a number; 1 as long as `auto` is not chosen."""
+        """`accumulation` as a number; 1 while it is still `auto`."""
         return self.accumulation if isinstance(self.accumulation, int) else 1
 
 
@@ -208,9 +208,9 @@ class TrainingConfig(RunConfig):
 
 
 def require_warmup(optimizer: OptimizerConfig, training: RunConfig, steps: int, first_phase: int | None = None) -> None:
-    """Raises `UserError` if a run of so many steps would be over, or in its second phase, before the warm-up is.
+    """Raises `UserError` if a run of `steps`, or its first phase, would end before the warm-up does.
 
-    Runs limited by time are not checked: how many steps they have is not known.
+    Runs limited by time are not checked: their number of steps is not known.
     """
     most = steps - 1 if first_phase is None else min(first_phase, steps - 1)
     if optimizer.warmup_steps > most and not training.minutes:
