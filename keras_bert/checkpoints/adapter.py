@@ -36,7 +36,7 @@ _TASK_TYPES = {
     "BertForTokenClassification": "TOKEN_CLS",
     "BertForQuestionAnswering": "QUESTION_ANS",
 }
-# What is not read, and the values that leave it out.
+# Settings that are not supported, and the values that turn them off.
 _NOT_READ = {
     "use_dora": (None, False),
     "bias": (None, "none"),
@@ -46,7 +46,7 @@ _NOT_READ = {
     "layer_replication": (None,),
     "trainable_token_indices": (None,),
     "target_parameters": (None, []),
-    # Other values have taken what A and B begin with from the base model's weights, which the folder lacks.
+    # With other values, training began from changed weights of the base model, which the folder lacks.
     "init_lora_weights": (None, False, "gaussian", "eva", "orthogonal", True),
 }
 
@@ -109,7 +109,7 @@ def _base(config_file: str, config: Mapping[str, Any]) -> str:
 
 
 class AdaptedTensors(StoredTensors):
-    """The tensors of a model and an adapter: the additions added, and the modules that the adapter holds replaced.
+    """The tensors of a model with an adapter: its additions are added, and modules that it holds whole replace others.
 
     Args:
         base: the model's tensors.
@@ -153,7 +153,7 @@ class AdaptedTensors(StoredTensors):
 
 
 class _AdapterTensors(StoredTensors):
-    """What the file of an adapter holds; `known` are the names in the table."""
+    """The tensors in an adapter's file; `known` are the names in the table."""
 
     column = "huggingface"
 
@@ -189,7 +189,7 @@ class _AdapterTensors(StoredTensors):
         return self._file.value(name_in_file)
 
     def addition(self, name: StoredName, shape: tuple[int, ...]) -> npt.NDArray[np.float32] | None:
-        """B · A [out, in] for a tensor of the table, which needs `shape`; None if the adapter has none for it.
+        """B · A [out, in], which needs `shape`, for a tensor of the table; None if the adapter has none for it.
 
         Raises `UserError` if the tensor's copies have other additions.
         """
@@ -254,7 +254,7 @@ def write_adapter(
         "revision": revision,
         "r": layer.lora_rank,
         "lora_alpha": layer.lora_alpha,
-        # The ends of the names, after the number of the block; the pooler's ends otherwise.
+        # The names without what comes before the block's number; the pooler's, which has none, is whole.
         "target_modules": sorted({re.split(r"\.\d+\.", module)[-1] for module in modules}),
         "modules_to_save": sorted({name.removeprefix(kind.stored_prefix).partition(".")[0] for name in saved}),
         "lora_dropout": 0.0,

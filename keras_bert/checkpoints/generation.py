@@ -1,4 +1,4 @@
-"""generation_config.json: how transformers writes texts with a model, beside config.json, which said it before."""
+"""generation_config.json: how transformers writes texts with a model; older versions say it in config.json."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -9,12 +9,12 @@ from keras_bert.models.bert.config import BertConfig
 from keras_bert.models.kind import kind_of_config
 
 GENERATION = "generation_config.json"
-# What a config says of it too. The file counts, as in transformers.
+# Fields that config.json may have too. Those of generation_config.json count, as in transformers.
 _OF_CONFIG = ("decoder_start_token_id", "forced_bos_token_id", "forced_eos_token_id")
 
 
 def with_generation(config: BertConfig, folder: files.StrPath) -> BertConfig:
-    """The config of a model with a decoder, with what the file in its folder says otherwise.
+    """The config with what generation_config.json in the folder says instead; unchanged without a decoder.
 
     Raises:
         UserError: the file is no JSON object.

@@ -33,8 +33,8 @@ _GLOB_CHARACTERS = re.compile(r"[*?\[\\]")
 def readable_prefix(prefix: str) -> Iterator[str]:
     """A name under which TensorFlow finds the checkpoint `prefix` inside the block.
 
-    TensorFlow writes to a folder called `run [1]` but its readers find nothing there. Without glob characters it is
-    `prefix` itself; otherwise it goes through a symbolic link or, for a remote path, a copy.
+    TensorFlow writes to a folder called `run [1]`, but its readers find nothing there. Without glob characters the name
+    is `prefix` itself; otherwise it goes through a symbolic link or, for a remote path, a copy.
     """
     if not _GLOB_CHARACTERS.search(prefix):
         yield prefix
@@ -95,7 +95,7 @@ def is_google_folder(folder: files.StrPath) -> bool:
 
 
 def config_file(folder: files.StrPath) -> str | None:
-    """The config in a Google folder, which each kind of model calls by another name; None if there is none."""
+    """The config in a Google folder, whose name depends on the kind of model; None if there is none."""
     paths = [files.join(folder, name) for name in google_configs()]
     return next(filter(files.is_file, paths), None)
 
@@ -114,7 +114,7 @@ def vocabulary_file(folder: str, names: Collection[str]) -> str:
 
 
 def find_checkpoint(folder: str) -> str:
-    """The prefix of the folder's checkpoint: that of Google's name, the only one, or the one of the highest step.
+    """The prefix of the folder's checkpoint: the one with Google's name, else the only one, else the highest step's.
 
     Raises:
         UserError: there is none, there are several and not all names carry a step, or a data file is missing.
@@ -124,7 +124,7 @@ def find_checkpoint(folder: str) -> str:
 
 
 def checkpoint_files(names: Collection[str], folder: str) -> list[str]:
-    """The names of the index and data files of a checkpoint among the files `names`; see `find_checkpoint`.
+    """The names, among `names`, of a checkpoint's index and data files; see `find_checkpoint`.
 
     `folder` is where they are, for messages.
     """
@@ -174,19 +174,19 @@ def write_google_folder(
     card: ModelCard | None = None,
     lower_case: bool = True,
 ) -> None:
-    """Writes a folder in the format that Google published, whole or not at all, with its names, shapes and values.
+    """Writes a folder in the format that Google published, with its names and shapes, whole or not at all.
 
     Args:
         path: replaced if it exists.
         tensors: the weights in our orientation.
-        other_fields: the other fields of the config that was read. Kept are those that Google's files have, the kind
-            of head with the names of its labels, and the description of the task.
+        other_fields: the other fields of the config that was read; those that Google's files have, the kind of head
+            with the names of its labels, and the description of the task are kept.
         card: what README.md says; None writes no README.md.
         lower_case: for the card only: Google's format does not record it.
 
     Raises:
-        UserError: a causal model, an untied decoder, an activation that Google's code lacks, or a kind of model that
-            Google has no format for.
+        UserError: the model is causal, has an untied decoder or an activation that Google's code lacks, or is of a kind
+            that Google has no format for.
     """
     if config.is_causal:
         raise UserError(

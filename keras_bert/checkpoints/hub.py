@@ -33,7 +33,7 @@ def is_hub_name(path: StrPath) -> bool:
 
 
 def names_commit(path: StrPath) -> bool:
-    """Whether this is a hub name with a commit, which names the same model at any time."""
+    """Whether this is a hub name with a commit, which always names the same model."""
     matched = HUB_NAME.fullmatch(os.fspath(path))
     return bool(matched and COMMIT.fullmatch(matched.group(2) or ""))
 
@@ -54,7 +54,7 @@ def shown_name(path: StrPath) -> str:
 
 
 def hub_proposal(path: StrPath) -> str:
-    """A sentence, with a leading space, that suggests `hf:NAME` if `path` may be a model of the hub; else ""."""
+    """A sentence, with a leading space, that suggests `hf:NAME` if `path` may name a model of the hub; else ""."""
     path = os.fspath(path)
     web = _WEB.fullmatch(path)
     if web:

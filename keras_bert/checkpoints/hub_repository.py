@@ -62,7 +62,7 @@ class HubRepository:
         self.notes = []
 
     def _look_up(self) -> bool:
-        """Asks the hub for the commit and its files; returns False if it does not answer, and the cache is used.
+        """Asks the hub for the commit and its files; returns False if the hub does not answer and the cache is used.
 
         Raises `UserError` if the cache does not have the repository either.
         """
@@ -83,7 +83,7 @@ class HubRepository:
             return False
 
     def _take_cached(self) -> bool:
-        """Takes the repository from the cache, if it is there: sets its commit."""
+        """Takes the repository from the cache and sets its commit; returns whether it is there."""
         raise NotImplementedError
 
     def _cached(self, file: str, revision: str) -> str | None:
@@ -167,7 +167,7 @@ class HubRepository:
             )
 
     def _explained(self, error: Exception, file: str) -> "UserError | _NoAnswerError":
-        """The exception to raise for one of the library's; `file` is "" if it was not about a file."""
+        """The exception to raise in place of one of the library's; `file` is "" if that was not about a file."""
         errors, of_file = self._library.errors, f"{file}: " if file else ""
         status = getattr(getattr(error, "response", None), "status_code", None)
         folder = "" if self.repository_type == "model" else f"{self.repository_type}s/"

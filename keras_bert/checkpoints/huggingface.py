@@ -21,7 +21,7 @@ _FLOATS = {"F16": np.float16, "BF16": ml_dtypes.bfloat16, "F32": np.float32, "F6
 
 
 class SafetensorsFile:
-    """The safetensors library checks the header; values are views of the memory-mapped file."""
+    """A file whose header the safetensors library checks; values are views of the memory-mapped file."""
 
     names: list[str]
 
@@ -60,7 +60,7 @@ class SafetensorsFile:
 
 CONFIG, WEIGHTS, INDEX = "config.json", "model.safetensors", "model.safetensors.index.json"
 
-# In the order of preference: a folder that has several of them has the same weights in each.
+# In order of preference: a folder with several of them has the same weights in each.
 WEIGHT_FILES = (WEIGHTS, INDEX, "pytorch_model.bin", "pytorch_model.bin.index.json")
 
 _BUFFERS = ("embeddings.position_ids", "embeddings.token_type_ids")
@@ -180,7 +180,7 @@ def _places(
 def places_in_classifier(
     names: Collection[str], kind: ModelKind, heads_prefix: str, known: Collection[str]
 ) -> dict[str, str]:
-    """`{name in the table: name in the file}` of the tensors that transformers' class for texts calls otherwise."""
+    """`{name in the table: name in the file}` of tensors that transformers' text classifier names differently."""
     found = {
         own + name.removeprefix(heads_prefix + theirs): name
         for own, theirs in kind.classification_names.items()
@@ -191,7 +191,7 @@ def places_in_classifier(
 
 
 def named_for_classifier(kind: ModelKind, name: str) -> str:
-    """The name of a tensor in transformers' class for the classification of texts."""
+    """The name of a tensor in transformers' text classifier."""
     for own, theirs in kind.classification_names.items():
         if name.startswith(own):
             return theirs + name.removeprefix(own)
@@ -199,7 +199,7 @@ def named_for_classifier(kind: ModelKind, name: str) -> str:
 
 
 def _prefix(names: Collection[str], path: str, kind: ModelKind) -> str:
-    """The prefix of the encoder's names in this file: nothing, `bert.`, or that after a wrapper's name."""
+    """The prefix of the encoder's names in this file: nothing, `bert.`, or `bert.` after a wrapper's name."""
     for anchor in (kind.word_embeddings, *kind.also_word_embeddings):
         anchors = [name for name in names if name == anchor or name.endswith(f".{anchor}")]
         if anchors:

@@ -27,7 +27,7 @@ _PIPELINES = {
     "BertLMHeadModel": "text-generation",
     "BertModel": _ENCODING,
 }
-# The method of a `LoadedModel` that answers there, and an example.
+# The method of `LoadedModel` that answers as the pipeline does, and an example.
 _METHODS = {
     "fill-mask": ("fill", '"Paris is the [MASK] of France."'),
     "text-generation": ("generate", '"The city is"'),
@@ -94,7 +94,7 @@ class ModelCard:
     Attributes:
         title: the model's name.
         made: a sentence or two on what it was trained on, and how.
-        base: the name on the hub of the model it was trained from; None if that is not on the hub.
+        base: the hub's name of the model it was trained from; None if that is not on the hub.
         command: the command line that made it; None if unknown.
         language: the hub's language code; None if unknown.
         measured: the scores, by split.
@@ -240,7 +240,7 @@ def _use(
 ) -> Iterator[str]:
     answering = pipeline if pipeline in _METHODS else _ENCODING
     method, example = _METHODS[answering]
-    # By default, it goes on beyond the positions of most models.
+    # By default, generation goes on beyond the positions of most models.
     passed = f"{example}, max_new_tokens=20" if method == "generate" else example
     others: list[tuple[str, str]] = []
     if card.in_transformers:

@@ -94,8 +94,9 @@ class ModelFolder:
         name: the MODEL argument that names exactly this model: the path as given, or `hf:NAME@COMMIT`.
         kind: "huggingface" or "google".
         config: the architecture.
-        vocabulary_file: the path for `Vocabulary.from_file`: vocab.txt, spiece.model, or tokenizer.json if there is
-            neither.
+        vocabulary_file: the path for `Vocabulary.from_file`: vocab.txt, spiece.model or another kind's file, or
+            tokenizer.json if there is none.
+        tokenizer: the settings of the tokenizer.
         other_fields: the other fields of config.json (`pad_token_id`, `id2label`, …).
         notes: lines to show the user, such as how the casing was inferred.
         hub_model: the model of the hub whose weights are fetched on demand; None for a folder.
@@ -190,7 +191,7 @@ class ModelFolder:
         sentence-transformers; by the mean if it says nothing.
 
         Raises:
-            UserError: the folder says what is not done here.
+            UserError: the folder asks for something that is not supported.
         """
         if pooling is not None:
             return VectorConfig(pooling)
@@ -199,14 +200,14 @@ class ModelFolder:
     @property
     def vector_length(self) -> int:
         """The most tokens of a text to make a vector of: `reading.max_length`, or less if the folder says so for
-        sentence-transformers. Raises `UserError` if what it says is no number.
+        sentence-transformers. Raises `UserError` if that is not a number.
         """
         most = self.reading.max_length
         return min(most, sentence_transformers.read_max_length(self.path) or most)
 
     @functools.cached_property
     def vocabulary(self) -> Vocabulary:
-        """The vocabulary, with a row for each of the model's; `notes` then tell of those without a piece.
+        """The vocabulary, padded to the model's number of rows; `notes` then tell of rows without a piece.
 
         Raises:
             UserError: its file cannot be read or does not fit the model.

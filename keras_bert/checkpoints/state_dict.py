@@ -62,7 +62,7 @@ def printable(name: str) -> str:
 
 
 def storage_of(identity: object) -> Storage:
-    """The storage with a persistent id of `torch.save`: ("storage", class, key, device, count), in old files + view."""
+    """The storage of a persistent id: ("storage", class, key, device, count), in old files also a view, None."""
     refused = RefusedPickleError("refers to something outside the pickle that is not a storage")
     if type(identity) is not tuple or len(identity) not in (5, 6):
         raise refused
@@ -135,7 +135,7 @@ def _count(value: object) -> int:
     return value
 
 
-# A tensor takes about 30. This many take at most 30 MB, whatever they are.
+# A tensor takes about 30 opcodes. This many take at most 30 MB of memory, whatever they are.
 _MOST_OPCODES = 300_000
 # Strings are names of tensors, globals and devices.
 _LONGEST_STRING = 1 << 16

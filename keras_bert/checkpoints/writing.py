@@ -31,7 +31,7 @@ from keras_bert.text.vocabulary import Vocabulary
 if TYPE_CHECKING:
     import keras
 
-# Fields of a config that was read which describe only the file they came with.
+# Fields of a config that describe only the file they were read from.
 _NOT_KEPT = (
     "architectures",
     "model_type",
@@ -117,10 +117,10 @@ def _config(
 
 
 def _kind(present: Collection[str], config: BertConfig, named: Collection[str]) -> TaskKind | None:
-    """The kind of task whose head is among the parts, of those that transformers has a class for; or None.
+    """The kind of task whose head is among the parts, of the kinds that transformers has a class for; or None.
 
-    Several kinds have a part of the same name, and one has a part that models for pretraining have too. The kind that
-    is `named` counts, else the first of the others.
+    Several kinds share the name of their part, and one has a part that models for pretraining have too. The kind that
+    is `named` counts, else the first whose part is not one of pretraining.
     """
     kinds = [kind for kind in task_kinds() if kind.in_transformers and kind.part in present]
     of_pretraining = pretraining_parts(config)
@@ -205,8 +205,8 @@ def convert_folder(folder: ModelFolder, to: str, path: files.StrPath, vocabulary
     Args:
         to: one of `FORMATS`.
 
-    Returns: the names of the tensors that were left out as no part of the model: unknown ones, and other tasks' heads;
-    and that of sentence-transformers' modules.json, if the format or the modules' weights cannot be written.
+    Returns: the names of what was left out: tensors that are no part of the model (unknown ones, other tasks' heads),
+    and sentence-transformers' modules.json if Google's format lacks it or its modules have weights.
 
     Raises:
         UserError: the folder cannot be read.
