@@ -22,13 +22,13 @@ from keras_bert.training.strategy import on_gpus
 
 _log = logging.getLogger(__name__)
 
-# The rest is for what the estimate does not know: fragmentation, the input pipeline, another process that starts.
+# The rest is for what the estimate leaves out: fragmentation, the input pipeline, another process that starts.
 _USABLE_SHARE = 0.8
 _WORTH_SLICING = 1.1
 _BYTES_A_FLOAT = 4
 _BYTES_A_HALF = 2  # Of what XLA keeps of the blocks on a GPU; elsewhere scores, softmax and gelu stay float32.
 _PROCESS = 0.7 * 2**30  # Bytes of TensorFlow itself.
-_COMMAND = 1.25 * 2**30  # Bytes of what a whole command has beside the step: text, the input pipeline, XLA's compiler.
+_COMMAND = 1.25 * 2**30  # Bytes that a whole command takes beside the step: text, the input pipeline, XLA's compiler.
 # How many floats a step holds at its peak, fitted to measured steps: docs/performance.md#memory.
 _PER_PARAMETER, _PER_UNIT, _PER_SCORE, _PER_LOGIT = 6, 7, 3, 3
 _PER_FROZEN = 3  # Without moments, and with the gradient of one kernel at a time; see `training.lora_rank`.
@@ -55,13 +55,13 @@ class BatchShape:
 
 @dataclasses.dataclass(frozen=True)
 class Companion:
-    """A model that a step computes beside the one that the run is for.
+    """Another model that a step computes: a generator or a teacher.
 
     Attributes:
         model: the architecture.
-        is_trained: whether it is a generator, trained too; if not, a teacher that stays as it is.
-        predicts: whether a teacher's logits are compared, or only its states. A generator's count as the trained
-            model's.
+        is_trained: True for a generator, which is trained too; False for a teacher.
+        predicts: whether a teacher's logits are compared, or only its states. A generator's logits count as those of
+            the trained model.
     """
 
     model: BertConfig
@@ -69,7 +69,7 @@ class Companion:
     predicts: bool = False
 
     def memory(self, batch: BatchShape, in_half: bool) -> float:
-        """What it adds to `step_memory`, in bytes: of a teacher the weights, one block at a time and the logits."""
+        """What it adds to `step_memory`, in bytes; a teacher adds its weights, one block at a time and its logits."""
         if self.is_trained:
             own = dataclasses.replace(batch, predictions=0, read=min(batch.predictions + 1, batch.length))
             return step_memory(self.model, own, in_half=in_half) - _PROCESS
@@ -90,8 +90,8 @@ def choose_accumulation(
 ) -> int:
     """The recipe's `training.accumulation` or, if it is `auto`, the fewest slices that should fit in memory.
 
-    A run that has begun keeps its number, so that it goes on with the same bits. On a TPU batches are whole: the memory
-    of its chips is not known here. A collective.
+    A run that has begun keeps its number, so that it goes on bit for bit. On a TPU `auto` keeps batches whole: the
+    memory of its chips is not known here. A collective.
 
     Args:
         training: the recipe's `training` section.
@@ -99,7 +99,7 @@ def choose_accumulation(
         strategy: the run's strategy.
         model: the architecture.
         batches: the batches of each phase.
-        frozen: how many of the weights LoRA trains no more.
+        frozen: how many weights LoRA leaves as they are.
         companions: the other models of the step.
     """
     if training.accumulation != "auto" or isinstance(strategy, tf.distribute.TPUStrategy):
@@ -117,7 +117,7 @@ def choose_accumulation(
 
     part = math.gcd(*(batch.batch_size for batch in batches)) // replicas
     choices = [slices for slices in range(1, part + 1) if part % slices == 0]
-    # Where little is free, slices must save something: most of a small model's memory is not the batch's.
+    # Where little is free, slicing must still be worth it: the batch takes little of a small model's memory.
     room = math.inf if memory is None else max(_USABLE_SHARE * memory, _WORTH_SLICING * needed(part))
     recorded = run.begun_accumulation() if process_number(strategy) == 0 else None
     rows = gather(strategy, [recorded or 0, next(slices for slices in choices if needed(slices) <= room)])
@@ -135,13 +135,13 @@ def choose_accumulation(
 def step_memory(
     model: BertConfig, batch: BatchShape, recompute_every: int = 0, frozen: int = 0, in_half: bool = False
 ) -> float:
-    """The estimated peak of a process that trains on such a slice, in bytes.
+    """The estimated peak memory of a process that trains on slices of this shape, in bytes.
 
     It holds weights, moments and gradients, what the backward pass needs of the blocks, and the logits of all
-    predictions in several forms. The last block has only its keys and values for tokens that are not read, a recomputed
-    block keeps only its input, and `frozen` weights, which LoRA leaves as they are, have no moments. With `in_half`,
-    what is kept of the blocks has half precision. A decoder's tokens are the predictions, and its blocks are taken to
-    be as wide as the encoder's.
+    predictions in several forms. For tokens that are not read, the last block keeps only its keys and values. A
+    recomputed block keeps only its input, and `frozen` weights, which LoRA leaves as they are, have no moments. With
+    `in_half`, what is kept of the blocks has half precision. A decoder's tokens are the predictions, and its blocks are
+    taken to be as wide as the encoder's.
     """
     tokens, kind = batch.rows * batch.length, kind_of_config(model)
     # A task on an encoder alone predicts no tokens.
@@ -151,12 +151,12 @@ def step_memory(
     recomputed = model.num_blocks // recompute_every if recompute_every else 0
     whole = model.num_blocks - recomputed + bool(recomputed)
     blocks = tokens * (whole * block + recomputed * model.hidden_size)
-    if batch.read and not recomputed:  # The last block's keys and values alone, of the others.
+    if batch.read and not recomputed:  # Of tokens that are not read, the last block keeps only keys and values.
         blocks -= batch.rows * (batch.length - batch.read) * (block - 2 * model.hidden_size)
     if batch.predictions and kind.decodes:
         config: Any = model
         written = batch.rows * batch.predictions
-        # Its attention to the encoder's states has their keys and values, and queries of its own.
+        # The decoder's attention to the encoder's states has their keys and values, and its own queries.
         attention = _PER_UNIT * model.hidden_size * (written + tokens / 3)
         attention += _PER_SCORE * heads * written * (batch.predictions + batch.length)
         blocks += config.decoder_layers * (_PER_UNIT * units * written + attention)

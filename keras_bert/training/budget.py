@@ -26,12 +26,12 @@ def make_budget(
     return TimeBudget(minutes, shares, agreement(strategy), process_count(strategy))
 
 
-# Lines of figures, unless the recipe says how many.
+# How often figures are logged, unless the recipe says.
 _STEPS_A_LINE, _LEAST_LINES = 100, 20
 
 
 class PhaseSlice(NamedTuple):
-    """`steps` steps of a phase, from its step `first` on, counted from 0 in the phase."""
+    """`steps` steps of a phase, beginning with its step `first`, counted from 0 in the phase."""
 
     phase: int
     first: int
@@ -39,7 +39,7 @@ class PhaseSlice(NamedTuple):
 
 
 def _phase_slices(starts: Sequence[int], first: int, last: int) -> list[PhaseSlice]:
-    """The parts, one for each phase, of the steps `first` to `last` - 1; `starts` are the first steps of the phases."""
+    """The steps `first` to `last` - 1, divided by phase; `starts` are the first steps of the phases."""
     spans = zip(starts, [*starts[1:], last])
     parts = [
         PhaseSlice(phase, max(first, start) - start, min(end, last) - max(first, start))
@@ -73,7 +73,7 @@ class StepBudget:
         return self._ends[phase - 1] if phase else 0, self._ends[phase]
 
     def phase_slices(self, first: int, last: int) -> list[PhaseSlice]:
-        """The parts, one for each phase, of the steps `first` to `last` - 1."""
+        """The steps `first` to `last` - 1, divided by phase."""
         return _phase_slices([0, *self._ends[:-1]], first, last)
 
     def start(self) -> None:
@@ -84,7 +84,7 @@ class StepBudget:
         return done / self._ends[-1]
 
     def is_line(self, done: int, steps: int = 1) -> bool:
-        """Whether the last `steps` of `done` steps end with a line of figures: one every 100 steps, and 20 a run."""
+        """Whether a line of figures is due in the last `steps` of `done` steps: every 100, and at least 20 a run."""
         every = max(min(_STEPS_A_LINE, self._ends[-1] // _LEAST_LINES), 1)
         return done // every > (done - steps) // every
 
@@ -100,8 +100,8 @@ class StepBudget:
 class TimeBudget(tf.Module):
     """A run of a fixed number of minutes: learning rate and phases follow the clock, summed over restarts.
 
-    What the run learns depends on the speed of the machine, so a stopped run resumes where it was, but not bit for
-    bit. Validation and checkpoints count towards the time; start-up does not.
+    What the run learns depends on the machine's speed, so a stopped run resumes where it was, but not bit for bit.
+    Validation and checkpoints count towards the time; start-up does not.
 
     Args:
         minutes: length of the whole run.
@@ -131,7 +131,7 @@ class TimeBudget(tf.Module):
     def start(self) -> None:
         """Starts the clock at the time in the variables, restored or new.
 
-        In a run that was given more time, a phase whose share has not come by then is as if it had never begun.
+        In a run that was given more time, a phase that would not have begun by now counts as not begun.
         """
         self._last = monotonic()
         self._seconds = float(self._kept_seconds)
@@ -156,7 +156,7 @@ class TimeBudget(tf.Module):
         return self._starts[phase], None
 
     def phase_slices(self, first: int, last: int) -> list[PhaseSlice]:
-        """The parts, one for each phase, of the steps `first` to `last` - 1, which were done."""
+        """The steps `first` to `last` - 1, which must be done, divided by phase."""
         return _phase_slices([start for start in self._starts if start >= 0], first, last)
 
     def share_done(self, done: int) -> float:
@@ -164,7 +164,7 @@ class TimeBudget(tf.Module):
         return min(self._seconds / self._total, 1.0)
 
     def is_line(self, done: int, steps: int = 1) -> bool:
-        """Whether the last `steps` of `done` steps end with a line of figures: one every 100 steps, and 20 a run."""
+        """Whether a line of figures is due in the last `steps` of `done` steps: every 100, and at least 20 a run."""
         is_new_part = int(_LEAST_LINES * self._share) > int(_LEAST_LINES * self._share_before)
         return is_new_part or done // _STEPS_A_LINE > (done - steps) // _STEPS_A_LINE
 

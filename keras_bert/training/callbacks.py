@@ -1,4 +1,4 @@
-"""Keras callbacks in a run, whose loop is not `fit`: for early stops, and for loggers of one's own."""
+"""Keras callbacks in a run, whose loop is not `fit`: for early stops, and for your own loggers."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any

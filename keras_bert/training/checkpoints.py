@@ -89,7 +89,7 @@ class Checkpoints:
 
         Args:
             step: steps done so far.
-            score: the validation loss at this step, if it was measured; lower is better.
+            score: the validation's score at this step, if it was measured; lower is better.
             unlogged: JSON values that the next log line needs from the steps before this one.
             watch: JSON values about divergences; see `DivergenceWatch`.
 
@@ -138,13 +138,13 @@ class Checkpoints:
             ) from error
 
     def are_finite(self) -> bool:
-        """Whether all values that a checkpoint would hold now are finite; one of others is of no use."""
+        """Whether all values that a checkpoint would hold now are finite; it would be of no use otherwise."""
         variables = (variable for thing in self._objects for variable in getattr(thing, "variables", thing))
         values = (tf.convert_to_tensor(variable) for variable in variables)
         return all(bool(tf.reduce_all(tf.math.is_finite(value))) for value in values if value.dtype.is_floating)
 
     def is_best(self, score: float | None) -> bool:
-        """Whether a validation loss is lower than that of every checkpoint that has one. A collective.
+        """Whether a score is lower than that of every checkpoint that has one. A collective.
 
         The writer decides for all: another process may look when the writer has already saved this step.
         """
@@ -198,10 +198,10 @@ class Checkpoints:
     def restore_newest(self) -> int:
         """Restores the newest intact checkpoint and returns its step, or 0 if there is no checkpoint.
 
-        A message names a damaged checkpoint, and the one before it is used; likewise one in a store whose save was
-        interrupted, which does not count as a checkpoint. A damaged best one is reported too, and the next
-        best takes its place. One whose values are not finite counts as damaged. Raises `UserError` if there are
-        checkpoints but all are damaged.
+        A message names each damaged checkpoint, and the one before it is used. A checkpoint whose values are not finite
+        counts as damaged. In a store, one whose save was interrupted is passed over too, and does not count as a
+        checkpoint. If the best one is damaged, a message says so, and the next best takes its place. Raises `UserError`
+        if there are checkpoints but all are damaged.
         """
         damaged = 0
         for step in reversed(self.steps()):
@@ -272,7 +272,7 @@ class Checkpoints:
         return False
 
     def _best_intact(self, damage_in: Callable[[int], str | None], intact: int | None = None) -> int | None:
-        """The step of the best checkpoint by score without what `damage_in` finds, or None; `intact` has none."""
+        """The step of the best checkpoint in which `damage_in` finds nothing, or None; `intact` needs no look."""
         while best := self.best():
             damage = None if best[0] == intact else damage_in(best[0])
             if not damage:

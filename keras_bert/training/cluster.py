@@ -106,7 +106,7 @@ def wait_for_workers(addresses: Sequence[str], index: int, seconds: float) -> No
     """Returns once every other worker answers at its address; listens at this worker's own address meanwhile.
 
     TensorFlow's own wait for a missing worker cannot be interrupted. A worker that has seen all the others closes its
-    port here, and TensorFlow opens it again at once, so workers that look later find it too.
+    port here, but TensorFlow opens it again at once, so workers that look later find it too.
 
     Args:
         addresses: `host:port` of every worker, as in TF_CONFIG; `[host]:port` for IPv6.
@@ -180,7 +180,7 @@ _SIGN = "Collective ops is aborted by: "
 def explained_lost_worker() -> Iterator[None]:
     """Turns the error of a collective op whose peer is gone into a `WorkerLost`, which asks for a restart.
 
-    For the whole of a run: a peer may be gone at any of the collectives from its start-up to its results.
+    It surrounds a whole run: a peer may be gone at any collective from the start-up to the results.
     """
     try:
         yield

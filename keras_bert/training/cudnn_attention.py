@@ -23,7 +23,7 @@ _FORWARD, _BACKWARD = "__cudnn$fmhaScaleBiasSoftmax", "__cudnn$fmhaScaleBiasSoft
 _ELEMENT_TYPES = {"bfloat16": "BF16", "float16": "F16"}
 _OLDEST_GPU = (8, 0)  # Ampere.
 _LARGEST_HEAD = 128
-# By dimension of [batch, heads, seq, head_size] and [batch, heads, seq, seq]: what a product contracts, left and right.
+# The dimensions of [batch, heads, seq, head_size] or [batch, heads, seq, seq] that a product contracts, left and right.
 _PRODUCTS = {_FORWARD: {"bmm1": (3, 3), "bmm2": (3, 2)}}
 _PRODUCTS[_BACKWARD] = {
     "bmm1_grad_gemm1": (2, 2),
@@ -31,7 +31,7 @@ _PRODUCTS[_BACKWARD] = {
     "bmm2_grad_gemm1": (2, 2),
     "bmm2_grad_gemm2": (3, 3),
 }
-# What a trial may differ by from TensorFlow's own operations, relative to the norm. bfloat16's error is 0.004.
+# How far a trial may be from TensorFlow's own operations, relative to the norm. bfloat16's error is 0.004.
 _TOLERANCE = 0.02
 _TRIAL = (2, 2, 128)  # Rows, heads, tokens.
 
@@ -62,7 +62,7 @@ def cudnn_attention(query: tf.Tensor, key: tf.Tensor, value: tf.Tensor, attentio
 def works(dtype: str, head_size: int) -> bool:
     """Whether this machine's GPU has the kernels and they agree with TensorFlow's own operations, tried on few numbers.
 
-    If they do not, says so in one line of the log.
+    A line of the log says so if they fail or disagree.
     """
     with tf.init_scope():
         gpus = tf.config.list_physical_devices("GPU")
@@ -81,7 +81,7 @@ def works(dtype: str, head_size: int) -> bool:
 
 
 def _trial(attention: Any, dtype: str, head_size: int) -> list[np.ndarray]:
-    """What a function makes of random numbers, and its gradients, in float32."""
+    """The output of an attention function for random numbers, and its gradients, in float32."""
     rows, heads, seq = _TRIAL
     shape = [rows, heads, seq, head_size]
     tensors = [tf.cast(tf.random.stateless_normal(shape, [number, 0]), dtype) for number in range(4)]
@@ -105,7 +105,7 @@ def _plain(query: tf.Tensor, key: tf.Tensor, value: tf.Tensor, attention_bias: t
 
 def _fused(query: tf.Tensor, key: tf.Tensor, value: tf.Tensor, attention_bias: tf.Tensor) -> tf.Tensor:
     batch, heads, seq, _ = query.shape
-    # Of a bias with one row for all queries, the kernels' gradients are wrong (cuDNN 9.19).
+    # With a bias of one row for all queries, the kernels' gradients are wrong (cuDNN 9.19).
     bias = tf.broadcast_to(tf.cast(attention_bias, query.dtype), [batch, 1, seq, seq])
     workspace = tf.TensorSpec([0], tf.uint8)
 

@@ -1,8 +1,8 @@
 """Integers of batches that lie on a GPU before a step needs them.
 
-TensorFlow keeps int32 arguments of functions in the host's memory, and a copy to a GPU waits for all that the GPU has
-still to do. A step with such arguments would only be launched when the step before it has ended, and the GPU would idle
-until then. int64 arguments lie on the device.
+TensorFlow keeps int32 arguments of functions in the host's memory, and a copy to a GPU waits for all its pending work.
+A step with such arguments would only be launched once the step before it has ended, and the GPU would idle until then.
+int64 arguments lie on the device.
 """
 
 import tensorflow as tf
@@ -13,7 +13,7 @@ from keras_bert.training.strategy import distribute, on_gpus
 def distribute_to_steps(
     strategy: tf.distribute.Strategy, dataset: tf.data.Dataset
 ) -> tf.distribute.DistributedDataset | tf.data.Dataset:
-    """`distribute`, for GPUs with int64 in place of int32; a `Step` computes with int32 again."""
+    """`distribute`, with int64 in place of int32 for GPUs; a `Step` computes with int32 again."""
     return distribute(strategy, dataset.map(widened) if on_gpus(strategy) else dataset)
 
 

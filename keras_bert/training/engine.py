@@ -54,7 +54,7 @@ def start_average(model: keras.Model, optimizer: BertOptimizer) -> None:
 def averaged_weights(model: keras.Model, optimizer: BertOptimizer) -> Iterator[None]:
     """A block in which the model's weights are their averages; without averages it changes nothing.
 
-    Weights and averages are exchanged and then exchanged back, bit for bit. A checkpoint must not be saved inside.
+    Weights and averages are swapped, and swapped back after it, bit for bit. Save no checkpoint inside.
     """
     _exchange(model, optimizer)
     try:
@@ -119,7 +119,7 @@ class Engine:
                     f"{run.checkpoints} back, give --fresh to start over in a new folder, or give another --output and "
                     f"--init {shlex.quote(run.path)}."
                 )
-        self.budget.start()  # From the restored time, which the progress starts from; the loop starts the clock anew.
+        self.budget.start()  # At the restored time, where the progress begins; the loop starts the clock anew.
         # Before `begin`: a process that found a checkpoint would not take part in its collectives.
         require_same(self.strategy, run.path, step=done)
         if done:
@@ -139,7 +139,7 @@ class Engine:
     ) -> Engine:
         """The engine with the step that `jit_compile: auto` chooses; itself for other settings. A collective.
 
-        The choice is that of the restored checkpoint or, without one, made by timing both steps.
+        The restored checkpoint's choice counts; without one, both steps are timed.
 
         Args:
             done: steps done.
@@ -238,7 +238,7 @@ def make_engine(
         more["compilation"] = choice
         compiled_step = make_step(True)
     step = make_step(training.jit_compile is True or is_auto and choice is None)
-    if not model.encoder.embeddings.trainable:  # Nor, then, the blocks, except for what LoRA adds.
+    if not model.encoder.embeddings.trainable:  # Nor are the blocks then, except for what LoRA adds.
         # A checkpoint reaches the blocks, which are in a list, only through the optimizer, which has no frozen weights.
         more["frozen"] = model.encoder.weights
     checkpoints = Checkpoints(

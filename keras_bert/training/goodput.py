@@ -19,7 +19,7 @@ _UTILIZATION = "flops_utilization"
 
 
 class Goodput:
-    """Where the wall time went, from the figures of the lines of metrics.jsonl, which so outlive the process.
+    """Where the wall time went, by the figures in metrics.jsonl, which outlive the process.
 
     Steps that are done again, after a kill or a rollback, were lost. What a process did after its last line is unknown
     to the next one and not counted.
@@ -58,7 +58,7 @@ class Goodput:
             self._pending["lost_seconds"] += seconds
 
     def line(self, step: int, figures: Mapping[str, float]) -> dict[str, float]:
-        """Counts a line's `figures`; returns those to add to it, with `goodput`, the share until now."""
+        """Counts a line's `figures`; returns the ones to add to it, among them `goodput`, the share until now."""
         added = dict(self._pending)
         self._pending.clear()
         self._lines.append((step, _parts({**figures, **added})))
@@ -66,7 +66,7 @@ class Goodput:
         return {**added, "goodput": self.summary()["share"]}
 
     def summary(self) -> dict[str, Any]:
-        """`share`, that of steps; `seconds` of each part; and the mean `flops_utilization`, where lines have it."""
+        """The `share` of steps, the `seconds` of each part, and the mean `flops_utilization` if lines have it."""
         seconds = self._seconds.copy()
         _add(seconds, _parts(self._pending))
         utilized = seconds.pop(_UTILIZATION, 0.0)

@@ -26,16 +26,16 @@ _OF_FLOAT16 = ("loss_scale", "skipped_steps")  # See `LossScale.apply`.
 
 
 class Loop:
-    """Trains, logs, validates and saves; the same for pretraining and for every task.
+    """Trains, logs, validates and saves, in pretraining and in every task.
 
     Args:
         engine: the model, its trainer, budget and checkpoints, restored. The trainer trains on what `batches` yields.
         batches: function (first step, what to leave out) -> generator of the global batches from that step on, or of
-            `LoopBatches` for a `StepLoop`. The start is found by arithmetic, so a resumed run sees the batches it would
-            have seen.
+            `LoopBatches` for a `StepLoop`. Arithmetic finds the start, so a resumed run sees the batches it would have
+            seen.
         evaluate: function (steps done) -> validation figures.
-        run_config: `log_every`, `evaluate_every` and `checkpoint_every`, all in steps, and `rollbacks` and `loss_band`
-            are used.
+        run_config: its `log_every`, `evaluate_every`, `checkpoint_every` and `keep_every`, all in steps, `rollbacks`
+            and `loss_band` are used.
         context: log, progress, stop requests and the checkpoint clock.
         derive: function (steps done, figures) -> further figures computed from the logged ones.
         score: function (validation figures) -> the checkpoint's score; lower is better.
@@ -89,8 +89,8 @@ class Loop:
                 self.context.goodput.rewind(first_step)
             batches = self.batches(first_step, batches_skipped_by(watch.rollbacks))
             try:
-                # Closed here: their other thread must be done before any are made anew, and must not be the one that
-                # finds them as garbage.
+                # Closed here: their thread must be done before new batches are made, and must not be the one that
+                # collects them as garbage.
                 with contextlib.closing(batches):
                     evaluation = self._train(first_step, batches, watch)
                 self.context.callbacks.end()

@@ -16,8 +16,8 @@ class LossScale(tf.Module):
     It is doubled after `growth_steps` finite steps in a row. A step whose gradients overflow halves it and is skipped:
     weights, moments and the optimizer's own step count stay as they are, so that Adam's bias correction counts the
     updates of its moments and the warm-up loses no step. PyTorch, Keras and Apex do the same. The step of the run does
-    advance: its batch is not read again. At the floor nothing can be halved any more, and a gradient that is not finite
-    is an error; it changes no weight either.
+    advance: its batch is not read again. At the floor the scale cannot be halved any more, and a gradient that is not
+    finite is an error; it changes no weight either.
 
     Create it in the strategy's scope. Its variables belong in the checkpoint.
 

@@ -66,7 +66,7 @@ class MetricSums:
         return {"loss": sum(means[term, "loss"] for term in self._terms), **figures}
 
     def totals(self) -> dict[str, dict[str, Any]] | None:
-        """The sums and counts of everything added since the last `take`, as plain floats; None if nothing counts.
+        """The sums and counts of everything added since the last `take`, as plain floats; None if there is nothing.
 
         `{"sums": {term: {metric: float}}, "counts": {term: float}}`. Steps are added one by one, so that continuing
         from saved totals gives the same floats as never stopping.
@@ -113,9 +113,9 @@ def _at(values: Mapping[str, Any], index: int) -> dict[str, Any]:
 class Throughput:
     """Measures examples and tokens per second, wall and CPU seconds, and the share of time spent waiting for data.
 
-    An accelerator still computes a step after the call has returned. Until it is done, fetching the next batch costs
-    nothing, so a wait counts from the end of the previous step, which a second thread watches for. Waits inside a
-    `StepLoop` cannot be measured, so the share is left out there.
+    An accelerator still computes a step after the call has returned. Until the step is done, fetching the next batch
+    costs nothing, so a wait counts from the end of the previous step, which a second thread watches for. Waits inside a
+    `StepLoop` cannot be measured, so it has no such share.
     """
 
     def __init__(self) -> None:
@@ -190,7 +190,7 @@ _GAP = "  "
 
 
 class Column(NamedTuple):
-    """One column between the loss and the learning rate.
+    """A column of a `FiguresTable`.
 
     Attributes:
         heading: its heading.

@@ -18,8 +18,8 @@ _SECONDS_BETWEEN_UPLOADS = 30.0
 class MetricsLog:
     """Writes one JSON object per logged step, and passes the same figures on to loggers such as TensorBoard's.
 
-    Each line reaches the file at once, and then the loggers. In a store, a validation uploads at once, anything else
-    after half a minute or at `flush`.
+    Each line reaches the file at once, and then the loggers. In a store, a validation is uploaded at once, other lines
+    half a minute after the last upload, or at `flush`.
 
     Args:
         run: the run's folder.
@@ -34,13 +34,13 @@ class MetricsLog:
         self._loggers = loggers
         self._pending: list[tuple[bool, int, Mapping[str, float]]] = []  # What the loggers have not received yet.
         lines = read_metrics(self._path)
-        self._last = max(map(_place, lines), default=(0, False))  # Of all lines ever written.
+        self._last = max(map(_place, lines), default=(0, False))  # The place of the last line ever written.
         self._open(step, (line for line in lines if line["step"] <= step))
         self._seconds_between_flushes = _SECONDS_BETWEEN_UPLOADS if files.is_remote(self._path) else 0.0
         self._flushed = time.monotonic()
 
     def _open(self, step: int, lines: Iterable[Mapping[str, Any]]) -> None:
-        """Opens the file for further lines after these, which are those up to `step`."""
+        """Writes these lines, those up to `step`, anew and opens the file for further ones."""
         with whole_files.atomic_write(self._path) as stream:
             stream.writelines(whole_files.json_text(line) + "\n" for line in lines)
         self._stream = files.open_file(self._path, "a")
@@ -48,7 +48,7 @@ class MetricsLog:
             logger.forget_after(step)
 
     def rewind(self, step: int, rollbacks: Iterable[Mapping[str, Any]]) -> None:
-        """Drops the lines of steps after `step`; each of the rollbacks has its line behind those of its `step`."""
+        """Drops the lines of steps after `step`; each rollback gets a line after those of its own `step`."""
         self._stream.close()
         self._pass_on()
         lines = [line for line in read_metrics(self._path) if line["step"] <= step and "rollback" not in line]
@@ -77,7 +77,7 @@ class MetricsLog:
         """
         self._send()
         if not files.is_remote(self._path):
-            os.fsync(self._stream.fileno())  # A power cut must not take lines of steps that a checkpoint has.
+            os.fsync(self._stream.fileno())  # A power cut must not lose lines of steps that a checkpoint covers.
 
     def _send(self) -> None:
         self._run.require_own()
@@ -86,7 +86,7 @@ class MetricsLog:
         self._pass_on()
 
     def _pass_on(self) -> None:
-        """Gives the loggers what the file has: the file then tells the next start what they have received."""
+        """Gives the loggers what is in the file, which so tells the next start what they have received."""
         for is_new, step, figures in self._pending:
             for logger in self._loggers:
                 if is_new or not logger.keeps:

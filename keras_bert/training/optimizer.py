@@ -30,7 +30,7 @@ def rate_factors(config: OptimizerConfig, names: Sequence[str]) -> list[float]:
         names: what `variable_names.trainable_names` returned.
 
     Raises:
-        UserError: a pattern matches no name; the nearest names are given.
+        UserError: a pattern matches no name; the message gives the nearest ones.
     """
     factors = depth_factors(config.layer_decay, names)
     for pattern, factor in config.rates.items():
@@ -49,7 +49,7 @@ def depth_factors(layer_decay: float, names: Sequence[str]) -> list[float]:
     blocks = 1 + max((index for name in names if (index := block_of(name)) is not None), default=-1)
 
     def depth(name: str) -> int:
-        """How many blocks and heads lie above a variable."""
+        """How many factors of `layer_decay` a variable has."""
         if part_of(name) == EMBEDDINGS:
             return blocks + 1
         index = block_of(name)
@@ -59,7 +59,7 @@ def depth_factors(layer_decay: float, names: Sequence[str]) -> list[float]:
 
 
 def matches(name: str, pattern: str) -> bool:
-    """Whether a pattern is one or more whole steps of a dotted name; `*`, `?` and `[…]` as in file names."""
+    """Whether a pattern matches one or more whole steps of a dotted name; `*`, `?` and `[…]` work as in file names."""
     return fnmatch.fnmatchcase(f".{name}.", f"*.{pattern}.*")
 
 
@@ -71,13 +71,13 @@ def _nearest(pattern: str, names: Sequence[str]) -> list[str]:
 
 
 def _pieces(steps: Sequence[str]) -> Iterator[str]:
-    """Yields every contiguous part of a name, which is given as its steps."""
+    """Yields every run of contiguous `steps` of a name, joined."""
     for start, end in itertools.combinations(range(len(steps) + 1), 2):
         yield ".".join(steps[start:end])
 
 
-# The fewest warm-up steps of a run limited by time. Its share of the time may cover hardly any steps, because the
-# first ones are compiled in it.
+# The fewest warm-up steps of a run limited by time. Its share of the time may cover hardly any, because it includes the
+# compilation of the first ones.
 _STEPS_BY_THE_CLOCK = 100
 
 
@@ -95,7 +95,7 @@ def make_optimizer(
         total_steps: length of the run.
         share: the variable of a `training.budget.TimeBudget`.
         model: what will be trained; needed for learning rates that differ between its parts.
-        steps_per_epoch: steps that a warm-up by the clock is a share of, at least; by default `total_steps`.
+        steps_per_epoch: a warm-up by the clock takes at least its share of these, up to 100; by default `total_steps`.
 
     Raises:
         UserError: a pattern in `optimizer.rates` matches none of the model's trainable variables.

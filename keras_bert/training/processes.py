@@ -122,7 +122,7 @@ def claim(
 
 
 def _content(path: str) -> bytes:
-    """The bytes of a file that another machine has just written; b"" if it does not appear."""
+    """The bytes of a file that another machine may have just written; b"" if it does not appear in time."""
     deadline = time.monotonic() + _SECONDS_UNTIL_SEEN
     while not files.exists(path):
         if time.monotonic() > deadline:

@@ -17,7 +17,7 @@ _FLAGS = {"amx_bf16", "avx512_bf16"}
 
 @functools.cache
 def multiplies_bfloat16(path: str = "/proc/cpuinfo") -> bool:
-    """Whether it has instructions for products of bfloat16 (AMX or AVX-512), as far as Linux says so."""
+    """Whether the processor has instructions for products of bfloat16 (AMX or AVX-512), according to Linux."""
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
             return any(line.startswith("flags") and _FLAGS.intersection(line.split()) for line in file)

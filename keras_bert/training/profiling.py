@@ -21,7 +21,7 @@ def profiled(
     """Yields the batches unchanged, and traces `PROFILED_STEPS` of the steps that consume them.
 
     Args:
-        batches: batches, or `LoopBatches`, which are traced whole until there are that many steps; closed at the end.
+        batches: batches, closed at the end; `LoopBatches` are traced whole until there are that many steps.
         first_step: the number of the first step, from 0.
         profile_at: steps done before the trace starts. A process compiles in its first steps; 50 is late enough.
         folder: a folder of TensorBoard events.
@@ -65,7 +65,7 @@ class _Counted:
                 return
             self.step += steps_of(batch)
             yield batch
-            del batch  # `PhasedBatches` must hold the last reference, to drop finished iterators in another thread.
+            del batch  # `PhasedBatches` must hold the last reference, so that it drops iterators in another thread.
 
 
 # Larger products are hardly faster on a CPU with two cores, and a run begins with four of them.
@@ -73,7 +73,7 @@ _SIZES = {"CPU": 1536, "GPU": 8192, "TPU": 8192}
 
 
 def matmul_peak(strategy: tf.distribute.Strategy, dtype: str = "float32") -> float:
-    """FLOP/s of a large square matrix multiplication on all devices of this process together, the best of a few tries.
+    """FLOP/s of a large square matrix product on all devices of this process together, the best of a few tries.
 
     Logical CPU devices share the same cores and count once.
     """

@@ -27,7 +27,7 @@ class SkippedBatches(NamedTuple):
 
 
 def batch_number(skipped: Iterable[SkippedBatches], phase: int, step: int) -> int:
-    """The number in its phase of the batch that step `step` of the phase, from 0, trains on."""
+    """The number of the batch, in its phase, that the phase's step `step`, from 0, trains on."""
     return step + sum(entry.batches for entry in skipped if entry.phase == phase and entry.first <= step)
 
 
@@ -41,7 +41,7 @@ Rollback = Mapping[str, Any]
 
 
 class Divergence(Exception):
-    """A loss or a gradient that training cannot continue from.
+    """A loss, gradient or weight that training cannot continue from.
 
     Args:
         step: where it was found, counted from 1.
@@ -56,20 +56,20 @@ class Divergence(Exception):
 
 
 def batches_skipped_by(rollbacks: Iterable[Rollback]) -> list[SkippedBatches]:
-    """What a run with these rollbacks leaves out."""
+    """The batches that a run with these rollbacks leaves out."""
     return [SkippedBatches(*entry) for rollback in rollbacks for entry in rollback["left_out"]]
 
 
 def go_back(engine: Engine, divergence: Divergence, number: int, rollbacks: Sequence[Rollback]) -> int | None:
     """Restores the newest checkpoint up to step `divergence.good` and returns its step; None if there is none.
 
-    The checkpoint then holds the rollback, and later ones are gone, so a process that is stopped before the next one
-    resumes in the same way. A collective.
+    That checkpoint then records the rollback, and later ones are gone, so a process that is stopped before the next
+    checkpoint resumes in the same way. A collective.
 
     Args:
         engine: what trains.
         divergence: what happened.
-        number: of this rollback, from 1.
+        number: the number of this rollback, from 1.
         rollbacks: the rollbacks before this one.
     """
     checkpoints, strategy = engine.checkpoints, engine.strategy
@@ -99,12 +99,12 @@ def go_back(engine: Engine, divergence: Divergence, number: int, rollbacks: Sequ
 def newly_skipped(
     slices: Iterable[PhaseSlice], rollbacks: Iterable[Rollback], kept: Iterable[Rollback]
 ) -> list[SkippedBatches]:
-    """What to leave out so that the steps of `slices` get the batches that come after those they had.
+    """What to leave out so that the steps of `slices` get the batches after those they had.
 
     Args:
         slices: the steps from the checkpoint to the divergence.
-        rollbacks: those in force when the steps were done.
-        kept: those that the checkpoint holds; usually the same.
+        rollbacks: the rollbacks in force when the steps were done.
+        kept: the rollbacks that the checkpoint holds, usually the same.
     """
     had, left = batches_skipped_by(rollbacks), batches_skipped_by(kept)
     return [
@@ -123,11 +123,11 @@ class LossBand:
     """Says whether a logged loss is far above the recent ones.
 
     The upper edge is the median of the last `RECENT` logged losses plus `width` times their spread: the median absolute
-    deviation, scaled to a standard deviation, but at least `LEAST_SPREAD` of the median. Neither is moved by single
-    outliers. A low loss is never outside. Each phase starts a new band, because its loss is another one.
+    deviation, scaled to a standard deviation, but at least `LEAST_SPREAD` of the median. Single outliers move neither.
+    A low loss is never outside. Each phase starts a new band, because its losses are on another level.
 
     Args:
-        width: half the width of the band in spreads; 0 for no band.
+        width: distance from the median to the upper edge, in spreads; 0 for no band.
         state: the `state` of an earlier band, to continue it.
     """
 
@@ -145,7 +145,7 @@ class LossBand:
         return median + self._width * max(spread, LEAST_SPREAD * abs(median))
 
     def add(self, loss: float, phase: int) -> None:
-        """Adds a logged loss; one that is not finite does not count, see `LossScale`."""
+        """Adds a logged loss, unless it is not finite; see `LossScale`."""
         if phase != self._phase:
             self._phase, self._losses = phase, []
         if math.isfinite(loss):
@@ -192,8 +192,8 @@ class DivergenceWatch:
 
         Args:
             done: steps done.
-            sums: of the steps since the last line.
-            result: of the last step.
+            sums: the sums of the steps since the last line.
+            result: the result of the last step.
         """
         index = sums.first_not_finite()
         if index is None:
@@ -203,28 +203,28 @@ class DivergenceWatch:
         raise _not_finite(step, "the loss or the gradient", result, scaled)
 
     def check_outcome(self, done: int, is_finite: bool, what: str, result: Mapping[str, Any]) -> None:
-        """Raises `Divergence` if what the last step led to is not finite; its own loss was computed before it.
+        """Raises `Divergence` if what the last step led to is not finite; its own loss was computed before its update.
 
         Args:
             done: steps done.
             is_finite: whether it is.
             what: the weights or the loss of a validation, for the message.
-            result: of the last step.
+            result: the result of the last step.
         """
         if not is_finite:
             raise _not_finite(done, what, result)
 
     def check_loss(self, done: int, loss: float, phase: int, result: Mapping[str, Any]) -> None:
-        """Raises `Divergence` if a logged loss is outside the band, which it then joins if it is not.
+        """Raises `Divergence` if a logged loss is outside the band; else adds it to the band.
 
         Args:
             done: steps done.
             loss: the mean since the last line.
-            phase: of the last step.
-            result: of the last step.
+            phase: the phase of the last step.
+            result: the result of the last step.
         """
         edge = self._band.edge(phase)
-        if math.isfinite(loss) and loss > edge:  # Not finite are steps that a `LossScale` skipped.
+        if math.isfinite(loss) and loss > edge:  # Steps that a `LossScale` skipped may leave one that is not finite.
             what = f"the loss, {loss:.4g}, is far above those before it (the limit is {edge:.4g}), at "
             # A checkpoint since the last line may have been written after the loss had begun to rise.
             raise Divergence(done, what + _rate(result), self._last_line, bad_loss=loss, limit=edge)

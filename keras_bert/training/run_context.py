@@ -70,7 +70,7 @@ class Progress:
 
     def start(self, share: float) -> None:
         """Call before the first step, when the `share` (0 to 1) of the run is done: shows the bar, starts the clock."""
-        # The first looks for a notebook's widgets when it is imported.
+        # tqdm.auto looks for a notebook's widgets when it is imported.
         self._bar = importlib.import_module("tqdm.auto" if in_notebook() else "tqdm").tqdm(
             total=100.0,
             initial=100.0 * share,
@@ -88,7 +88,7 @@ class Progress:
             self._bar.update(100.0 * share - self._bar.n)
 
     def figures(self, done: int, figures: dict[str, float]) -> None:
-        """Says a row of the table; the bar keeps showing the loss and examples per second."""
+        """Logs a row of the table; the bar keeps showing the loss and examples per second."""
         if "examples_per_second" in figures:
             self._latest = f"loss {figures['loss']:.3f} {figures['examples_per_second']:.1f} examples/s "
         *header, row = self._table.lines(done, self._share, self._seconds_left(), figures)
@@ -107,7 +107,7 @@ class Progress:
 
 @dataclasses.dataclass
 class RunContext:
-    """The objects that the loop reports to and asks."""
+    """The objects that the loop reports to or asks."""
 
     log: MetricsLog | NoMetricsLog
     progress: Progress
@@ -132,7 +132,7 @@ def run_context(
 ) -> Iterator[RunContext]:
     """The `RunContext` of one process of a run, closed when the block ends.
 
-    Steps that are only timed belong in the block too: they also run out of memory, and take minutes to compile.
+    Steps that are only timed belong in the block too: they may run out of memory, or take minutes to compile.
 
     Args:
         run: the run's folder.

@@ -21,9 +21,9 @@ STATE = "state.json"  # Written last and removed first; see `whole_files.move_fo
 
 
 def is_unfinished(folder: str) -> bool:
-    """Whether a checkpoint's folder is a part of one, whose save or removal was interrupted.
+    """Whether a checkpoint's folder is incomplete because its save or removal was interrupted.
 
-    Only in a store, where files move one by one: a disk renames whole folders, so that there a missing file is damage.
+    Only in a store, where files move one by one: a disk renames whole folders, so a missing file there is damage.
     """
     return files.is_remote(folder) and not files.exists(files.join(folder, STATE))
 
@@ -36,7 +36,7 @@ MESSAGES = "log.txt"  # What the commands of the run said, with times.
 GIVEN = "given"  # The data that a run from Python was given as objects.
 # The runs that pretrained on a task's texts, and for pairs of texts, before fine-tuning.
 TASK_TEXT, PAIRS = "task_text", "pairs"
-ERROR_LOG = "error.log"  # The traceback of a command that failed, which may be all that it left.
+ERROR_LOG = "error.log"  # The traceback of a command that failed, perhaps all that it left.
 _NAMES = {"seed-": SEEDS, "batch_size-": SWEEP}  # The beginning of the folders' names.
 
 # Settings that change how a run is executed, but not its result.
@@ -49,7 +49,7 @@ MAY_DIFFER = (
     "training.accumulation",  # With recompute_every, what a run that ran out of memory is advised to change.
     "training.recompute_every",
     "training.steps_per_loop",
-    "training.log_every",  # Of a result, it changes when a divergence is noticed.
+    "training.log_every",  # It changes a result only by when a divergence is noticed.
     "training.log_to",
     "training.checkpoint_every",
     "training.checkpoint_minutes",
@@ -140,9 +140,8 @@ class RunFolder:
     def claim(self, config: PretrainConfig | FinetuneConfig) -> None:
         """Locks the folder, and checks the resolved settings against those of the run in it, if any.
 
-        Once there is a checkpoint, only the settings in `MAY_DIFFER` may change and those in `MAY_GROW` may grow. A run
-        that has begun keeps the settings that it has until it goes on, see `bind`: this start may be refused, or be an
-        estimate.
+        Once the run `has_begun`, only the settings in `MAY_DIFFER` may change and those in `MAY_GROW` may grow. It
+        keeps its recorded settings until it goes on (see `bind`): this start may be refused, or be an estimate.
 
         Args:
             config: the resolved settings.
@@ -160,7 +159,7 @@ class RunFolder:
     def require(self, kind: str) -> None:
         """Raises `UserError` if the folder holds something else than `kind`, one of the constants of this module."""
         found = self._found()
-        # Several runs, which have folders of their own, may be beside other files.
+        # Several runs have folders of their own, which may be beside other files.
         if found not in (None, kind) and (found != _OTHER or kind in (PRETRAINING, FINETUNING)):
             raise UserError(
                 f"{self.path}: needs an empty folder, or one that holds {kind}. Received: {found}. Give another "
@@ -188,7 +187,7 @@ class RunFolder:
         return saved or files.exists(self.results_file)
 
     def any_has_begun(self) -> bool:
-        """Whether this run or, of a folder with a run for each seed, one of these `has_begun`."""
+        """Whether this run `has_begun` or, in a folder with a run for each seed, one of these has."""
         seeds = (name for name in files.list_folder(self.path) if name.startswith("seed-"))
         return self.has_begun() or any(RunFolder(files.join(self.path, name)).has_begun() for name in seeds)
 
@@ -204,7 +203,7 @@ class RunFolder:
         return recorded if isinstance(recorded, int) else None
 
     def begun_init(self, init: str) -> str:
-        """The model to open for `init`: the revision that the run began from, if `init` names it without a revision.
+        """The model to open for `init`: the revision that the run began from, if `init` names the model without one.
 
         What a name of the hub stands for may change between two starts, and a run that goes on must not change with it.
         """
@@ -212,7 +211,7 @@ class RunFolder:
         return recorded if recorded and recorded.startswith(f"{init}@") else init
 
     def _binding_settings(self) -> dict[str, Any]:
-        """The content of config.yaml without `MAY_DIFFER`, among which may be one that is refused and is now mended."""
+        """The content of config.yaml without `MAY_DIFFER`, of which one may have been invalid and be mended by now."""
         values = settings.read_yaml(self.config_file)
         for *sections, key in (name.split(".") for name in MAY_DIFFER):
             section: Any = values
@@ -277,5 +276,5 @@ class RunFolder:
 
 
 def _is_part_of(key: str, sections: Iterable[str]) -> bool:
-    """Whether a dotted key is one of `sections` or in one; `settings.differences` numbers the entries of lists."""
+    """Whether a dotted key is one of `sections` or inside one; `settings.differences` numbers the entries of lists."""
     return any(f"{key}.".startswith(f"{section}.") for section in sections)

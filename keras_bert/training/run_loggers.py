@@ -37,7 +37,7 @@ _SECTIONS = {
     **dict.fromkeys(("goodput", *PARTS), "speed"),
 }
 _TRAINING, _VALIDATION, _UNIGRAM = "training", "validation", "unigram"  # TensorBoard's runs.
-# On its page HPARAMS. It shows five at first, those in which the runs differ before the others.
+# Settings for TensorBoard's page HPARAMS, which shows five at first, those in which the runs differ before the others.
 _COMPARED = (
     "init",
     "model.hidden_size",
@@ -50,7 +50,7 @@ _COMPARED = (
     "training.seed",
     "training.steps",
 )
-# On its page CUSTOM SCALARS after the charts of the kind of run.
+# Charts for TensorBoard's page CUSTOM SCALARS, after those of the kind of run.
 _CHARTS = {"learning rate": "learning_rate", "tokens per second": "tokens_per_second"}
 
 
@@ -58,7 +58,7 @@ class RunLogger:
     """Receives the figures of one run, from the chief.
 
     Attributes:
-        keeps: whether it keeps what it was sent: figures of steps that are done again are not sent to it again.
+        keeps: whether it keeps what it was sent, so that figures of steps that are done again are not sent again.
     """
 
     keeps = True
@@ -80,7 +80,7 @@ class RunLogger:
 class TensorBoardLogger(RunLogger):
     """Writes TensorBoard's events, as two runs, `training` and `validation`, which share charts.
 
-    The unigram's loss is a third run, so that it is a line in the chart of the loss that it is to be compared with.
+    The unigram's loss is a third run, so that it is a line in the chart of the loss to compare it with.
 
     Args:
         run: the run's folder.
@@ -111,10 +111,10 @@ class TensorBoardLogger(RunLogger):
         self._writers[name] = tf.summary.create_file_writer(files.join(self._folder, name))
 
     def forget_after(self, step: int) -> None:
-        """Makes TensorBoard drop what it has read of later steps, which is what a restart of a session does.
+        """Makes TensorBoard drop what it has read of later steps, by writing the start of a session.
 
-        `tf.summary` has no `purge_step` any more. TensorBoard takes the first start of a run for its beginning and
-        drops nothing, and older versions wrote none, hence two.
+        `tf.summary` has no `purge_step` any more. Two starts are written: TensorBoard takes the first of a run for its
+        beginning and drops nothing, and older versions wrote none.
         """
         start = tf.compat.v1.Event(wall_time=time.time(), step=step + 1)
         start.session_log.status = tf.compat.v1.SessionLog.START
@@ -135,7 +135,7 @@ class TensorBoardLogger(RunLogger):
                 self._scalars(run, values, step)
 
     def _write_unigram(self, step: int, name: str, value: float) -> None:
-        """It is the same at all steps, so the line begins at 0, and can be seen from the first validation on."""
+        """Writes a loss that is the same at all steps, also at 0, so that a line shows from the first validation on."""
         if _UNIGRAM not in self._writers:
             self._open(_UNIGRAM)
             self._scalars(_UNIGRAM, {_tag(name): value}, 0)
@@ -171,7 +171,7 @@ def add_to_tensorboard(
 
 def _write_scalars(values: Mapping[str, float]) -> None:
     """Writes scalars by their tags in one operation; `tf.summary.scalar` takes a dozen for each."""
-    # Protocol buffers that follow each other are one with the lists of all.
+    # Concatenated protocol buffers are one buffer with the lists of all.
     summary = b"".join(scalar_pb(tag, value).SerializeToString() for tag, value in values.items())
     tf.summary.experimental.write_raw_pb(summary)
 
@@ -227,7 +227,7 @@ class MlflowLogger(RunLogger):
         _keep_id(run, "mlflow", self._id)
 
     def write(self, step: int, figures: Mapping[str, float]) -> None:
-        # In another thread: a step does not wait for the service, nor does the run end with it.
+        # In another thread: a step does not wait for the service, and its failure does not end the run.
         self._mlflow.log_metrics(_mlflow_names(figures), step=step, run_id=self._id, synchronous=False)
 
     def close(self, is_whole: bool) -> None:
@@ -236,7 +236,7 @@ class MlflowLogger(RunLogger):
 
 
 def _mlflow_names(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The same without the characters that MLflow refuses, which may stand in the names of labels and of patterns."""
+    """The values, their names without characters that MLflow refuses, which names of labels and patterns may have."""
     return {re.sub(r"[^\w./ -]", "_", name): value for name, value in values.items()}
 
 
@@ -260,7 +260,7 @@ def _ids_file(run: RunFolder) -> str:
 
 
 def _known_id(run: RunFolder, service: str) -> str | None:
-    """The service's id of this run if an earlier start of it has one, so that it continues there."""
+    """The service's id of this run, if an earlier start recorded one, so that logging continues there."""
     return settings.read_json(_ids_file(run)).get(service) if files.exists(_ids_file(run)) else None
 
 
@@ -283,7 +283,7 @@ def require_loggers(training: RunConfig) -> None:
 
 
 def open_loggers(run: RunFolder, training: RunConfig, charts: Mapping[str, str]) -> list[RunLogger]:
-    """Those of `training.log_to`, given the settings in the run's folder.
+    """The loggers of `training.log_to`, given the settings in the run's folder.
 
     Args:
         run: the run's folder.

@@ -25,7 +25,7 @@ DECAYS: dict[str, Callable[[tf.Tensor, float], tf.Tensor]] = {
 class WarmupDecay(keras.optimizers.schedules.LearningRateSchedule):
     """Rises linearly to `peak` over `warmup_steps`, then decays to 0 at `total_steps`, or stays if `constant`.
 
-    Step 0 already trains, at peak / warmup_steps; in the original its rate was 0.
+    Step 0 already trains, at peak / warmup_steps; in the original code its rate is 0.
 
     Args:
         peak: the highest learning rate.
@@ -88,9 +88,9 @@ class WarmupDecay(keras.optimizers.schedules.LearningRateSchedule):
 class TimedWarmupDecay(WarmupDecay):
     """`WarmupDecay` by the clock, for a run limited by time, whose number of steps is not known in advance.
 
-    The warm-up lasts for `warmup_steps` and for `warmup_share` of the time, whichever takes longer, because minutes
-    may pass while the first steps are compiled. The decay counts from `warmup_share` of the
-    time to its end, so it may begin while a slow start is still warming up.
+    The warm-up lasts for `warmup_steps` or for `warmup_share` of the time, whichever takes longer, because compiling
+    the first steps may take minutes. The decay runs from `warmup_share` of the time to its end, so it may begin while a
+    slow start is still warming up.
 
     Args:
         share: float32 scalar, the share of the run's time that has passed; see `training.budget.TimeBudget`.

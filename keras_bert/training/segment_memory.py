@@ -4,22 +4,22 @@ from typing import Any
 
 import tensorflow as tf
 
-_AFTER_TEXT = 2  # <sep> and <cls>, which the text goes on without.
+_AFTER_TEXT = 2  # <sep> and <cls>, which end the row but not the text.
 
 
 class SegmentMemory(tf.Module):
     """What each block read of the tokens before each row of the next batch, kept from step to step.
 
-    As the text of a row follows without a gap, so do the tokens of the memory: padding and the row's last <sep> and
-    <cls> are left out. With a length above that of a row, tokens stay over several batches.
+    The memory has no gaps, as the text has none: padding and the row's last <sep> and <cls> are left out. If it is
+    longer than a row, tokens stay in it for several batches.
 
-    Every replica has the memory of all rows and reads that of its own, so that a run has the same numbers on any number
-    of them. Create it in the strategy's scope. Its variables belong in the checkpoint.
+    Every replica has the memory of all rows and reads only its own, so that a run has the same numbers on any number of
+    replicas. Create it in the strategy's scope. Its variables belong in the checkpoint.
 
     Args:
-        rows: of the largest batch.
+        rows: rows of the largest batch.
         length: how many tokens are remembered of each row.
-        blocks, hidden_size: of the encoder.
+        blocks, hidden_size: the encoder's.
 
     Attributes:
         states: for each block a float32 variable [rows, length, hidden].
@@ -45,12 +45,13 @@ class SegmentMemory(tf.Module):
     def with_memory(self, batch: dict[str, tf.Tensor], replica: int | tf.Tensor) -> dict[str, tf.Tensor]:
         """A replica's batch with `mems` and `mems_mask` for the encoder.
 
-        A row that does not go on from the batch before sees none; nor does any after batches that a rollback left out.
+        A row that does not continue the batch before sees no memory; nor does any row after batches that a rollback
+        left out.
         """
         size = batch["input_mask"].shape[0]
 
         def own(variable: tf.Variable) -> tf.Tensor:
-            # Within bounds also for the batches of an estimate, which may have more rows.
+            # Within bounds, because the batches of an estimate may have more rows.
             return tf.gather(variable, tf.minimum(replica * size + tf.range(size), self._rows - 1))
 
         numbers = tf.cast(batch["batch_numbers"], tf.int64)
@@ -61,12 +62,12 @@ class SegmentMemory(tf.Module):
     def of_rows(
         self, outputs: dict[str, Any], batch: dict[str, tf.Tensor], part: int | tf.Tensor
     ) -> dict[str, tf.Tensor]:
-        """The next values of the variables for some rows, zero at all others, so that those of all parts add up.
+        """The next values of the variables for some rows, zero at all others, so that the values of all parts add up.
 
         Args:
             outputs: the model's, with `hidden_states`, the embeddings' output and then each block's: [part's rows,
                 seq, hidden].
-            batch: these rows, of `with_memory`.
+            batch: these rows, as `with_memory` returned them.
             part: which part of the global batch they are.
         """
         mask = tf.cast(batch["input_mask"], tf.float32)

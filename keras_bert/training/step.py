@@ -61,7 +61,7 @@ class Memory(Protocol):
         ...
 
     def of_rows(self, outputs: dict[str, tf.Tensor], batch: Batch, part: int | tf.Tensor) -> dict[str, tf.Tensor]:
-        """What to remember of a part of the global batch, in float32; that of all parts is added up."""
+        """What to remember of a part of the global batch, in float32; the values of all parts are added up."""
         ...
 
     def remember(self, rows: dict[str, tf.Tensor], batch: Batch) -> None:
@@ -143,9 +143,9 @@ class Step:
         return self.update(batch, step)
 
     def trace(self, spec: Mapping[str, tf.TensorSpec]) -> None:
-        """Traces `train` for all batches of a spec, whose unknown dimensions may have any size, and not for each.
+        """Traces `train` once for all batches of a spec, whose unknown dimensions may have any size.
 
-        The steps of the traced function take some per cent longer than those of one with static shapes.
+        Steps of the traced function take some per cent longer than with static shapes.
         """
         self.train.get_concrete_function(spec, tf.TensorSpec([], tf.int64))
 
@@ -208,8 +208,8 @@ class Step:
     ) -> tuple[list[tf.Tensor], Sums]:
         """(gradients, sums) of a replica's batch, computed in `accumulation` slices; see `_slice_gradients`.
 
-        The gradients are those of the scaled loss if there is a loss scale. `key` is of the dropout masks. With a
-        `memory`, the sums have this replica's part of it under `MEMORY`.
+        The gradients are those of the scaled loss if there is a loss scale. `key` is the key of the dropout masks. With
+        a `memory`, the sums have this replica's part of it under `MEMORY`.
         """
         if self.accumulation == 1:
             return self._slice_gradients(batch, totals, key, replica)
@@ -256,7 +256,7 @@ class Step:
             gradients = tape.gradient(loss, self.model.trainable_variables)  # It may call blocks again.
         if self.memory is not None:
             sums[MEMORY] = self.memory.of_rows(outputs, batch, part)
-        # Keras' optimizers would square an embedding's sparse gradient before summing its repeated rows.
+        # Dense, because Keras' optimizers would square an embedding's sparse gradient before summing repeated rows.
         return [tf.convert_to_tensor(gradient) for gradient in gradients], sums
 
     def _evaluate_replica(self, batch: Batch) -> dict[str, Any]:
@@ -277,7 +277,7 @@ def _compiled(function: Callable, jit_compile: bool) -> Callable:
 
 
 def dropout_key_of(seed: int, step: tf.Tensor) -> tf.Tensor:
-    """uint32 [2], a hash of both, so that every step has its own masks."""
+    """uint32 [2], a hash of seed and step, so that every step has its own masks."""
     seeds = tf.stack([tf.constant(seed, tf.int64), tf.cast(step, tf.int64) * 65_536])  # The factor keeps older masks.
     return tf.random.stateless_uniform([2], seeds, minval=None, maxval=None, dtype=tf.uint32)
 
@@ -285,13 +285,13 @@ def dropout_key_of(seed: int, step: tf.Tensor) -> tf.Tensor:
 def stateless_bits(key: tf.Tensor, call: int, shape: Sequence[int | tf.Tensor], part: int | tf.Tensor = 0) -> tf.Tensor:
     """Random bits (uint16 `shape`) from TensorFlow's own counter-based generator, one kernel per mask.
 
-    It draws 32 bits at a time, which takes longer than all else that dropout does; each half is an element's. 16 bits
-    give a rate of 0.1 as 0.100006.
+    It draws 32 bits at a time, which takes longer than all else that dropout does, and each half serves one element.
+    With 16 bits a rate of 0.1 becomes 0.100006.
     """
     seed = tf.stack([tf.bitcast(key[0], tf.int32), tf.bitcast(key[1], tf.int32) + call])
     size = math.prod(shape) if is_static(shape) else tf.reduce_prod(tf.cast(shape, tf.int64))
-    # Another part has the same generator from further on. It counts in blocks of eight values, whose first ones may
-    # belong to the part before.
+    # Each part reads the same generator from further on. It counts in blocks of eight values, of which the first ones
+    # may belong to the part before.
     is_aligned = isinstance(part, int) and part == 0 or is_static(shape) and size % _VALUES_OF_A_BLOCK == 0
     words = (size + 1) // 2 if is_aligned else (size + _VALUES_OF_A_BLOCK) // 2
     first = tf.cast(part, tf.int64) * tf.cast(size, tf.int64)
@@ -325,8 +325,8 @@ def all_outputs(
     Args:
         step: computes the outputs.
         batches: global batches with `row_numbers` [batch] (see `length_batches.LengthBatches`), each row once.
-        by_token: names of the outputs [batch, seq, …]; these are cut to each row's length.
-        spec: of all batches, for which the model is traced once; None traces it for each shape.
+        by_token: names of the outputs [batch, seq, …], which are cut to each row's length.
+        spec: the spec of all batches, for which the model is traced once; None traces it for each shape.
 
     Returns: ({name: outputs [rows, …]}, {name: figure}). Outputs whose shape differs between rows are a list with one
         array per row.

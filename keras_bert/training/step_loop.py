@@ -33,8 +33,8 @@ def batch_shapes(element_spec: dict[str, tf.TensorSpec], widths: Iterable[int | 
 
     Args:
         element_spec: the specs of a global batch; its unknown dimensions are the width.
-        widths: the sequence lengths of the batches, or (rows of an example, length) if the rows vary too; None for one
-            shape with unknown sizes, for all.
+        widths: the sequence lengths of the batches, or (rows of an example, length) if the rows vary too; None for a
+            single shape with unknown sizes.
     """
     if widths is None:
         return (tuple((name, tuple(spec.shape)) for name, spec in element_spec.items()),)
@@ -79,8 +79,8 @@ def trainer(step: Step, steps_per_loop: int) -> "Step | StepLoop":
 class StepLoop:
     """Trains like a `Step`, but many steps per call, so that a fast accelerator does not wait for Python in between.
 
-    The loop runs on the host and calls the step, so figures and weights are the same, bit for bit, as those of single
-    calls of `Step.train`. Inside, each of the shapes of `LoopBatches` has its own branch.
+    The loop runs on the host and calls the step, so figures and weights are the same, bit for bit, as with single calls
+    of `Step.train`. Each shape of `LoopBatches` has its own branch in it.
 
     Args:
         step: the step to repeat.
@@ -129,7 +129,7 @@ class StepLoop:
     def _by_shape(
         self, batch: Batch, shapes: BatchShapes, function: Callable[..., tf.Tensor], value: tf.Tensor
     ) -> tf.Tensor:
-        """Calls `function(value, shape)` with the shape that the batch has."""
+        """Calls `function(value, shape)` with the one of `shapes` that the batch has."""
         *others, last = shapes
         if not others:
             return function(value, last)

@@ -10,7 +10,7 @@ from typing import Any
 
 # Tells a scheduler "not done, start me again" (EX_TEMPFAIL of sysexits.h).
 STOPPED_BY_SIGNAL = 75
-# What a process adds to the sum over all of them: far apart, so that the sum tells whether any of them got a signal.
+# What a process adds to the sum over all processes: far apart, so that the sum tells whether any got a signal.
 _TIME_IS_UP, _SIGNALLED = 1.0, 2.0**16
 # SIGHUP arrives when the terminal is closed; Windows does not have it.
 REQUESTS: list[signal.Signals] = [
@@ -28,7 +28,7 @@ class StopRequest:
 
     Args:
         max_minutes: minutes after which a stop is requested; 0 for no limit.
-        started_at: when they began, from `time.monotonic`; None for now.
+        started_at: when these minutes begin, from `time.monotonic`; None for now.
         agree: sums a number over all processes (see `processes.agreement`), so that all of them stop after the same
             step as soon as one is asked to.
     """

@@ -127,7 +127,7 @@ def _mirrored(devices: Sequence[str]) -> tf.distribute.Strategy:
 
 @functools.cache
 def _mirrored_over(devices: Sequence[str]) -> tf.distribute.Strategy:
-    """The strategy of all runs of this process: a second one would give its reductions the numbers of the first's."""
+    """The strategy of all runs of this process: the reductions of a second one would get the same numbers again."""
     return tf.distribute.MirroredStrategy(devices)
 
 
@@ -199,7 +199,7 @@ def distribute(
     """The batches of a data set in order, each divided among the replicas of all workers.
 
     Every worker makes all batches and keeps its part of each. TensorFlow's default would give each worker files of its
-    own if it finds the reading of files in the graph; in streamed text it takes the epochs for the files. The rows of a
+    own if it finds files being read in the graph, and for streamed text it takes the epochs for files. The rows of a
     step would then depend on the number of workers.
 
     Args:
@@ -208,12 +208,12 @@ def distribute(
     """
     options = tf.data.Options()
     if is_one_cpu(strategy):
-        # Batches are made where they are needed. The strategy's own iterator copies them to the device by functions
-        # that are traced for each data set, which takes longer than a short data set itself.
+        # Batches are made where they are needed. The strategy's own iterator copies them to the device with functions
+        # that it traces for each data set, which takes longer than a short data set itself.
         options.experimental_warm_start = True  # It begins as it is opened, as the strategy's does.
         options.autotune.enabled = False  # Each op has all cores; see `LengthBatches.epoch`.
         return dataset.prefetch(2).with_options(options)
-    # A single replica has nothing to divide, and DATA would take a `rebatch` of the data set's own for the division.
+    # A single replica has nothing to divide, and DATA would mistake the data set's own `rebatch` for the division.
     policy = _Policy.DATA if strategy.num_replicas_in_sync > 1 else _Policy.OFF
     options.experimental_distribute.auto_shard_policy = policy
     return strategy.experimental_distribute_dataset(dataset.with_options(options))
@@ -226,9 +226,9 @@ def on_cpus(strategy: tf.distribute.Strategy) -> bool:
 
 @contextlib.contextmanager
 def graphs_as_traced(strategy: tf.distribute.Strategy) -> Iterator[None]:
-    """In the block CPUs run graphs as they were traced, without TensorFlow's optimizer of graphs (Grappler).
+    """A block in which CPUs run graphs as they were traced, without TensorFlow's optimizer of graphs (Grappler).
 
-    It took 1.5 seconds for the training step of six layers, which ran no faster (docs/performance.md).
+    Grappler took 1.5 seconds for the training step of six layers, which ran no faster (docs/performance.md).
     """
     name, options = "disable_meta_optimizer", tf.config.optimizer
     before = options.get_experimental_options().get(name, False)

@@ -2,26 +2,26 @@
 
 import tensorflow as tf
 
-# Of the old weights at an update, as in the paper.
+# The share of the old weights that an update keeps, as in the paper.
 _KEPT = 0.2
-# Of what is predicted without fail: in the authors' code a probability of 0.005 where the mean is 0.15.
+# The least weight, for what is always predicted right: in the authors' code, a probability of 0.005 for a mean of 0.15.
 _LEAST = 0.005 / 0.15
 
 
 class TokenWeights(tf.Module):
     """A weight for each token of the vocabulary, which its predictions have in the loss of training.
 
-    All begin at 1. Every `steps` steps, w becomes 0.2 w + 0.8 (1 − score), at least 1/30, over the mean of all; score
-    is (right + 0.5) / (predictions + 1), of the token's predictions since the update before (the paper's "hard" score).
-    The paper takes these weights for the probability of being masked; here masks stay as they are, functions of the
-    example alone. In expectation, a token's part in the loss is the same.
+    All begin at 1. Every `steps` steps, w becomes 0.2 w + 0.8 (1 − score), at least 1/30, and all are divided by their
+    mean; score is (right + 0.5) / (predictions + 1), counted since the last update (the paper's "hard" score). The
+    paper uses these weights as the probability of being masked; here masks stay as they are, functions of the example
+    alone. In expectation, a token's part in the loss is the same.
 
-    Every replica has the same weights and counts, so that a run has the same numbers on any number of them. Create it
-    in the strategy's scope. Its variables belong in the checkpoint.
+    Every replica has the same weights and counts, so that a run has the same numbers on any number of replicas. Create
+    it in the strategy's scope. Its variables belong in the checkpoint.
 
     Args:
-        vocab_size: of the vocabulary.
-        steps: between two updates.
+        vocab_size: number of tokens in the vocabulary.
+        steps: steps between two updates.
 
     Attributes:
         weights: float32 variable [vocab].
@@ -43,18 +43,18 @@ class TokenWeights(tf.Module):
         self.seen = tf.Variable(0, trainable=False, dtype=tf.int64, name="seen")
 
     def with_memory(self, batch: dict[str, tf.Tensor], replica: int | tf.Tensor) -> dict[str, tf.Tensor]:
-        """A replica's batch, its predictions weighted; the loss is a mean over the sum of these weights."""
+        """A replica's batch with its predictions weighted; the loss is divided by the sum of these weights."""
         weights = batch["masked_lm_weights"] * tf.gather(self.weights, batch["masked_lm_ids"])
         return {**batch, "masked_lm_weights": weights}
 
     def of_rows(
         self, outputs: dict[str, tf.Tensor], batch: dict[str, tf.Tensor], part: int | tf.Tensor
     ) -> dict[str, tf.Tensor]:
-        """How often each token was predicted in some rows, and rightly: float32 [vocab] each.
+        """How often each token was predicted in some rows, and how often rightly: float32 [vocab] each.
 
         Args:
             outputs: the model's, with `mlm_logits` [part's rows, predictions, vocab].
-            batch: these rows, of `with_memory`.
+            batch: these rows, as `with_memory` returned them.
             part: which part of the global batch they are.
         """
         ids = batch["masked_lm_ids"]
@@ -67,7 +67,7 @@ class TokenWeights(tf.Module):
         return {"right": by_token(is_prediction * is_right), "predictions": by_token(is_prediction)}
 
     def remember(self, rows: dict[str, tf.Tensor], batch: dict[str, tf.Tensor]) -> None:
-        """Adds the sum of what `of_rows` returned for all parts; updates the weights if it is time."""
+        """Adds the sum of what `of_rows` returned for all parts, and updates the weights every `steps` steps."""
         right, predictions = self.right + rows["right"], self.predictions + rows["predictions"]
         seen = self.seen + 1
         is_due = seen >= self._steps

@@ -14,8 +14,8 @@ from keras_bert.training.optimizers.base import BertOptimizer, value_of
 class Adafactor(BertOptimizer):
     """Adafactor for gradients that are already reduced and clipped; biases and LayerNorm are not decayed.
 
-    The second moment of a matrix is the product of its rows' means and its columns', over the mean of both; that of a
-    vector is kept whole. Its decay in step t is `1 - t^-0.8`. An update whose root mean square is larger than
+    The second moment of a matrix is the product of its rows' means and its columns' means, divided by the mean of all;
+    a vector's is kept whole. Its decay in step t is `1 - t^-0.8`. An update whose root mean square is larger than
     `clip_threshold` is scaled down to it.
 
     Args:
@@ -23,7 +23,7 @@ class Adafactor(BertOptimizer):
         relative_step: the step is `min(learning_rate, 1 / √t)` times the root mean square of the tensor's weights, at
             least `epsilon_2`. A constant learning rate of 0.01 then gives the paper's algorithm 5. Without it, the
             learning rate is used as it is.
-        beta_1: decay of a first moment of the updates; 0 keeps none.
+        beta_1: decay of the first moment, an average of the updates; 0 keeps none.
         beta_2_power: the exponent -0.8 above.
         epsilon_1: added to squared gradients.
         epsilon_2: see `relative_step`.
@@ -96,7 +96,7 @@ class Adafactor(BertOptimizer):
         self.assign_sub(variable, update)
 
     def _root(self, moments: Sequence[keras.Variable], squares: tf.Tensor, share: tf.Tensor) -> tf.Tensor:
-        """The root of the second moments of a variable after `share` of each is replaced, of its shape."""
+        """The root of a variable's second moments, of its shape, after `share` of each moment is replaced."""
         means = [squares] if len(moments) == 1 else [tf.reduce_mean(squares, axis) for axis in (-1, -2)]
         for moment, mean in zip(moments, means, strict=True):
             self.assign_add(moment, (mean - value_of(moment)) * share)
@@ -113,7 +113,7 @@ class Adafactor(BertOptimizer):
 
 
 def root_mean_square(values: tf.Tensor) -> tf.Tensor:
-    """Scalar."""
+    """The root mean square of a tensor, a scalar."""
     return tf.sqrt(tf.reduce_mean(tf.square(values)))
 
 

@@ -45,8 +45,8 @@ class AdamW(BertOptimizer, keras.optimizers.Adam):
     def shared_by_variables(self, step: tf.Tensor) -> tuple[tf.Tensor, ...]:
         beta_1, beta_2 = tf.constant(self.beta_1), tf.constant(self.beta_2)
         beta1_power, beta2_power = tf.pow(beta_1, step), tf.pow(beta_2, step)
-        # The kernel adds epsilon to the uncorrected root, so epsilon is multiplied by the correction by which the paper
-        # divides that root.
+        # The kernel adds epsilon to the uncorrected root, so epsilon is multiplied by the correction that the paper
+        # divides that root by.
         return beta_1, beta_2, beta1_power, beta2_power, self.epsilon * tf.sqrt(1.0 - beta2_power)
 
     def update_variable(

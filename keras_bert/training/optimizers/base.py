@@ -82,7 +82,7 @@ class BertOptimizer(keras.optimizers.Optimizer):
         return self.rate_factors[index] if self.rate_factors else 1.0
 
     def shared_by_variables(self, step: tf.Tensor) -> tuple[tf.Tensor, ...]:
-        """What is the same for all variables in this step, counted from 1 (float32): computed once and not for each."""
+        """What all variables of step `step`, counted from 1 (float32), share: computed once and not for each."""
         return ()
 
     def update_variable(
@@ -93,7 +93,7 @@ class BertOptimizer(keras.optimizers.Optimizer):
         learning_rate: tf.Tensor,
         *shared: tf.Tensor,
     ) -> None:
-        """Updates one variable, the one numbered `index` in `build`.
+        """Updates the variable numbered `index` in `build`.
 
         `learning_rate` includes its factor; `shared` is what `shared_by_variables` returned.
         """

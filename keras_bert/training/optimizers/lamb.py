@@ -15,8 +15,8 @@ from keras_bert.training.optimizers.base import BertOptimizer, value_of
 class LAMB(BertOptimizer):
     """LAMB for gradients that are already reduced and clipped.
 
-    A tensor moves by the learning rate times its trust ratio: the norm of its weights divided by the norm of Adam's
-    update with weight decay, or 1 if either norm is 0. Biases and LayerNorm have neither decay nor trust ratio.
+    A tensor's update is Adam's with weight decay, times the learning rate and the trust ratio: the norm of the tensor's
+    weights divided by that of Adam's update, or 1 if either is 0. Biases and LayerNorm have neither decay nor ratio.
 
     Args:
         learning_rate, decay: as in `BertOptimizer`.
@@ -81,7 +81,7 @@ class LAMB(BertOptimizer):
 
 
 def _weight_so_far(beta: float, step: tf.Tensor) -> tf.Tensor:
-    """1 - beta^step; by `expm1`, because in float32 a beta near 1 leaves few digits of the plain difference."""
+    """1 - beta^step, by `expm1`: in float32 the plain difference keeps few digits if beta is near 1."""
     return -tf.math.expm1(step * math.log(beta)) if beta else tf.ones_like(step)
 
 
