@@ -33,7 +33,7 @@ _log = logging.getLogger(__name__)
 
 
 def sample_of_shards(shards: ShardSet, most: int) -> Iterator[np.ndarray]:
-    """Yields arrays of ids [n], at most `most` in all, spread over the shards as `ShardSet.sample` says."""
+    """Yields arrays of ids [n], at most `most` in all, spread over the shards by `ShardSet.sample`."""
     for name, count in shards.sample(most):
         yield shards.read(name)[0][:count]
 
@@ -84,7 +84,7 @@ def open_batch_sources(config: PretrainConfig, folder: str, worker: int = 0, has
         folder: the run's data folder.
         worker: this process's number in the run. Each process has its own plans, so none reads or removes another's.
             Process 0 makes the data before the others read them.
-        has_begun: whether the run has learned from the data that are there, which then stay.
+        has_begun: whether the run has learned from the data in the folder, which then stay.
     """
     is_settled = has_begun or worker > 0
     if config.data.source == "text":

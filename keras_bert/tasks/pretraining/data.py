@@ -53,8 +53,8 @@ def run_vocabulary(
         given: the vocabulary file to use; by default `vocabulary.file`, or else that of the model in `init`.
 
     Raises:
-        UserError: the given vocabulary does not have `model.vocab_size` rows, or another id for padding than the model,
-            or other rows.
+        UserError: the given vocabulary does not have `model.vocab_size` rows, or its padding id or its layout of rows
+            is not the model's.
     """
     if (path := find_vocabulary(folder)) is None:
         files.make_folder(folder)
@@ -70,7 +70,7 @@ def run_vocabulary(
 
 
 def _require_its_padding(config: PretrainConfig, vocabulary: Vocabulary) -> None:
-    """Raises `UserError` if the model counts positions from the id of another padding than the vocabulary's."""
+    """Raises `UserError` if the model counts positions from another padding id than the vocabulary's."""
     first = config.model.first_position
     if first not in (0, vocabulary.pad_id + 1):
         has_setting = hasattr(config.model, "pad_token_id")
@@ -82,7 +82,7 @@ def _require_its_padding(config: PretrainConfig, vocabulary: Vocabulary) -> None
 
 
 def _require_its_rows(config: PretrainConfig, vocabulary: Vocabulary) -> None:
-    """Raises `UserError` if one of the model and the vocabulary is XLNet's, with <cls> at the end, and one is not."""
+    """Raises `UserError` if only one of model and vocabulary is XLNet's, whose rows end with <cls>."""
     if config.model.cls_is_last != (vocabulary.row_pattern.last_segment is not None):
         where = "rows that end" if config.model.cls_is_last else "no rows that end"
         raise UserError(
@@ -92,7 +92,7 @@ def _require_its_rows(config: PretrainConfig, vocabulary: Vocabulary) -> None:
 
 
 def _given(path: str, own: str | None, wanted: int) -> Vocabulary:
-    """The vocabulary in a file, which may be as much smaller than the model's table as that of `init`, `own`, is."""
+    """The vocabulary in a file; with fewer than `wanted` pieces, it must have as many as `own`, that of `init`."""
     vocabulary = Vocabulary.from_file(vocabulary_path(path))
     if len(vocabulary) != wanted and not (own and len(vocabulary) == len(Vocabulary.from_file(own)) < wanted):
         raise UserError(
@@ -128,7 +128,7 @@ def word_marks_for(masking: MaskingConfig, documents: Iterable[str]) -> str | No
 
 
 def require_word_marks(shards: ShardSet, counts: np.ndarray, masking: MaskingConfig, vocabulary: Vocabulary) -> None:
-    """Raises `UserError` if words are masked, and the shards are of Chinese text and do not mark its words.
+    """Raises `UserError` if words are masked but the shards are of Chinese text without marks of words.
 
     Args:
         shards: the training shards.
@@ -148,7 +148,7 @@ def require_word_marks(shards: ShardSet, counts: np.ndarray, masking: MaskingCon
 def require_no_chinese_words(
     names: str, sample: Callable[[int], Iterator[np.ndarray]], masking: MaskingConfig, vocabulary: Vocabulary
 ) -> None:
-    """Raises `UserError` if words are masked in Chinese text that is not prepared, so that no words are marked.
+    """Raises `UserError` if words are masked in Chinese text that is not prepared and so has no marks of words.
 
     Args:
         names: the names of the text, for the message.
@@ -177,7 +177,7 @@ def _setting(masking: MaskingConfig) -> str:
 
 
 def prepare_run_data(config: PretrainConfig, folder: str, is_settled: bool = False) -> Tokenizer:
-    """Makes vocab.txt and the shards in `folder` unless they are there already, made from the same text.
+    """Makes the vocabulary and the shards in `folder` unless they are there already, made from the same text.
 
     If `data.files` is a folder written by `prepare`, its shards are used in place, with the vocabulary and casing they
     were made with.
@@ -185,14 +185,14 @@ def prepare_run_data(config: PretrainConfig, folder: str, is_settled: bool = Fal
     Args:
         config: the recipe.
         folder: the run's data folder.
-        is_settled: whether data that are there are used whatever their text: the run has learned from them, or another
-            process of it has compared them.
+        is_settled: whether to use data in the folder whatever their text: the run has learned from them, or another of
+            its processes has compared them.
 
     Returns: the run's tokenizer.
 
     Raises:
         UserError: the prepared folder, or the data in the run's folder, was made with another tokenizer than the
-            recipe's; or the prepared folder with other filters, phrases or share of validation; or there are no
+            recipe's; the prepared folder was made with other filters, phrases or share of validation; or there are no
             collocations to mask.
     """
     prepared = given_folder(config)

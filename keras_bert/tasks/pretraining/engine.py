@@ -84,7 +84,7 @@ def pretraining_engine(
 def new_model(
     config: BertConfig, objective: ObjectiveConfig, dtype: str = "float32", mapped_size: int | None = None
 ) -> BertForPreTraining | EncoderDecoder | ElectraForPreTraining:
-    """A model with random weights, of which those are trainable that an objective trains.
+    """A model with random weights, in which only what the objective trains is trainable.
 
     Args:
         config: the architecture.
@@ -130,7 +130,7 @@ def generator_of(config: PretrainConfig, model: BertConfig) -> ElectraConfig | N
 def phase_flops(
     config: PretrainConfig, phase: int, model: BertConfig | None = None, teacher: BertConfig | None = None
 ) -> int:
-    """The FLOPs of the forward and backward pass of one example of a phase, and of a teacher's forward pass.
+    """The FLOPs of one example of a phase: its forward and backward pass, and a teacher's forward pass.
 
     Args:
         config: the recipe.
@@ -146,7 +146,7 @@ def phase_flops(
     if smaller:
         read = min(predictions + 1, length)
         generator = training_flops(smaller, length, predictions) - unread_flops(smaller, length, read)
-    # The backward pass takes twice the forward pass, one product for each operand; a teacher has none.
+    # The backward pass takes twice as many as the forward pass, one product for each operand; a teacher has none.
     taught = 0
     if teacher:
         taught = _read_flops(config, phase, teacher, 0 if config.teacher.maps_states else predictions) // 3
@@ -154,14 +154,14 @@ def phase_flops(
 
 
 def _read_flops(config: PretrainConfig, phase: int, model: BertConfig, predictions: int) -> int:
-    """The `training_flops` of a phase without those that `tokens_read` spares."""
+    """The `training_flops` of a phase without those of tokens that are not among `tokens_read`."""
     length = config.phases[phase].sequence_length
     unread = unread_flops(model, length, tokens_read(config, phase, model))
     return kind_of_config(model).training_flops(model, length, predictions) - unread
 
 
 def tokens_read(config: PretrainConfig, phase: int, model: BertConfig) -> int:
-    """How many tokens' last states are read in an example of a phase; of others the last block has keys and values."""
+    """How many tokens' last states an example of a phase needs; for others the last block has only keys and values."""
     phase_config, kind = config.phases[phase], kind_of_config(model)
     trained, length = config.phase_objective(phase_config).trained, phase_config.sequence_length
     reads_states = config.teacher.maps_states or any(term.reads_states for term in trained)
@@ -181,5 +181,5 @@ def _predictions(config: PretrainConfig, phase: int) -> int:
     tokens, length = config.phase_objective(phase_config).tokens, phase_config.sequence_length
     if tokens in (MASKED, PERMUTED, REPLACED):
         return phase_config.max_predictions_per_seq
-    # Next tokens are predicted at every position; the logits of the few that are not are computed too.
+    # Next tokens are predicted at every position; the few without a prediction have logits too.
     return most_targets(config.objective.corruption, length) if tokens == DECODED else length

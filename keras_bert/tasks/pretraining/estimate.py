@@ -166,14 +166,14 @@ class Estimate:
     """A whole run; times in seconds, memory in bytes.
 
     Attributes:
-        parameters: of the model.
+        parameters: how many the model has.
         phases: one estimate per phase.
         evaluations: how many validations.
         checkpoints: how many checkpoints.
-        seconds: of training, with validations and checkpoints.
-        parameter_memory: for weights, gradients and Adam's moments.
+        seconds: time of training, with validations and checkpoints.
+        parameter_memory: memory for weights, gradients and the optimizer's state.
         memory: the most in use during the timed steps; None if unknown.
-        seconds_before: taken to initialize the weights.
+        seconds_before: time to initialize the weights.
         fit: which batch fits in memory; None if unknown.
     """
 
@@ -227,11 +227,11 @@ def estimate(pretraining: Pretraining) -> Estimate:
     started_at = time.perf_counter()
     pretraining.begin()
     seconds_before = time.perf_counter() - started_at
-    # Before whole batches are tried. With `jit_compile: auto` that is the uncompiled step, which has to fit anyway.
+    # Before whole batches are tried. With `jit_compile: auto` the step is not compiled yet, and has to fit anyway.
     with _explained(pretraining, largest_phase(config)):
         fit = memory_fit(pretraining)
     if fit is not None and fit.largest < fit.batch_size:
-        _log.info(fit.line())  # In case that the steps below end the process.
+        _log.info(fit.line())  # In case the steps below end the process.
     with _explained(pretraining, 0):
         pretraining.choose_compilation(0)
     timings = []
@@ -273,7 +273,7 @@ def _explained(pretraining: Pretraining, phase: int) -> contextlib.AbstractConte
 
 @dataclasses.dataclass
 class Timing:
-    """Seconds per step, for compiling and per validation of a phase, and its tokens per step."""
+    """A phase's seconds per step, for compiling and per validation, and its tokens per step."""
 
     step: float
     compile: float

@@ -36,7 +36,7 @@ class TextStatistics(NamedTuple):
 
     Attributes:
         counts: int64 [vocab], how often each piece occurs.
-        vectors: float32 [vocab, hidden], see `corpus_vectors`; [0, hidden] if they are not needed.
+        vectors: float32 [vocab, embedding width], see `corpus_vectors`; [0, embedding width] if they are not needed.
     """
 
     counts: np.ndarray
@@ -52,7 +52,7 @@ def text_statistics(config: PretrainConfig, sources: BatchSources, folder: str) 
         folder: the run's data folder.
 
     Raises:
-        UserError: the vocabulary is smaller than the model's hidden size.
+        UserError: the vocabulary is smaller than the embeddings' width.
     """
     initialization, width = config.initialization, config.model.embedding_width
     vocab_size = len(sources.tokenizer.vocabulary)
@@ -88,10 +88,10 @@ def initialize(
     nats, vectors = (unigram_nats(statistics.counts), statistics.vectors) if statistics else (None, None)
     initialization = config.initialization
     if isinstance(model, ElectraForPreTraining):
-        if model.generator is not None:  # The discriminator's embeddings begin as its.
+        if model.generator is not None:  # The discriminator's embeddings begin as the generator's.
             apply_initialization(model.generator, initialization, nats, vectors, config.training.seed)
             initialization = dataclasses.replace(initialization, word_embeddings="random", position_embeddings="random")
-        initialization = dataclasses.replace(initialization, decoder_bias="zero")  # It has none.
+        initialization = dataclasses.replace(initialization, decoder_bias="zero")  # A discriminator has no such bias.
     apply_initialization(model, initialization, nats, vectors, config.training.seed)
 
 
@@ -124,8 +124,8 @@ def start_from(model: BertForPreTraining | ElectraForPreTraining, folder: ModelF
 
 
 def _start_discriminator_from(model: ElectraForPreTraining, folder: ModelFolder, vocabulary: Vocabulary) -> None:
-    """Loads a BERT's or an ELECTRA's weights: the encoder into the discriminator, and of all into a generator what has
-    the shapes of its own.
+    """Loads a BERT's or an ELECTRA's weights: the encoder into the discriminator, and all that fit a generator's shapes
+    into the generator.
 
     Raises:
         UserError: the discriminator needs other shapes, or the run's vocabulary is another.
@@ -142,7 +142,7 @@ def _start_discriminator_from(model: ElectraForPreTraining, folder: ModelFolder,
         weights = [(part, name.attribute, variable) for part, pairs in found.items() for name, variable in pairs]
         fitting = [one for one in weights if one[1] in values and values[one[1]].shape == tuple(one[2].shape)]
         for _, attribute, variable in fitting:
-            if isinstance(variable, keras.Variable):  # The discriminator's tables may be a sum; see its embeddings.
+            if isinstance(variable, keras.Variable):  # The discriminator's tables may be sums; see its embeddings.
                 variable.assign(values[attribute])
         if target is model and sum(part == ENCODER for part, *_ in fitting) < len(found[ENCODER]):
             raise UserError(

@@ -1,4 +1,4 @@
-"""The shards that a recipe gives in place of text, a folder that `prepare` wrote, and how they fit it."""
+"""The shards that a recipe gives in place of text, in a folder that `prepare` wrote, and whether they fit it."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -72,12 +72,12 @@ def check_settings(data: DataConfig, meta: Mapping[str, Any], prepared: str) -> 
     the text is divided into files, and not the text.
 
     Args:
-        data: the recipe's.
+        data: the recipe's `data` section.
         meta: the `meta.json` of the shards; older ones do not have the share of validation.
         prepared: the folder, for the message.
 
     Raises:
-        UserError: the recipe asks for text that is read, filtered, marked or held out otherwise.
+        UserError: the recipe asks for text that is read, filtered, marked or held out differently.
     """
     wanted, made_with = reading_settings(data), meta.get("corpus", {}).get("settings", {})
     if wanted and wanted != made_with:
@@ -98,7 +98,7 @@ def check_settings(data: DataConfig, meta: Mapping[str, Any], prepared: str) -> 
 
 
 def _is_unfinished(path: str) -> bool:
-    """Whether `prepare` was interrupted here. Only in a store does it write under the final name from the start."""
+    """Whether `prepare` was interrupted here. It writes under the final name from the start only in a store."""
     if not files.is_remote(path) or is_prepared(path):
         return False
     return UnfinishedWork.is_in(path) and files.exists(files.join(path, TRAIN))

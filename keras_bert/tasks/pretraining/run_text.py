@@ -1,4 +1,4 @@
-"""The text of a run, and whether the data in its folder were made from it: `text.json` beside them."""
+"""The text of a run, and whether the data in its folder were made from it, which `text.json` beside them tells."""
 
 import functools
 import logging
@@ -155,7 +155,7 @@ def remove_other_data(
 
 
 def _made_from(config: PretrainConfig, corpus: Corpus | PythonDocumentation | PreparedText) -> dict[str, Any]:
-    """What the vocabulary, the shards and all that is counted in them depend on besides the recipe: JSON values."""
+    """JSON values of what the vocabulary, the shards and all counts in them depend on besides the recipe."""
     phrases = read_phrases(config.data.phrases) if config.data.phrases else ()
     return {
         "text": corpus.fingerprint(),

@@ -103,8 +103,8 @@ class PretrainingTeacher:
 class TaughtObjective:
     """A pretraining loss and, as a term `teacher`, the weighted distance from a frozen model; see `Objective`.
 
-    For `states` it is the squared error between `mapped_states` and the teacher's last states, these normalized to mean
-    0 and variance 1, averaged over the dimensions and over the tokens that are not padding. For `logits` it is
+    For `states` it is the squared error between `mapped_states` and the teacher's last states, normalized to mean 0 and
+    variance 1, averaged over the dimensions and over the tokens that are not padding. For `logits` it is
     T² · KL(teacher at T ‖ student at T), averaged over the predictions of the masked LM.
 
     Args:
@@ -123,11 +123,11 @@ class TaughtObjective:
         self.terms = (*own.terms, "teacher")
 
     def counts(self, batch: Batch) -> dict[str, Tensor]:
-        """The own counts, and the weights of what is compared."""
+        """The run's own counts, and the total weight of what is compared."""
         return {**self._own.counts(batch), "teacher": ops.sum(self._weights(batch))}
 
     def sums(self, outputs: Batch, batch: Batch) -> Sums:
-        """The own sums, and `{"teacher": {"loss": scalar}}`."""
+        """The run's own sums, and `{"teacher": {"loss": scalar}}`."""
         answers = self._model(batch, training=False)
         if self._config.match == LOGITS:
             distances = self._divergences(outputs["mlm_logits"], answers["mlm_logits"])

@@ -63,7 +63,7 @@ def fillings_panel(
     inputs = {name: batch[name][rows] for name in ("input_word_ids", "input_mask", "input_type_ids")}
     inputs["masked_lm_positions"] = positions[rows, picks][:, None].astype("int32")
     fillings = best_pieces(model(inputs)["mlm_logits"][:, 0], vocabulary, top_k)
-    # TensorBoard gives a column room by its longest cell, and breaks words.
+    # TensorBoard sizes a column by its longest cell, and breaks words.
     table = [["text", "original" + 24 * "&nbsp;", "best fillings"]]
     for row, pick, best in zip(rows, picks, fillings):
         pieces = [vocabulary.tokens[index] for index in ids[row]]
@@ -165,7 +165,7 @@ class PretrainingViews:
     def traced(
         self, batches: Generator[Batch | LoopBatches, None, None], first_step: int
     ) -> Generator[Batch | LoopBatches, None, None]:
-        """The same batches; the profiler traces a few steps from `training.profile_at` on, if that is set."""
+        """The batches unchanged; the profiler traces a few steps from `training.profile_at` on, if that is set."""
         profile_at = self._config.training.profile_at
         folder = files.join(self._run.tensorboard, "training")
         return profiled(batches, first_step, profile_at, folder) if profile_at else batches
@@ -177,13 +177,13 @@ class PretrainingViews:
         write_embeddings(folder, "word_embeddings", table, self._vocabulary.tokens)
 
 
-_TOKENS = 20  # That a left-to-right model adds to each.
+_TOKENS = 20  # How many a left-to-right model adds to each example.
 
 
 def require_examples(texts: Sequence[str], config: BertConfig, tokenizer: Tokenizer) -> None:
-    """Raises `UserError`, naming the example, for one that the model cannot take.
+    """Raises `UserError`, naming the example, if the model cannot take one.
 
-    Called before training: a run that finds it out after its last step can never finish.
+    Called before training: a run that finds out after its last step can never finish.
     """
     for index, text in enumerate(texts):
         try:
