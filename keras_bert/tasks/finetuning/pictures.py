@@ -22,7 +22,7 @@ from keras_bert.training.run_folder import RunFolder
 
 # With more labels, the numbers in the cells are not legible.
 _MOST_NUMBERS = 20
-_PANELS = 3  # Beside each other.
+_PANELS = 3  # Side by side.
 
 
 def loss_picture(runs: Mapping[str, Iterable[Mapping[str, Any]]], title: str = "", smoothed: int = 1) -> bytes:
@@ -72,7 +72,7 @@ def confusion_picture(matrix: ArrayLike, labels: Sequence[str], title: str = "")
 def scores_picture(scores: Mapping[str, Mapping[str, Sequence[float | None]]], title: str = "") -> bytes:
     """PNG with a panel per task and a bar per model, as long as the median of its scores, with a line for their range.
 
-    The greatest median of a task is darker.
+    The bar of a task's greatest median is darker.
 
     Args:
         scores: `{task: {model: scores in per cent, None for a missing one}}`, with the same models for every task.
@@ -133,7 +133,7 @@ def write_picture(path: str, groups: Groups, title: str) -> None:
 
 
 def evaluation_groups(found: Mapping[str, Mapping[str, Mapping[str, Any]]], problem: Problem) -> Groups:
-    """A group for each split and metric, of what `results.evaluation_lines` shows."""
+    """A group for each split and metric that `results.evaluation_lines` shows."""
     scale = per_cent_scale(problem.per_cent)
     groups: dict[str, dict[str, list[float | None]]] = {}
     for split, by_noise in found.items():
@@ -147,7 +147,7 @@ def evaluation_groups(found: Mapping[str, Mapping[str, Mapping[str, Any]]], prob
 
 
 def results_groups(results: Mapping[str, Any], published: Sequence[PublishedScore]) -> Groups:
-    """A group for each split and metric, of what `results.results_lines` shows; all seeds' scores if several."""
+    """A group for each split and metric that `results.results_lines` shows, with the scores of all seeds."""
     scale = per_cent_scale(results["per_cent"])
     groups: dict[str, dict[str, list[float | None]]] = {}
     for split, baseline in results["baseline"].items():
@@ -178,6 +178,6 @@ def _published_bars(published: Sequence[PublishedScore], metric: str) -> dict[st
 
 
 def _with_all_bars(groups: Mapping[str, Mapping[str, list[float | None]]]) -> Groups:
-    """The groups, each with the bars of all, missing ones as None."""
+    """The groups, each with the bars of all groups; those that it lacks are None."""
     names = dict.fromkeys(name for bars in groups.values() for name in bars)
     return {group: {name: bars.get(name, [None]) for name in names} for group, bars in groups.items()}

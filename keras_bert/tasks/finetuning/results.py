@@ -14,7 +14,7 @@ def results_lines(results: Mapping[str, Any], published: Sequence[PublishedScore
 
     Args:
         results: what `Finetuning.finetune` or `runs.summary` returns.
-        published: what others reached, in rows below.
+        published: scores of others, in rows below.
     """
     several, scale = "over_seeds" in results, per_cent_scale(results["per_cent"])
     figures = ("median", "mean", "std", "best") if several else ("score",)
@@ -60,7 +60,7 @@ def sweep_lines(found: Sequence[tuple[Mapping[str, float], Mapping[str, Any]]]) 
 
 
 def evaluation_lines(found: Mapping[str, Mapping[str, Mapping[str, Any]]], problem: Problem) -> Iterator[str]:
-    """A table of scores in per cent, with what others reached below.
+    """A table of scores in per cent, with those of others below.
 
     Args:
         found: `{split: {noise applied to the texts: {metric: score}}}`.
@@ -80,13 +80,13 @@ def evaluation_lines(found: Mapping[str, Mapping[str, Mapping[str, Any]]], probl
 
 
 def published_beside(splits: Iterable[str], task: Any) -> list[PublishedScore]:
-    """The published scores that go with some splits: mostly, with a dev split, those of its test split."""
+    """The published scores to show beside some splits: for a dev or test split, those of either."""
     beside = {split.replace("test", "dev") for split in splits}
     return [score for score in task.published if score.split.replace("test", "dev") in beside]
 
 
 def per_cent_scale(is_per_cent: bool) -> int:
-    """What makes per cents of a task's scores: 1 if they are per cents already."""
+    """The factor that turns a task's scores into per cents: 1 if they are per cents already."""
     return 1 if is_per_cent else 100
 
 
@@ -127,7 +127,7 @@ def benchmark_lines(benchmark: Benchmark, results: Mapping[str, Mapping[str, Any
 def benchmark_scores(
     benchmark: Benchmark, results: Mapping[str, Mapping[str, Any]]
 ) -> tuple[list[tuple[str, str]], dict[str, list[float | None]]]:
-    """(the columns, (task, split) each; `{row: scores in per cent}`), as for `benchmark_lines`."""
+    """(the columns, each a (task, split); `{row: scores in per cent}`) of the table of `benchmark_lines`."""
     columns = [(task, split) for task in benchmark.columns if task in results for split in results[task]["splits"]]
     rows: dict[str, list[float | None]] = {"this model (dev)": [], "majority (dev)": []}
     rows |= {f"{system} (test)": [] for system in benchmark.systems}

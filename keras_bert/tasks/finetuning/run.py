@@ -76,14 +76,14 @@ def write_run_output(
     examples: Mapping[str, Mapping[str, np.ndarray]],
     command: str | None,
 ) -> None:
-    """Writes all of it, results.json last, because it marks the run as finished.
+    """Writes a run's output, results.json last, because it marks the run as finished.
 
     Args:
         run: the run's folder.
         config: the recipe.
         model: the trained model.
         vocabulary: its vocabulary.
-        folder: the model that it was trained from, of which it keeps the tokenizer.
+        folder: the model that it was trained from, whose tokenizer it keeps.
         problem: the task.
         results: the content of results.json.
         confusions: `{split: confusion matrix}` where the answers are classes.
@@ -328,8 +328,8 @@ class Finetuning:
             self.began_at,
         ) as context:
             self._goodput = context.goodput
-            # Before steps are timed too: a trace of the sample's width alone would be preferred for that width, by this
-            # process only.
+            # Also before steps are timed, or their trace of the sample's width would be preferred for that width, by
+            # this process only.
             self._trace_on_one_cpu()
             self.engine = self.engine.with_compilation(first_step, self.batches.sample, per_loop)
             self._trace_on_one_cpu()

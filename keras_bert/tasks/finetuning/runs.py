@@ -132,7 +132,7 @@ class FinetuningRuns:
 
         Args:
             path: the run's folder.
-            changes: settings of `training`, and `learning_rate`, that replace the recipe's.
+            changes: settings that replace the recipe's: of `training`, and `learning_rate`.
         """
         rate = changes.pop("learning_rate", self.config.optimizer.learning_rate) or self._default_rate(path)
         config = dataclasses.replace(
@@ -155,7 +155,7 @@ class FinetuningRuns:
             ).finetune()
 
     def _default_rate(self, path: str) -> float:
-        """The learning rate of a run that is given none: what it began with, or else what suits the model's width."""
+        """The learning rate of a run that is given none: the one it began with, else one for the model's width."""
         begun = (RunFolder(path).begun_settings() or {}).get("optimizer", {}).get("learning_rate")
         model = self._folder.config
         rate = begun or self._rate_from(self.config.optimizer.base_rate)
@@ -278,8 +278,8 @@ def finetune_benchmark(
     """Trains each task in its own folder of `path`, skips those without data, and writes results.json.
 
     Args:
-        name: the benchmark's, for messages.
-        recipes: by task, all with the same `init` and devices.
+        name: the benchmark's name, for messages.
+        recipes: `{task: recipe}`, all with the same `init` and devices.
         path: the folder to write to.
         seeds: one run per seed, see `FinetuningRuns.seeds`; a single run if empty.
         command: the command line, for the model cards; None if unknown.
@@ -300,7 +300,7 @@ def finetune_benchmark(
         try:
             runs = FinetuningRuns(recipe, strategy, command, started_at)
         except UserError as error:
-            # They failed together, and must go on together.
+            # The processes failed together, and must go on together.
             if agreement(strategy)(float(isinstance(error, MissingData))) < process_count(strategy):
                 raise
             left_out[task] = str(error)

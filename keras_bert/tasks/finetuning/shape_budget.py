@@ -10,11 +10,11 @@ from keras_bert.models.kind import kind_of_config
 from keras_bert.training.strategy import on_cpus
 
 _MOST_SHAPES = 8
-# What is traced once has any number of shapes. With fewer batches of each, an epoch would leave little to chance.
+# A step that is traced once takes any number of shapes. With fewer batches of each, shuffling would have little effect.
 _BATCHES_OF_A_SHAPE = 30
 _STEPS_OF_A_SHAPE = 60  # On a GPU or TPU, whose steps are short.
-# On CPUs, as measured on one core: FLOPs a second, what a step takes beside them, which in a small model is most of it,
-# and what tracing or compiling a block of the encoder takes.
+# On CPUs, as measured on one core: FLOPs a second; the other seconds of a step, in a small model most of them; and the
+# seconds to trace or compile a block of the encoder.
 _FLOPS_A_SECOND, _SECONDS_BESIDE = 5e10, 0.005
 _SECONDS_TO_TRACE, _SECONDS_TO_COMPILE = 1.1, 2.2
 
@@ -22,9 +22,10 @@ _SECONDS_TO_TRACE, _SECONDS_TO_COMPILE = 1.1, 2.2
 def affordable_shapes(
     rows: TokenRows, config: FinetuneConfig, model: BertConfig, strategy: tf.distribute.Strategy
 ) -> int:
-    """The most shapes with which making them takes no longer than the run's steps, by estimate.
+    """The most shapes that take no longer to make than the run's steps, by estimate.
 
-    Without XLA one CPU makes none (`Step.trace`), so that it has less padding; several have the same batches.
+    Without XLA, one CPU traces a step once for any shape (`Step.trace`), so it can have more shapes and less padding;
+    several CPUs get the same batches.
 
     Args:
         rows: the training rows.
@@ -46,8 +47,8 @@ def affordable_shapes(
 def _steps_of_a_shape(
     rows: TokenRows, config: FinetuneConfig, model: BertConfig, strategy: tf.distribute.Strategy
 ) -> float:
-    """How many steps take as long as it takes to make a shape."""
-    if not on_cpus(strategy) or config.features.kind:  # Features are computed once, so that steps are short.
+    """How many steps take as long as making a shape."""
+    if not on_cpus(strategy) or config.features.kind:  # Features are computed once, so steps are short.
         return _STEPS_OF_A_SHAPE
     count = len(rows.second_starts)
     predictions = round(len(rows.targets.ids) / count) if rows.targets else 0

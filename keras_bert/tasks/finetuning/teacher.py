@@ -28,7 +28,7 @@ _log = logging.getLogger(__name__)
 
 
 class Teacher:
-    """A model fine-tuned on the task that another one is now fine-tuned on; it may be of any kind, with any tokenizer.
+    """A model fine-tuned on the task that another model now learns; it may be of any kind, with any tokenizer.
 
     Args:
         config: the recipe of the model that learns, with `teacher.model`.
@@ -48,12 +48,13 @@ class Teacher:
         self.folder = open_model_folder(config.teacher.model)
         self._config, self._problem = config, problem
         self._order = self._order_of_labels()
-        self._kept: dict[str, np.ndarray] = {}  # By what they were made of, for the seeds of a run.
+        self._kept: dict[str, np.ndarray] = {}  # Logits by what they were made of, for all seeds of a run.
 
     def taught(self, rows: TokenRows, seed: int, run: RunFolder, strategy: tf.distribute.Strategy) -> TokenRows:
-        """The rows to train on, with the teacher's logits as an extra or, for words, as a file of the tokens.
+        """The rows to train on, with the teacher's logits in `extra` or, for words, in `token_files`.
 
-        They are read from a file in the run's folder or, if it lacks them, computed and written there. A collective.
+        The logits are read from a file in the run's folder or, if it lacks them, computed and written there. A
+        collective.
 
         Args:
             rows: what `Problem.training_rows` returned for the seed.
@@ -81,12 +82,12 @@ class Teacher:
         return dataclasses.replace(rows, extra={**rows.extra, TEACHER_LOGITS: logits})
 
     def objective(self) -> DistillationObjective:
-        """The loss, of batches of such rows."""
+        """The loss of batches of the rows that `taught` returns."""
         distillation = TokenDistillation if self._problem.by_token else DistillationObjective
         return distillation(self._problem.objective, self._config.teacher)
 
     def _logits(self, seed: int) -> np.ndarray:
-        """float32 [rows or tokens, labels], the columns in the order of the labels of the model that learns."""
+        """float32 [rows or tokens, labels], with the columns in the order of the labels of the model that learns."""
         config, own = self._config, self._config.data
         data = {name: getattr(own, name) for name in fields_read(config.task)}
         teacher = FinetunedModel(self.folder, data, config.task, config.training.batch_size)
@@ -108,7 +109,7 @@ class Teacher:
     def _order_of_labels(self) -> list[int] | None:
         """The teacher's column of each label of the model that learns; None for outputs without names.
 
-        Raises `UserError` unless it is of the same task, with the same labels.
+        Raises `UserError` unless the teacher is of the same task, with the same labels.
         """
         head: Any = self.folder.head
         name, own = self._config.teacher.model, self._problem.head
@@ -161,7 +162,7 @@ def _by_row(layout: Any, answers: Answers) -> np.ndarray:
 
 
 def _by_token(layout: Any, read: Any, outputs: Sequence[np.ndarray]) -> np.ndarray:
-    """A teacher's logits at the first piece of each word of the model that learns, float32 [tokens, labels]; else 0.
+    """A teacher's logits at each word's first piece in the model that learns, float32 [tokens, labels]; 0 elsewhere.
 
     Args:
         layout: the rows of the model that learns.

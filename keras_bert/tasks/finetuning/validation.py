@@ -19,8 +19,7 @@ _METRICS_SHOWN = 3
 class Validation:
     """Validates on the first dev split during training, and on all of them at the end.
 
-    It remembers the answers of the last validation, which is often the best one: for SQuAD they take minutes to
-    compute.
+    It remembers the answers of the last validation, which is often the best one: SQuAD's take minutes to compute.
 
     Args:
         problem: the task.
@@ -36,7 +35,7 @@ class Validation:
 
     def figures(self, done: int) -> dict[str, float]:
         """The figures `eval_…` after `done` steps."""
-        self._evaluator.settle()  # A checkpoint with a score is saved after this, so the best one needs it no more.
+        self._evaluator.settle()  # Checkpoints with a score are saved after this, so the best one is settled already.
         split = self._problem.dev_splits[0]
         answers, figures = self._evaluator.answers(split)
         self._last = {(split, done): (answers, figures)}
@@ -44,7 +43,7 @@ class Validation:
         return {f"eval_{name}": value for name, value in {**figures, **scores}.items()}
 
     def checkpoint_score(self, figures: Mapping[str, float]) -> float:
-        """What checkpoints are compared by, from `figures`; lower is better."""
+        """The score by which checkpoints are compared, from `figures`; lower is better."""
         return -figures[f"eval_{self._problem.main_metric}"]
 
     def columns(self) -> list[Column]:
@@ -88,7 +87,7 @@ def _in_per_cent(is_already: bool) -> Callable[[float], str]:
 
 
 def validations_since_best(checkpoints: Checkpoints, metrics_file: str, metric: str) -> int:
-    """How many validations followed the best saved one. 0 if the newest is better but not saved yet.
+    """How many validations followed the best saved one; 0 if the newest is better but not saved yet.
 
     Args:
         checkpoints: the run's checkpoints.
