@@ -41,8 +41,8 @@ class AnsweredQuestions:
     Attributes:
         passages: the texts.
         questions: the questions.
-        spans: int64 `[n, 2]`, start and end in code points of the passage; `NONE` twice if it has no answer, `LOST`
-            twice if no reference answer is found in it. None if answers are hidden.
+        spans: int64 `[n, 2]`, start and end in code points of the passage; `NONE` twice if there is no answer, `LOST`
+            twice if the passage contains no reference answer. None if answers are hidden.
         origin: the file or data set, for messages.
         warnings: what was skipped or looks odd, one line each.
     """
@@ -60,9 +60,9 @@ class AnsweredQuestions:
 def load_questions(task: SpanTask, split: str, source: Source = "") -> AnsweredQuestions:
     """Reads the questions of one split and locates their answers.
 
-    An answer is where its file says or else at the nearest place with the same text. Of several references, the first
-    that is found in the passage is the one to train on. Questions whose answer is not found are skipped in training
-    splits; in others they stay and are scored against their references.
+    An answer is where its file says or else at the nearest place with the same text. The first reference that is found
+    in the passage is the one to train on. Questions whose answer is not found are skipped in training splits; in others
+    they stay and are scored against their references.
 
     Args:
         task: a task for which it is known whether questions may be unanswerable (`with_unanswerable`).
@@ -126,7 +126,7 @@ def asked_questions(task: SpanTask, split: str, source: Source = "") -> Iterator
 def passages_with_questions(task: SpanTask, split: str, source: Source = "") -> Iterator[tuple[str, list[Question]]]:
     """Yields (passage, its questions) of one split; answers are ignored.
 
-    The arguments and errors are those of `load_questions`; "-" as the split's file is stdin.
+    Arguments and errors as for `load_questions`; "-" as the split's file is stdin.
     """
     wanted = task.splits.get(split)
     [own] = wanted.files if wanted and split == INPUT else [None]
@@ -149,7 +149,7 @@ def passages_with_questions(task: SpanTask, split: str, source: Source = "") -> 
 
 
 def with_unanswerable(task: SpanTask, source: Source = "") -> SpanTask:
-    """The task with `unanswerable` set: whether the training split, or else the first one, has such a question.
+    """The task with `unanswerable` set: whether the training split, or else the first, has an unanswerable question.
 
     Tasks scored by characters have none. Raises `UserError` as `load_questions` does.
     """
@@ -197,7 +197,7 @@ def _read_tfds(task: SpanTask, split: Split, source: TfdsSource) -> QuestionSet:
 
 
 def _is_table(path: str) -> bool:
-    """Whether questions are in rows, one each, and not in SQuAD's JSON."""
+    """Whether a file has a row for each question, and is not SQuAD's JSON."""
     if is_data_set(path):
         return True
     may_be_squad = any(plain_ending(file) in ("", ".json") for file in named_files(path))
@@ -213,7 +213,7 @@ def _read_table(source: str) -> QuestionSet:
 
 
 def _listed(row: Row) -> tuple[Any, Any]:
-    """(the texts of a row's answers, their starts), None for a row without."""
+    """(the texts of a row's answers, their starts); (None, None) for a row without answers."""
     answers = row.cells[-1]
     if answers is None:
         return None, None
@@ -278,7 +278,7 @@ def _locate(read: QuestionSet) -> tuple[np.ndarray, list[str]]:
 
 
 def found_at(passage: str, answer: Answer) -> int | None:
-    """The start of an answer, or None. Mere white space is not an answer."""
+    """The start of an answer in its passage, or None. Mere white space is not an answer."""
     text, start = answer
     if not text.strip():
         return None
@@ -291,7 +291,7 @@ def found_at(passage: str, answer: Answer) -> int | None:
 
 
 def count_of(what: str, ids: Sequence[str]) -> str:
-    """A text with the number of questions of some kind, and the first of them."""
+    """A text with `what` the questions are, their number and the first of them."""
     return f"{what}: {len(ids):,} (the first: {ids[0]!r})"
 
 

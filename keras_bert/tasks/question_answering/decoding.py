@@ -222,7 +222,7 @@ class Decoded(NamedTuple):
 
     Attributes:
         spans: the best `Span`s, best first, no two with the same text; empty if the passage has no pieces.
-        null: "no answer" as a `Span`: the empty text with the lowest logits of [CLS] in any window.
+        null: "no answer" as a `Span`: the empty text, with the logits of [CLS] in the window of their lowest sum.
     """
 
     spans: list[Span]
@@ -282,7 +282,7 @@ def decoded(served: Mapping[str, Any]) -> Decoded:
 
 
 def n_best_list(decoded: Decoded, with_null: bool) -> list[dict[str, Any]]:
-    """The entries of one question in run_squad.py's n-best file, best first. Probabilities are over the list."""
+    """The entries of one question in run_squad.py's n-best file, best first. Their probabilities sum to 1."""
     spans = sorted(
         [*decoded.spans, *([decoded.null] if with_null or not decoded.spans else [])], key=lambda s: -s.score
     )

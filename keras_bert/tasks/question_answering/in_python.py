@@ -1,4 +1,4 @@
-"""What a model that extracts answers from passages answers in Python."""
+"""The answers, in Python, of a model that extracts them from passages."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ def passage_answers(function: ServingFunction, examples: Sequence[Any], unanswer
 
     Args:
         function: the model's signatures.
-        examples: (question, passage) or `{"question": …, "context": …}` for each.
+        examples: (question, passage) or `{"question": …, "context": …}` for each question.
         unanswerable: whether a question may have no answer.
 
     Raises:
-        ValueError: an example is neither.
+        ValueError: an example is neither of these.
     """
     asked = [_question(example) for example in examples]
     return (

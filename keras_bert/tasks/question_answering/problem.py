@@ -49,8 +49,9 @@ class QuestionAnsweringProblem(Problem):
     `task_record` may have the `null_threshold` of a trained model.
 
     Attributes:
-        task: the task; it is known whether questions may be unanswerable.
-        null_threshold: the answer is "no answer" if `Decoded.null_odds` is larger; 0 until `tune` sets it.
+        task: the task, with `unanswerable` set.
+        null_threshold: the answer is "no answer" if `Decoded.null_odds` is larger; until `tune` sets it, the trained
+            model's, or else 0.
 
     Raises:
         UserError: a file is malformed (see `load_questions`), or the lengths leave no room for a passage.
@@ -121,7 +122,7 @@ class QuestionAnsweringProblem(Problem):
         return ("f1", "exact_match")
 
     def windows(self, split: str, labelled: bool = False) -> Iterator[AnsweredQuestions]:
-        """As `Problem.windows`; a split with answers is a single window, of which those without can be skipped."""
+        """Like `Problem.windows`; a split with answers is a single window, from which questions may be skipped."""
         if not labelled:
             yield from asked_questions(self.task, split, self._source)
             return
@@ -142,7 +143,7 @@ class QuestionAnsweringProblem(Problem):
         return {question.id: answer for question, answer in zip(layout.answered.questions, found)}
 
     def averaged(self, split: str, outputs: Sequence[dict[str, Any]]) -> dict[str, Any]:
-        """As `Problem.averaged`, over all tokens of all windows of a question, of starts and of ends."""
+        """Like `Problem.averaged`, with the softmax of starts and of ends over all tokens of a question's windows."""
         first_rows = self.layout(split).windows.first_rows
         found: dict[str, Any] = {}
         for name in self.by_token:
@@ -189,14 +190,14 @@ class QuestionAnsweringProblem(Problem):
         return self._scores(self._references(split), answers)
 
     def by_example(self, split: str, answers: Answers) -> dict[str, np.ndarray]:
-        """The figures of each question alone, but for those at the threshold that is best for all of them."""
+        """The figures of each question alone, except those at the threshold that is best for all questions."""
         references = self._references(split)
         alone = [self._scores({name: texts}, {name: answers[name]}) for name, texts in references.items()]
         names = [name for name in self.metric_names if not name.startswith("best_")]
         return {name: np.array([(scores[name] / 100.0, 1.0) for scores in alone]) for name in names}
 
     def tune(self, split: str, answers: Answers) -> None:
-        """Sets `null_threshold` to that of the best F1 on a split, if questions may be unanswerable."""
+        """Sets `null_threshold` to the one with the best F1 on a split, if questions may be unanswerable."""
         if not self.task.unanswerable:
             return
         references = self._references(split)

@@ -2,14 +2,14 @@
 
 SQuAD's answers are compared in lower case, without ASCII punctuation and the articles a, an and the, and with single
 spaces; F1 is that of the two bags of words. Of several references, the best one counts, separately for each metric.
-Source: Rajpurkar et al. 2016, section 6.1, and 2018; evaluate-v1.1.py and evaluate-v2.0.py. To match their last digit,
-scores are added in the same order, and the same ones are integers, which Python's `sum` adds differently.
+Source: Rajpurkar et al. 2016, section 6.1, and 2018; evaluate-v1.1.py and evaluate-v2.0.py. To match the scripts' last
+digit, scores are added in the same order, and are integers where theirs are: Python's `sum` adds them differently.
 
-CMRC's (cmrc2018_evaluate.py) are compared without some Chinese and English punctuation marks. F1 is over segments,
-which are single Chinese characters and the words of the text between them, and counts the longest run of segments that
-two answers share. The script first splits text that is not Chinese into sentences, by a trained model that NLTK does
-not ship; here NLTK splits it into words directly. The results differ if an answer has two sentences that end in ASCII
-full stops.
+CMRC's answers (cmrc2018_evaluate.py) are compared in lower case, without some Chinese and English punctuation marks. F1
+is over segments, which are single Chinese characters and the words of the text between them, and counts the longest run
+of segments that two answers share. The script first splits text that is not Chinese into sentences, by a trained model
+that NLTK does not ship; here NLTK splits it into words directly. The results differ if an answer has two sentences that
+end in ASCII full stops.
 """
 
 import functools
@@ -52,9 +52,9 @@ def squad_v2_scores(
 ) -> dict[str, float]:
     """The figures of evaluate-v2.0.py except its counts; questions without a prediction are ignored.
 
-    These are `exact` and `f1`; the same for questions with and without an answer (`HasAns_`, `NoAns_`), if there are
-    any; and, given `null_odds`, the best that any threshold reaches (`best_exact`, `best_exact_thresh`, `best_f1`,
-    `best_f1_thresh`).
+    These are `exact` and `f1`, for all questions and for those with and without an answer (`HasAns_`, `NoAns_`), if
+    there are any; and, given `null_odds`, the best that any threshold reaches (`best_exact`, `best_exact_thresh`,
+    `best_f1`, `best_f1_thresh`).
 
     Args:
         references: `{id: texts}`, in the data's order; no texts if there is no answer.
@@ -113,7 +113,7 @@ def best_threshold(
 
 
 def _f1(prediction: Sequence[str], reference: Sequence[str]) -> float:
-    """F1 of two lists of words; 0 if they share none, also if both are empty (evaluate-v1.1.py)."""
+    """F1 of two lists of words; 0 if they share none, even if both are empty (evaluate-v1.1.py)."""
     return _f1_of(sum((Counter(prediction) & Counter(reference)).values()), prediction, reference)
 
 
@@ -126,7 +126,7 @@ def _f1_of(same: int, prediction: Sequence[str], reference: Sequence[str]) -> fl
 
 
 def _f1_or_both_empty(prediction: Sequence[str], reference: Sequence[str]) -> float:
-    """As `_f1`, but two empty answers agree (evaluate-v2.0.py)."""
+    """Like `_f1`, but two empty answers agree (evaluate-v2.0.py)."""
     return int(prediction == reference) if not prediction or not reference else _f1(prediction, reference)
 
 

@@ -62,7 +62,7 @@ def question_answering_signatures(
 
 
 def _passage_logits(logits: tf.Tensor, segments: Sequence[PieceSpans], vocabulary: Vocabulary) -> tf.Tensor:
-    """From the logits [windows, seq] of rows, those of the pieces of each passage: [windows, pieces]."""
+    """The logits of each window's pieces of the passage, [windows, pieces], out of those of its row, [windows, seq]."""
     passages = segments[1]
     most = tf.reduce_max(tf.concat([passages.lengths, [1]], axis=0))
     starts = segment_starts(segments, vocabulary)[1][:, tf.newaxis]

@@ -35,14 +35,14 @@ class SpanExtractionConfig(Head):
 
 @dataclass(frozen=True)
 class SpanTask:
-    """Everything that distinguishes one task whose answers are spans of a passage from another.
+    """What distinguishes one task whose answers are spans of a passage from another.
 
     Attributes:
         name: as in `--task NAME`.
         splits: `{name: Split}`; names start with "train", "dev" or "test".
         scoring: "words" as in SQuAD's scripts; "characters" as in CMRC 2018's, where every question has an answer.
-        unanswerable: whether a passage may have no answer (SQuAD 2.0); None if the training split decides, by whether
-            it has such a question.
+        unanswerable: whether a question may have no answer (SQuAD 2.0); None to set it by whether the training split
+            has such a question.
         folders: names of the task's folder.
         tfds: the name of the same questions in TFDS.
         dev_share: share of the dev side if `Split.side` divides one file.
@@ -134,9 +134,9 @@ def qa_task(
 
     Args:
         train, dev, test: files, None if there is none.
-        scoring: of `SCORINGS`.
+        scoring: one of `SCORINGS`.
         unanswerable: see `SpanTask`; given for a trained model.
-        dev_share: the share held out.
+        dev_share: the share to hold out.
         max_answer_length: see `SpanTask`; by default 30, or 100 if characters are scored.
 
     Raises:

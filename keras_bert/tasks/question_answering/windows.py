@@ -70,7 +70,7 @@ class QuestionWindows:
         begins: int64 [rows], the index of the window's first piece in its passage.
         lengths: int64 [rows], how many pieces of the passage are in the window.
         passages: the pieces of the passages.
-        warnings: what was truncated or is not trained on, one line each.
+        warnings: what was truncated or cannot be trained on, one line each.
     """
 
     rows: TokenRows
