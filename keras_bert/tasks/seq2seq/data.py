@@ -17,7 +17,7 @@ _TARGET = "target"
 
 
 class Pair(NamedTuple):
-    """A text, the text to write for it, None if that is hidden, and where they stand."""
+    """A text, the text to write for it (None if hidden), and where they stand."""
 
     source: str
     target: str | None
@@ -31,15 +31,15 @@ class Pairs:
     the same side.
 
     Args:
-        data: of which the files, `texts`, `label`, `format`, `columns` and `dev_share` are read.
-        own: `{split: path}` of the user's files, or of a file to answer as `INPUT`.
+        data: the recipe's section, of which `texts`, `label`, `format`, `columns` and `dev_share` are read.
+        own: `{split: path}` of the user's files, with `INPUT` as the split of a file to answer.
 
     Attributes:
         source: the name of the column with the source.
         target: the name of the column with the target.
 
     Raises:
-        UserError: no one column of sources is named, or it is that of the targets, or no file is given.
+        UserError: there is not exactly one column of sources, it is the targets' column too, or no file is given.
     """
 
     def __init__(self, data: TaskDataConfig, own: Mapping[str, str]):
@@ -76,7 +76,7 @@ class Pairs:
             needs_targets: whether a text without a target is refused; else targets are not read.
 
         Raises:
-            UserError: the file cannot be read, lacks a column, or has no pair; a text is empty.
+            UserError: the file cannot be read, lacks a column, or has no pair; a cell is no text, or a target is empty.
         """
         path, count = self._own[split], 0
         side = split if self._is_shared and split in ("train", "dev") else None

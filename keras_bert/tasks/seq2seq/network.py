@@ -39,7 +39,7 @@ class BertForConditionalGeneration(EncoderDecoder):
 
 def shifted(target_ids: Tensor, first: int) -> Tensor:
     """What a decoder reads before it writes each target: `first` and the targets but the last, [batch, targets]."""
-    # What stands in place of padding is seen by padding alone.
+    # Only padding sees what stands in place of padding.
     return ops.concatenate([ops.full_like(target_ids[:, :1], first), ops.maximum(target_ids[:, :-1], 0)], axis=1)
 
 
@@ -81,7 +81,7 @@ class TargetObjective:
         return {"loss": ops.sum(tokens * batch["example_weights"])}
 
     def sums(self, outputs: Batch, batch: Batch) -> Sums:
-        """Of `logits`, or of `losses` [batch], from `target_losses`, if the logits were left out."""
+        """`{"loss": {"loss": scalar}}`, from `losses` [batch] (see `target_losses`) or, without them, from `logits`."""
         losses = outputs.get("losses")
         if losses is None:
             losses = target_losses(outputs["logits"], batch["target_ids"], self.smoothing)

@@ -37,9 +37,9 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True)
 class PairWindow:
-    """Some of a split's texts, the texts to write for them, None if these are not read, and their file.
+    """Some of a split's texts, the texts to write for them (None if not read), and their file.
 
-    `empty` are the places of texts without a character.
+    `empty` has the places of texts that are nothing but white space.
     """
 
     sources: Sequence[str]
@@ -54,7 +54,7 @@ class PairWindow:
 class Seq2SeqProblem(Problem):
     """The task `seq2seq`. The answers are a `WrittenText` for each text.
 
-    A row is the source as any text; its target has the special tokens of a text too, as in transformers.
+    A row is the source, laid out like any text; its target has the special tokens of a text too, as in transformers.
 
     Args:
         source: the `Pairs`.
@@ -179,7 +179,7 @@ class Seq2SeqProblem(Problem):
         return text_scores(self._settings.metrics, [answer.text for answer in answers], wanted)
 
     def baseline(self, split: str) -> dict[str, float]:
-        """The scores of copies of the texts that are read."""
+        """The scores of copying the texts."""
         return text_scores(self._settings.metrics, *self._texts(split))
 
     def remarks(self, split: str, answers: Sequence[WrittenText]) -> Iterator[str]:
@@ -191,7 +191,7 @@ class Seq2SeqProblem(Problem):
     def writing(self, split: str, output: str) -> Iterator[Callable[[PairWindow, Sequence[WrittenText]], None]]:
         """Writes one JSON object per text: the text by its column, what is `written` and its `score`.
 
-        Of several texts for one, all are in `n_best`, each with its score.
+        If several texts are written for one, `n_best` has them all, each with its score.
         """
         with text_output(output) as write:
             yield lambda window, answers: write(

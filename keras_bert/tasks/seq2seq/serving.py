@@ -16,11 +16,11 @@ from keras_bert.text.detokenizer import Detokenizer
 def seq2seq_signatures(bert: Any, text_inputs: TextInputs, network: Network, n_best: int) -> dict[str, Signature]:
     """`serving_default` on strings, `tokens` on the encoder's inputs.
 
-    Outputs: `written` string [batch, texts], those of each row, best first; and their `scores` float32, as in
+    Outputs: `written` string [batch, texts], the texts of each row, best first; and their `scores` float32, as in
     `WrittenText`. `tokens` gives `ids` int32 [batch, texts, tokens] too, padded after the end.
 
     Args:
-        n_best: the most texts of a row; there are no more than beams.
+        n_best: the most texts of a row, which has no more than there are beams.
     """
     settings = own_settings(bert.folder)
     writer = Writer(settings, text_inputs.vocabulary, min(n_best, settings.beams))
@@ -42,5 +42,5 @@ def seq2seq_signatures(bert: Any, text_inputs: TextInputs, network: Network, n_b
 
 
 def own_settings(folder: Any) -> Seq2SeqConfig:
-    """How the model of a `ModelFolder` was fine-tuned to write. Raises `UserError` for what is none of the settings."""
+    """The settings with which a `ModelFolder`'s model was fine-tuned. Raises `UserError` for an invalid value."""
     return read_own_field(Seq2SeqConfig, folder.other_fields, join(folder.path, "config.json"))

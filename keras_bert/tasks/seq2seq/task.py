@@ -19,7 +19,7 @@ NAME = "seq2seq"
 
 @dataclass(frozen=True)
 class ConditionalGenerationConfig(Head):
-    """The head of a `BertForConditionalGeneration`: the decoder, all of which the model's own config describes."""
+    """The head of a `BertForConditionalGeneration`: the decoder, which the model's own config describes."""
 
     architecture: ClassVar[str] = "BertForConditionalGeneration"
     outputs: ClassVar[tuple[str, ...]] = ("tokens",)
@@ -39,11 +39,11 @@ class Seq2SeqTask:
 
 @dataclass(frozen=True)
 class WrittenText:
-    """What a model wrote for a text, as many texts as it has beams, but five at most.
+    """What a model wrote for a text: in Python as many texts as it has beams, five at most; in a run `seq2seq.n_best`.
 
     Attributes:
-        texts: the best first.
-        scores: of each, the sum of its tokens' log-probabilities; with beams, divided by the penalty of its length.
+        texts: the texts, the best first.
+        scores: the sum of each text's log-probabilities of tokens; with beams, divided by the penalty of its length.
     """
 
     texts: list[str]
@@ -51,12 +51,12 @@ class WrittenText:
 
     @property
     def text(self) -> str:
-        """The best."""
+        """The best text."""
         return self.texts[0]
 
     @property
     def score(self) -> float:
-        """That of the best."""
+        """The score of the best text."""
         return self.scores[0]
 
 
@@ -104,7 +104,7 @@ class Seq2Seq(TaskKind):
         return Seq2SeqProblem(Seq2SeqTask(), Pairs(config.data, own), tokenizer, config, head, task_record)
 
     def folder_files(self, config: Any, fields: Mapping[str, Any]) -> Mapping[str, Any]:
-        """generation_config.json, with which `generate` of transformers writes as the recipe says."""
+        """generation_config.json, with which transformers' `generate` writes as the recipe says."""
         own = own_field(fields)
         if "max_target_length" not in own:
             return {}
@@ -114,7 +114,7 @@ class Seq2Seq(TaskKind):
             **tokens,
             "pad_token_id": fields["pad_token_id"],
             "eos_token_id": fields["eos_token_id"],
-            "max_length": 1 + own["max_target_length"],  # There the token that a text starts with counts.
+            "max_length": 1 + own["max_target_length"],  # transformers counts the token that a text starts with.
             "num_beams": own["beams"],
             "length_penalty": own["length_penalty"],
             "no_repeat_ngram_size": own.get("no_repeat_ngram"),

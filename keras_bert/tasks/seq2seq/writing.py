@@ -14,11 +14,10 @@ from keras_bert.text.vocabulary import Vocabulary
 
 
 class Writer:
-    """Function (the encoder's inputs, a model with a decoder) -> the tokens of the best texts of each row.
+    """Function (a model with a decoder, the encoder's inputs) -> the tokens of the best texts of each row.
 
     Args:
         settings: how texts are written.
-        config: the architecture.
         vocabulary: the model's vocabulary.
         n_best: how many texts to write for each row, at most as many as beams; None for what the settings say.
     """
