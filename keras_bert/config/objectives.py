@@ -131,7 +131,7 @@ class MaskingConfig(Checked):
             words, a labelled phrase or, for `pmi`, a collocation of the text (PMI-Masking, Levine et al. 2021) or a
             whole word outside of these.
         validation_unit: what is chosen at random in validation; see `unit`.
-        random_from: whether random tokens come from the `vocabulary`, each piece as likely, or from the `unigram`
+        random_from: whether random tokens come from the `vocabulary`, all pieces alike, or from the `unigram`
             frequencies of the training text.
         refresh: whether masks are drawn anew in each epoch.
     """

@@ -211,7 +211,7 @@ class RunFolder:
         return recorded if recorded and recorded.startswith(f"{init}@") else init
 
     def _binding_settings(self) -> dict[str, Any]:
-        """The content of config.yaml without `MAY_DIFFER`, of which one may have been invalid and be mended by now."""
+        """The content of config.yaml without `MAY_DIFFER`, one of which may have been invalid and since mended."""
         values = settings.read_yaml(self.config_file)
         for *sections, key in (name.split(".") for name in MAY_DIFFER):
             section: Any = values
