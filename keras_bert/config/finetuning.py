@@ -158,7 +158,7 @@ class InputConfig(Checked):
     max_length: Annotated[int, Bounds("at least 8", min=8)] = 128
     long: Long = "truncate"
     stride: NotNegative[int] = 0
-    max_question_length: int = 64
+    max_question_length: NotNegative[int] = 64
 
 
 @dataclass

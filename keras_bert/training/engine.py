@@ -8,7 +8,7 @@ import functools
 import logging
 import shlex
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import keras
 import tensorflow as tf
@@ -37,9 +37,6 @@ from keras_bert.training.step import Batch, Memory, Step
 from keras_bert.training.step_loop import StepLoop, trainer
 from keras_bert.training.strategy import checkpoint_device, on_gpus
 from keras_bert.training.variable_names import gradient_parts
-
-if TYPE_CHECKING:
-    import keras
 
 _log = logging.getLogger(__name__)
 

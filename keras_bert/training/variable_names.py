@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import keras
 import tensorflow as tf
 
 from keras_bert.models.tensor_names import lora_layers, model_variables
-
-if TYPE_CHECKING:
-    import keras
 
 EMBEDDINGS = "embeddings"
 

@@ -250,6 +250,10 @@ def test_all_of_glue_in_one_table(place, tmp_path):
         ("finetune --task sst2 --init BERT --data-dir absent --set input.max_length=24", "absent: needs"),
         ("finetune --task sst2 --init BERT", "input.max_length: needs at most 32"),
         ("finetune --task sst2 --init BERT --set training.epoch=3", "The nearest is training.epochs"),
+        (
+            "finetune --task squad --init BERT --set input.max_question_length=-1",
+            "input.max_question_length: needs 0 or more",
+        ),
         ("evaluate --model BERT", "needs a fine-tuned model. Received: one without a task's head"),
         ("predict --model BERT --output x", "--split a split of the task. Give one"),
         ("evaluate --model BERT --noise rain", "noise: needs KIND or KIND=SHARE"),
