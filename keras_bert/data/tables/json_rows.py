@@ -55,6 +55,8 @@ class JsonBlocks:
                 goes_on = error.pos >= len(self._text) - _LONGEST_TOKEN or error.msg.startswith("Unterminated string")
                 if not goes_on or not self._more():
                     raise self._error(error.msg, error.pos) from None
+            except ValueError:  # Python refuses integers of more than 4300 digits.
+                raise self._error("Integer of too many digits", self._place) from None
 
     def members(self) -> Iterator[str]:
         """The names of an object's members; read each member's value before asking for the next name."""
@@ -174,10 +176,14 @@ def json_rows(path: str, chunks: Iterable[bytes], reading: Reading) -> Iterator[
             yield from _rows(path, "row", values, reading)
         else:
             columns = content.value()
-            if not all(isinstance(column, dict) for column in columns.values()):
+            if not isinstance(columns, dict) or not all(isinstance(column, dict) for column in columns.values()):
+                if isinstance(columns, dict):
+                    names = ", ".join(map(repr, list(columns)[:_MOST_FIELDS_SHOWN]))
+                    received = f"an object of {names or 'nothing'}"
+                else:
+                    received = _shown(json.dumps(columns).encode())
                 raise UserError(
-                    f"{path}: needs a list of objects, objects a line, or columns as objects. Received: an object of "
-                    f"{', '.join(map(repr, list(columns)[:_MOST_FIELDS_SHOWN])) or 'nothing'}."
+                    f"{path}: needs a list of objects, objects a line, or columns as objects. Received: {received}."
                 )
             places = reading.places(path, list(columns))
             kept = [None if place is None else list(columns.values())[place] for place in places]

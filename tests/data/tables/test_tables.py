@@ -101,11 +101,22 @@ def test_bad_bytes_are_named_by_line_even_far_into_the_file(tmp_path):
         ("a.csv", 'text,label\na,1\n"b,1\nc,1\n', "line 3: needs cells quoted as in CSV"),
         ("a.jsonl", '{"text": "a", "label": 1}\n{"text"', "line 2: needs a JSON object with 'text', 'label'."),
         ("a.json", "[1]", "line 1: needs a JSON object with 'text', 'label'. Received: not an object, '[1]'"),
+        (
+            "b.json",
+            f'[{{"text": {"1" * 5000}, "label": 1}}]',
+            "line 1: needs JSON. Received: Integer of too many digits",
+        ),
         ("a.xlsx", "PK\3\4", "needs a table. Received: a zip archive or an Office document. Save it as one of .csv,"),
     ],
 )
 def test_what_is_no_table_is_refused(tmp_path, name, content, told):
     assert told in refusal(write(tmp_path / name, content))
+
+
+@pytest.mark.parametrize("scalar", ["5", "null", '"text"'])
+def test_a_json_file_of_one_scalar_is_refused(tmp_path, scalar):
+    """It ended in a traceback."""
+    assert f"as objects. Received: '{scalar}'." in refusal(write(tmp_path / "a.json", scalar), format="json")
 
 
 def test_a_missing_file():
