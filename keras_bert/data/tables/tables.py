@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
+import reprlib
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -125,7 +126,7 @@ def saved_files(folder: str) -> list[str] | None:
     if not files.is_folder(folder):
         return None
     if files.exists(files.join(folder, _SPLITS)):
-        splits = settings.read_json(files.join(folder, _SPLITS)).get("splits") or []
+        splits = _texts_in(files.join(folder, _SPLITS), "splits")
         if "train" not in splits:
             raise UserError(
                 f"{folder}: needs a split 'train'. Received: {', '.join(splits) or 'none'}. Give the folder of one: "
@@ -135,7 +136,20 @@ def saved_files(folder: str) -> list[str] | None:
     state = files.join(folder, _STATE)
     if not files.exists(state):
         return None
-    return [files.join(folder, str(file["filename"])) for file in settings.read_json(state).get("_data_files") or []]
+    return [files.join(folder, name) for name in _texts_in(state, "_data_files", "filename")]
+
+
+def _texts_in(path: str, field: str, inner: str | None = None) -> list[str]:
+    """The texts in the list `field` of a JSON file, or in the field `inner` of its items; [] if there is no list."""
+    found = settings.read_json(path).get(field) or []
+    items = found if isinstance(found, list) else [None]
+    texts: list[Any] = [item.get(inner) if isinstance(item, dict) else None for item in items] if inner else items
+    if not all(isinstance(text, str) for text in texts):
+        form = f"objects with a text {inner!r}" if inner else "texts"
+        raise UserError(
+            f"{path}: needs a list {field!r} of {form}. Received: {reprlib.repr(found)}. Save the data set again."
+        )
+    return texts
 
 
 def read_table(source: str, wanted: Sequence[str], optional: Sequence[str] = (), **options: Any) -> Iterator[Row]:

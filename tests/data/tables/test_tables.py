@@ -243,6 +243,19 @@ def test_what_arrow_reads(tmp_path):
     assert "Received: LZ4-compressed data. " in refusal(write(tmp_path / "c.csv.lz4", b"\x04\x22\x4d\x18\x40\x40"))
 
 
+@pytest.mark.parametrize("splits", [[1, 2], 5, "train"])
+def test_splits_of_another_form_are_refused(tmp_path, splits):
+    """A traceback, or the letters of a text as splits."""
+    write(tmp_path / "dataset_dict.json", json.dumps({"splits": splits}))
+    assert "dataset_dict.json: needs a list 'splits' of texts. Received: " in refusal(str(tmp_path))
+
+
+@pytest.mark.parametrize("names", [["a.arrow"], [{}], [{"filename": 5}], 5])
+def test_names_of_data_files_of_another_form_are_refused(tmp_path, names):
+    write(tmp_path / "state.json", json.dumps({"_data_files": names}))
+    assert "state.json: needs a list '_data_files' of objects with a text 'filename'. " in refusal(str(tmp_path))
+
+
 def test_files_of_a_folder_or_a_glob_are_one_table(tmp_path):
     for number in range(3):
         write(tmp_path / "parts" / f"{number}.csv", f"text,label\n{number},x\n")
