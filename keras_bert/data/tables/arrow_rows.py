@@ -3,9 +3,10 @@
 import contextlib
 import json
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
+from keras_bert.core.errors import UserError
 from keras_bert.core.files import open_file
 from keras_bert.core.imports import import_extra
 from keras_bert.data.corpus.text_lines import Unreadable, compression, read_chunks
@@ -28,7 +29,7 @@ def arrow_rows(path: str, local: str, format: str, reading: Reading) -> Iterator
 
     Raises:
         Unreadable: the file is damaged.
-        UserError: a column is missing, or pyarrow is not installed.
+        UserError: a column is missing, the schema's features have another form, or pyarrow is not installed.
     """
     needed_by = f"{path}, in a format of Arrow,"
     arrow = import_extra("pyarrow", needed_by)
@@ -39,7 +40,7 @@ def arrow_rows(path: str, local: str, format: str, reading: Reading) -> Iterator
             schema, batches = _opened(stream, format, *modules)
             places = reading.places(path, schema.names)
             names = [schema.names[place] for place in places if place is not None]
-            features = _features(schema)
+            features = _features(path, schema, names)
             for batch in batches(names):
                 values = {name: _values(arrow, batch.column(name), features.get(name)) for name in names}
                 none = [None] * batch.num_rows
@@ -77,12 +78,31 @@ def _opened(stream: Any, format: str, parquet: Any, ipc: Any) -> tuple[Any, Any]
     return opened.schema, lambda names: map(opened.get_batch, range(opened.num_record_batches))
 
 
-def _features(schema: Any) -> dict[str, Any]:
+def _features(path: str, schema: Any, columns: Iterable[str]) -> dict[str, Any]:
     """`{column: feature}`, as `datasets` stores them with the schema; {} if it has none."""
     try:
-        return json.loads((schema.metadata or {})[b"huggingface"])["info"]["features"]
-    except (KeyError, TypeError, ValueError):
+        features = json.loads((schema.metadata or {})[b"huggingface"])["info"]["features"] or {}
+        if all(_is_feature(features.get(column)) for column in columns):
+            return features
+    except KeyError:
         return {}
+    except (AttributeError, TypeError, ValueError, RecursionError):
+        pass
+    raise UserError(
+        f"{path}: needs the features that `datasets` stores in the schema, an object per column. Received: another "
+        "form. Save the data set again, or remove 'huggingface' from the schema's metadata."
+    )
+
+
+def _is_feature(value: Any) -> bool:
+    """Whether a value has the form of a feature; None if a column has none."""
+    if isinstance(value, list):
+        return len(value) == 1 and _is_feature(value[0])
+    if not isinstance(value, dict):
+        return value is None
+    names = value.get("names") if value.get("_type") == "ClassLabel" else None
+    is_class = names is None or (isinstance(names, list) and all(isinstance(name, str) for name in names))
+    return is_class and _is_feature(value.get("feature"))
 
 
 def _values(arrow: Any, column: Any, feature: Any) -> list[Any]:

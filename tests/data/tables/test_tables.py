@@ -243,6 +243,31 @@ def test_what_arrow_reads(tmp_path):
     assert "Received: LZ4-compressed data. " in refusal(write(tmp_path / "c.csv.lz4", b"\x04\x22\x4d\x18\x40\x40"))
 
 
+@pytest.mark.parametrize(
+    ("column", "features"),
+    [
+        ("label", [1]),
+        ("label", "text"),
+        ("label", {"label": "ClassLabel"}),
+        ("label", {"label": {"_type": "ClassLabel", "names": "ab"}}),
+        ("label", {"label": {"_type": "ClassLabel", "names": [1, 2]}}),
+        ("tags", {"tags": [[]]}),
+        ("tags", {"tags": {"feature": "ClassLabel"}}),
+    ],
+)
+def test_features_of_another_form_are_refused(tmp_path, column, features):
+    """A traceback, or the letters of a text as the names of classes."""
+    schema = {"huggingface": json.dumps({"info": {"features": features}})}
+    path = write_arrow(tmp_path / "a.arrow", arrow_table().replace_schema_metadata(schema), "new_stream")
+    assert "a.arrow: needs the features that `datasets` stores in the schema" in refusal(path, [column])
+
+
+def test_features_may_be_null(tmp_path):
+    schema = {"huggingface": json.dumps({"info": {"features": None}})}
+    path = write_arrow(tmp_path / "a.arrow", arrow_table().replace_schema_metadata(schema), "new_stream")
+    assert rows(path, ["label"])[0] == (1, 1)
+
+
 @pytest.mark.parametrize("splits", [[1, 2], 5, "train"])
 def test_splits_of_another_form_are_refused(tmp_path, splits):
     """A traceback, or the letters of a text as splits."""
