@@ -27,6 +27,7 @@ from keras_bert.core.locks import NAME, require_own, take_folder
 from keras_bert.core.whole_files import atomic_write, move_folder, require_name
 from keras_bert.data.corpus.held_out import SIDES
 from keras_bert.data.shards.shard_files import ShardSet
+from keras_bert.data.shards.shard_format import is_complete
 from keras_bert.text.vocabulary import Vocabulary, find_vocabulary
 
 PARTS = "parts"  # The folder of the files that a pipeline leaves for its later stages; see `data.pipeline.parts`.
@@ -82,11 +83,13 @@ class UnfinishedWork:
         try:
             with open_file(path) as stream:
                 state = json.loads(stream.read())
-            made_with, sides = state["settings"], state["sides"]
+            made_with, sides = {**state["settings"]}, {**state["sides"]}
+            if set(sides) != set(SIDES) or not all(map(_is_progress, sides.values())):
+                raise ValueError("sides of another form")
             if not any(sides.values()) and not self.parts():
                 return  # Without finished work, other settings do no harm.
             self.sides = sides
-        except (ValueError, KeyError, TypeError, AttributeError):
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             raise UserError(f"{path}: is not the record of an unfinished prepare. {remedy}.") from None
         wanted = json.loads(json.dumps(self._settings))  # Turns tuples into lists, as in the file.
         for key in wanted:
@@ -103,6 +106,12 @@ class UnfinishedWork:
                     ShardSet(folder, progress["meta"]).verify()
                 except UserError as error:
                     raise UserError(f"{str(error).rsplit('. ', 1)[0]}. {remedy}.") from None
+
+
+def _is_progress(value: Any) -> bool:
+    """Whether a JSON value has the form of the progress of one side."""
+    counts = {**value}
+    return not counts or (is_complete(counts.pop("meta", None)) and all(isinstance(n, int) for n in counts.values()))
 
 
 def difference(before: object, now: object) -> str:

@@ -79,19 +79,23 @@ def read_meta(path: str) -> Meta:
     if not isinstance(meta, dict) or meta.get("format") != FORMAT:
         received = meta.get("format") if isinstance(meta, dict) else type(meta).__name__
         raise UserError(f"{path}: needs format {FORMAT}. Received: {received!r}. {_REMEDY}.")
+    if not is_complete(meta):
+        raise UserError(f"{path}: is incomplete or altered. {_REMEDY}.")
+    return meta
+
+
+def is_complete(meta: Any) -> bool:
+    """Whether a JSON value has the form of a `meta.json`, with counts that are those of its shards."""
     try:
-        complete = (
+        return (
             all(meta[count] == sum(shard[count] for shard in meta["shards"]) for count in COUNTS)
             and all(set(shard["sha256"]) == set(kinds(meta)) for shard in meta["shards"])
             and [shard["name"] for shard in meta["shards"]] == list(map(shard_name, range(len(meta["shards"]))))
             and meta["token_dtype"] == token_dtype(meta["vocab_size"]).name
             and {"vocabulary", "lower_case", "unknown_tokens"} <= set(meta)
         )
-    except (KeyError, TypeError):
-        complete = False
-    if not complete:
-        raise UserError(f"{path}: is incomplete or altered. {_REMEDY}.")
-    return meta
+    except (AttributeError, KeyError, TypeError):
+        return False
 
 
 def check_vocabulary(path: str, meta: Meta, vocabulary: Vocabulary) -> None:

@@ -92,6 +92,31 @@ def test_a_record_that_is_none_is_refused(tmp_path, content):
         prepare(DOCUMENTS, tmp_path / "out", 0.3, **OPTIONS)
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda state: state["sides"].pop("train"),
+        lambda state: state["sides"]["train"].pop("meta"),
+        lambda state: state["sides"]["train"]["meta"].pop("shards"),
+        lambda state: state["sides"]["train"].update(meta=[]),
+        lambda state: state["sides"]["train"].update(documents="60"),
+        lambda state: state["sides"]["train"]["meta"]["shards"][0].pop("sha256"),
+        lambda state: state["sides"]["train"]["meta"].update(shards=["00000"]),
+        lambda state: state.update(sides=[state["sides"]]),
+        lambda state: state.update(settings=[]),
+    ],
+)
+def test_a_record_of_another_form_is_refused(tmp_path, change):
+    """It ended in a traceback."""
+    stop_after(tmp_path / "out", 180)
+    path = tmp_path / "out.partial/state.json"
+    state = json.loads(path.read_text())
+    change(state)
+    path.write_text(json.dumps(state))
+    with pytest.raises(UserError, match="state.json: is not the record of an unfinished prepare. Remove .*out.partial"):
+        prepare(DOCUMENTS, tmp_path / "out", 0.3, **OPTIONS)
+
+
 def stored_contents(folder):
     return {path[len(folder) + 1 :]: open_file(path).read() for path in files_below(folder)}
 
