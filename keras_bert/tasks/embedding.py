@@ -15,8 +15,9 @@ import numpy as np
 from numpy.lib import format as npy
 
 from keras_bert.config.inference import FLOAT32, INT8
+from keras_bert.core.array_files import DamagedArrays, open_arrays
 from keras_bert.core.errors import UserError, reason
-from keras_bert.core.files import is_folder, is_remote, make_folder, open_file, parent
+from keras_bert.core.files import is_folder, is_remote, make_folder, parent
 from keras_bert.core.imports import import_extra
 from keras_bert.core.terminal_bar import terminal_bar
 from keras_bert.core.whole_files import atomic_write
@@ -256,9 +257,9 @@ def read_ranges(path: str) -> np.ndarray:
     """
     needs = f"{path}: needs an .npz that embed --precision int8 has written."
     try:
-        with open_file(path) as stream, np.load(stream, allow_pickle=False) as arrays:
-            names, ranges = arrays.files, arrays["ranges"] if "ranges" in arrays.files else None
-    except (OSError, ValueError, TypeError, EOFError, AttributeError, zipfile.BadZipFile) as error:
+        with open_arrays(path) as arrays:
+            names, ranges = arrays.names, arrays["ranges"] if "ranges" in arrays else None
+    except (OSError, DamagedArrays) as error:
         raise UserError(f"{needs} Received: {reason(error)}. Give the file of the documents.") from error
     if ranges is None or ranges.ndim != 2 or len(ranges) != 2 or ranges.dtype.kind != "f":
         received = "ranges of another form" if ranges is not None else f"arrays {', '.join(names)}"

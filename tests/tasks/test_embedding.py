@@ -2,6 +2,7 @@
 
 import gzip
 import io
+import zipfile
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ from keras_bert.inference import spooled_vectors
 from keras_bert.inference.text_embedding import TextEmbedder
 from keras_bert.models.bert.encoder import BertEncoder
 from keras_bert.tasks import embedding
-from keras_bert.tasks.embedding import embed_file
+from keras_bert.tasks.embedding import embed_file, read_ranges
 from keras_bert.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 
 WORDS = ["the", "cat", "sat", "on", "mat", ".", "##s", "é", "中"]
@@ -251,3 +252,15 @@ def test_max_length_counts_cls_and_sep(bert):
     np.testing.assert_allclose(
         bert.embedder(max_length=4)(["the cat sat"]).vectors, bert.encode(["the cat"]), atol=1e-5
     )
+
+
+def test_a_damaged_file_of_ranges_is_named(tmp_path):
+    """NumPy raises other exceptions for a garbled header than for missing bytes."""
+    content = io.BytesIO()
+    np.save(content, np.zeros((2, 4), "float32"))
+    path = tmp_path / "ranges.npz"
+    for damaged in (content.getvalue()[:50], content.getvalue().replace(b":", b"(", 1)):
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr("ranges.npy", damaged)
+        with pytest.raises(UserError, match="ranges.npz: needs an .npz .* Give the file of the documents"):
+            read_ranges(str(path))

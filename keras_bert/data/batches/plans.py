@@ -10,7 +10,6 @@ before training.
 """
 
 import hashlib
-import io
 import json
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
@@ -18,7 +17,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from keras_bert.config.objectives import ObjectiveConfig
-from keras_bert.core.files import exists, join, make_folder, open_file, remove_file
+from keras_bert.core.array_files import DamagedArrays, read_array
+from keras_bert.core.files import exists, join, make_folder, remove_file
 from keras_bert.core.whole_files import atomic_write
 from keras_bert.data.batches.packing import divide_long_sentences, most_documents, plan_packed
 from keras_bert.data.shards.shard_files import ShardSet
@@ -350,9 +350,8 @@ class Plans:
         if not exists(path):
             return None
         try:
-            with open_file(path) as stream:
-                plan = np.lib.format.read_array(io.BytesIO(stream.read()), allow_pickle=False)
-        except ValueError:
+            plan = read_array(path)
+        except DamagedArrays:
             return None
         if plan.dtype != np.dtype("<i4") or plan.ndim != 2 or plan.shape[1] != self.columns:
             return None

@@ -5,15 +5,14 @@ from __future__ import annotations
 import contextlib
 import json
 import re
-import zipfile
-import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from keras_bert.core import files
-from keras_bert.core.errors import UserError
+from keras_bert.core.array_files import Arrays, DamagedArrays, open_arrays, read_array
+from keras_bert.core.errors import UserError, reason
 from keras_bert.core.files import join, open_file
 from keras_bert.core.whole_files import atomic_write
 from keras_bert.data.shards.prepared_folder import PART_END, PARTS
@@ -27,7 +26,6 @@ _MARKS = ("continuations", "phrases")  # Only in parts of marked text.
 _OF_ONE_SOURCE = re.compile(r"([0-9a-f]{16})-\d+\.(?:npz|json)")
 _SOURCES = "sources"
 DROPPED = "dropped"  # The places of a part's documents that are duplicates of earlier ones.
-_DAMAGED = (zipfile.BadZipFile, zlib.error, ValueError, KeyError, EOFError)
 
 
 class PartFiles:
@@ -54,12 +52,12 @@ class PartFiles:
         """Opens a part. Raises `UserError` if it is missing or damaged, also if only reading in the block shows it."""
         path = self._path(name, PART_END)
         try:
-            with open_file(path) as stream, np.load(stream, allow_pickle=False) as arrays:
+            with open_arrays(path) as arrays:
                 yield Part(arrays)
         except FileNotFoundError:
             raise UserError(f"{path}: is missing. Run the same command again.") from None
-        except _DAMAGED as error:
-            raise _damaged(path, f" ({error})") from None
+        except (DamagedArrays, ValueError, IndexError) as error:  # Arrays of other lengths, too.
+            raise _damaged(path, f" ({reason(error)})") from None
 
     def write_places(self, what: str, name: PartName, places: Iterable[np.ndarray]) -> None:
         """Writes places in a part under the name `what`, sorted: the arrays, int64 [places] each, in any order."""
@@ -72,9 +70,8 @@ class PartFiles:
         if not files.exists(path):
             return np.zeros(0, np.int64)
         try:
-            with open_file(path) as stream:
-                return np.load(stream, allow_pickle=False)
-        except _DAMAGED as error:
+            return read_array(path)
+        except DamagedArrays as error:
             raise _damaged(path, f" ({error})") from None
 
     def write_record(self, name: str, values: Any) -> None:
@@ -126,7 +123,7 @@ class PartFiles:
 class Part:
     """An open part. Arrays load lazily."""
 
-    def __init__(self, arrays: Any):
+    def __init__(self, arrays: Arrays):
         self._arrays = arrays
 
     def header(self) -> tuple[np.ndarray, ...]:

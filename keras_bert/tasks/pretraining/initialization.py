@@ -1,11 +1,10 @@
 """The initial weights of a run's model: from its training text, which is counted once, or from another model."""
 
+import contextlib
 import dataclasses
 import io
 import json
 import logging
-import zipfile
-import zlib
 from typing import NamedTuple
 
 import keras
@@ -15,6 +14,7 @@ from keras_bert.checkpoints.model_folder import ModelFolder
 from keras_bert.config.initialization import CORPUS
 from keras_bert.config.pretraining import PretrainConfig
 from keras_bert.core import files, whole_files
+from keras_bert.core.array_files import DamagedArrays, open_arrays
 from keras_bert.core.errors import UserError
 from keras_bert.data.corpus_vectors import FEWEST_OCCURRENCES, corpus_vectors, count_tokens
 from keras_bert.inference.loading import model_tokenizer
@@ -163,11 +163,7 @@ def _read(config: PretrainConfig, folder: str) -> TextStatistics | None:
     path = files.join(folder, FILE)
     if not files.exists(path):
         return None
-    with files.open_file(path) as stream:
-        try:
-            with np.load(io.BytesIO(stream.read())) as arrays:
-                if str(arrays["made_of"]) == _made_of(config):
-                    return TextStatistics(arrays["counts"], arrays["vectors"])
-        except (ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error):
-            pass
+    with contextlib.suppress(DamagedArrays), open_arrays(path) as arrays:
+        if str(arrays["made_of"]) == _made_of(config):
+            return TextStatistics(arrays["counts"], arrays["vectors"])
     return None

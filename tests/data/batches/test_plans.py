@@ -60,7 +60,8 @@ def test_plan_files_are_kept_and_damaged_ones_made_again(shards, tmp_path):
     no_label[0, 4] = 2
     header = content[: -beyond_a.nbytes]
     refused = [header + plan.tobytes() for plan in (beyond_a, beyond_b, too_long, no_label)]
-    for damage in (b"", content[:-4], b"not a plan", *refused):
+    garbled = content.replace(b":", b"(", 1)
+    for damage in (b"", content[:-4], content[:50], b"not a plan", garbled, *refused):
         with open(damaged, "wb") as stream:
             stream.write(damage)
         assert _plans(tmp_path / "plans", shards).counts == plans.counts

@@ -2,6 +2,7 @@
 
 import random
 
+import numpy as np
 import pytest
 from prepared import VOCABULARY, shard_settings
 
@@ -10,7 +11,7 @@ from keras_bert.core.files import join, make_folder
 from keras_bert.data.corpus.documents import Corpus
 from keras_bert.data.corpus.held_out import SIDES
 from keras_bert.data.pipeline import pieces
-from keras_bert.data.pipeline.parts import DROPPED
+from keras_bert.data.pipeline.parts import DROPPED, PartFiles
 from keras_bert.data.pipeline.pieces import divide, one_per_file
 from keras_bert.data.pipeline.prepare import PrepareWork, finish
 from keras_bert.data.pipeline.repeated import find_repeated, in_buckets
@@ -138,6 +139,18 @@ def test_a_file_rewritten_to_the_same_size_is_read_again(tmp_path):
     prepare(corpus, shard_settings(VOCABULARY, True, 0.3, 0.001), tmp_path / "plain", 1)
     run_without_a_runner(corpus, tmp_path / "out", 0.3, 0.001)
     assert shard_files(tmp_path / "out") == shard_files(tmp_path / "plain")
+
+
+def test_damaged_places_are_named(tmp_path):
+    """NumPy raises other exceptions for a garbled header than for missing bytes."""
+    parts, name = PartFiles(str(tmp_path)), ("0" * 16, 0)
+    parts.write_places(DROPPED, name, [np.arange(5)])
+    [path] = (tmp_path / "parts").iterdir()
+    content = path.read_bytes()
+    for damaged in (b"", content[:50], content[:-8], content.replace(b"(", b"{", 1), content.replace(b":", b"(")):
+        path.write_bytes(damaged)
+        with pytest.raises(UserError, match=rf"{path.name}: is damaged .* Remove it and run the same command"):
+            parts.places(DROPPED, name)
 
 
 def test_a_damaged_part_is_named(tmp_path):

@@ -1,0 +1,81 @@
+"""Reads the arrays that NumPy saved, without pickles; whatever is wrong with a file is one exception."""
+
+import contextlib
+import io
+import tokenize
+import zipfile
+import zlib
+from collections.abc import Iterator
+
+import numpy as np
+
+from keras_bert.core.errors import reason
+from keras_bert.core.files import StrPath, open_file
+
+# A header is a Python literal, which NumPy tokenizes and parses; its shape may be of any size.
+_RAISED = (
+    ArithmeticError,
+    EOFError,
+    KeyError,
+    MemoryError,
+    RuntimeError,  # An archive that is encrypted or compressed otherwise.
+    SyntaxError,
+    TypeError,
+    ValueError,
+    tokenize.TokenError,
+    zipfile.BadZipFile,
+    zlib.error,
+)
+
+
+class DamagedArrays(Exception):
+    """A file is damaged or was not saved by NumPy. The message says what is wrong, in one line without the file."""
+
+
+class Arrays:
+    """The arrays of an open .npz, each read when it is asked for, which may raise `DamagedArrays`.
+
+    Attributes:
+        names: their names.
+    """
+
+    names: list[str]
+
+    def __init__(self, archive: "np.lib.npyio.NpzFile"):
+        self._archive = archive
+        self.names = archive.files
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        with _refusing():
+            return self._archive[name]
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.names
+
+
+@contextlib.contextmanager
+def open_arrays(path: StrPath) -> Iterator[Arrays]:
+    """Opens an .npz. Raises `DamagedArrays`, or `OSError` if the file cannot be read."""
+    with open_file(path) as stream:
+        with _refusing():
+            found = np.load(stream, allow_pickle=False)
+        if isinstance(found, np.ndarray):
+            raise DamagedArrays("a single array")
+        with found:
+            yield Arrays(found)
+
+
+def read_array(path: StrPath) -> np.ndarray:
+    """The array of an .npy. Raises `DamagedArrays`, or `OSError` if the file cannot be read."""
+    with open_file(path) as stream:
+        content = io.BytesIO(stream.read())
+    with _refusing():
+        return np.lib.format.read_array(content, allow_pickle=False)
+
+
+@contextlib.contextmanager
+def _refusing() -> Iterator[None]:
+    try:
+        yield
+    except _RAISED as error:
+        raise DamagedArrays(reason(error)) from None
