@@ -58,7 +58,8 @@ class PassageFile:
     def __iter__(self) -> Iterator[tuple[str, str]]:
         for row in read_table(self._path, ("_id", "text"), ("title",), optional_in_rows=True, format=LINES):
             _, text, title = row.cells
-            yield _id(row), with_title(_text(row, title or "", "title"), _text(row, text, "text"))
+            title = "" if title is None else _text(row, title, "title")
+            yield _id(row), with_title(title, _text(row, text, "text"))
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -134,11 +135,12 @@ def _grade(row: Row, written: str) -> float:
 
 
 def _id(row: Row) -> str:
-    """The id in the first cell, as text; some data sets have numbers."""
+    """The id in the first cell, as text without white space around it; some data sets have numbers."""
     found = row.cells[0]
-    if isinstance(found, bool) or not isinstance(found, str | int) or found == "":
+    name = "" if isinstance(found, bool) or not isinstance(found, str | int) else str(found).strip()
+    if not name:
         raise UserError(f"{row.place}: needs a text as _id. Received: {json.dumps(found)[:80]}. Correct it.")
-    return str(found)
+    return name
 
 
 def _add(ids: set[str], row: Row) -> str:

@@ -36,6 +36,14 @@ def test_some_passages_may_lack_a_title(tmp_path):
     assert list(found.passages) == [("d1", "Cats They sat."), ("d2", "A dog.")]
 
 
+def test_white_space_around_ids_does_not_count(tmp_path):
+    """Judgements, whose cells have none, named no passage."""
+    corpus, queries = [{"_id": " d1 ", "text": "They sat."}], [{"_id": "q1\n", "text": "Who sat?"}]
+    found = read_retrieval_set(write_folder(tmp_path / "beir", corpus, queries, ["q1\td1\t1"]))
+    assert found.grades == {"q1": {"d1": 1.0}} and found.queries == {"q1": "Who sat?"}
+    assert list(found.passages) == [("d1", "They sat.")]
+
+
 @pytest.mark.parametrize(
     ("given", "message"),
     [
@@ -49,6 +57,8 @@ def test_some_passages_may_lack_a_title(tmp_path):
         ({"header": "a\tb\tc"}, "test.tsv line 1: needs a column 'query-id'"),
         ({"corpus": []}, "corpus.jsonl: needs a table. Received: an empty file"),
         ({"corpus": [*CORPUS, CORPUS[0]]}, "corpus.jsonl line 3: needs an _id of its own. Received: 'd1'"),
+        ({"corpus": [{"_id": " ", "text": ""}]}, 'corpus.jsonl line 1: needs a text as _id. Received: " "'),
+        ({"corpus": [CORPUS[0], {**CORPUS[0], "_id": "d1 "}]}, "corpus.jsonl line 2: needs an _id of its own"),
         ({"corpus": [{"_id": None, "text": ""}]}, "corpus.jsonl line 1: needs a text as _id. Received: null"),
         ({"queries": []}, "queries.jsonl: needs a table. Received: an empty file"),
         ({"queries": [{"_id": "q1", "text": " "}]}, "queries.jsonl line 1: needs a query. Received: an empty text"),
@@ -64,6 +74,15 @@ def test_a_wrong_row_is_named(tmp_path, given, message):
 def test_a_passage_without_text_is_named_when_it_is_read(tmp_path):
     found = read_retrieval_set(write_folder(tmp_path / "beir", [*CORPUS, {"_id": "d3", "title": "", "text": 7}]))
     with pytest.raises(UserError, match="corpus.jsonl line 3: needs text in the field 'text'. Received: 7"):
+        list(found.passages)
+
+
+@pytest.mark.parametrize("title", [0, False, []])
+def test_a_title_that_is_no_text_is_named_when_it_is_read(tmp_path, title):
+    """It counted as none, while a null does."""
+    corpus = [{"_id": "d1", "title": None, "text": "They sat."}, {"_id": "d2", "title": title, "text": "A dog."}]
+    found = read_retrieval_set(write_folder(tmp_path / "beir", corpus, grades=["q1\td1\t1"]))
+    with pytest.raises(UserError, match="corpus.jsonl line 2: needs text in the field 'title'. Received: "):
         list(found.passages)
 
 
