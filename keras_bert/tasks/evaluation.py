@@ -28,6 +28,7 @@ from keras_bert.tasks.kind import kind_of_head, kind_of_task
 from keras_bert.tasks.problem import Answers, Problem, open_problem, require_read
 from keras_bert.tasks.task import INPUT
 from keras_bert.text.tokenizers import Tokenizer
+from keras_bert.text.vocabulary import Vocabulary
 from keras_bert.training.step import Batch, Step, Sums, all_outputs
 from keras_bert.training.strategy import distribute, is_one_cpu, make_strategy
 
@@ -298,7 +299,9 @@ def _as_own_task(folder: ModelFolder, task: str | None) -> ModelFolder:
         note = f"{folder.path}: its config.json has no names for the labels {labels[0]} to {labels[-1]} (id2label)."
         folder = dataclasses.replace(folder, notes=[*folder.notes, note])
     length = folder.reading.max_length
-    question = min(InputConfig.max_question_length, length - 4)  # As in the export; affects only small models.
+    special_tokens = Vocabulary.from_file(folder.vocabulary_file).row_pattern.special_tokens(2)
+    # As in the export; affects only small models.
+    question = min(InputConfig.max_question_length, length - special_tokens - 1)
     return _with_task(folder, {"task": task, "max_length": length, "max_question_length": question, **texts})
 
 

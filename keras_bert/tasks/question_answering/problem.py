@@ -74,9 +74,11 @@ class QuestionAnsweringProblem(Problem):
         task_record: Mapping[str, Any] | None = None,
     ):
         input_config = config.input
-        if input_config.max_length - 3 - input_config.max_question_length < 1:
+        special_tokens = tokenizer.vocabulary.row_pattern.special_tokens(2)
+        shortest = special_tokens + input_config.max_question_length + 1
+        if input_config.max_length < shortest:
             raise UserError(
-                f"input.max_length: needs at least {input_config.max_question_length + 4}, so that a question of "
+                f"input.max_length: needs at least {shortest}, so that a question of "
                 f"{input_config.max_question_length} pieces leaves room for the passage. Received: "
                 f"{input_config.max_length}."
             )

@@ -4,14 +4,18 @@ import json
 
 import numpy as np
 import pytest
+from goldens import COMMITTED
+from served import BYTE_VOCABULARY
 from squad_file import CAFE, GAME, paragraph, squad_tokenizer, write_squad
 
 from keras_bert.config.finetuning import FinetuneConfig, InputConfig
 from keras_bert.core.errors import MissingData, UserError
 from keras_bert.data.batches.length_batches import LengthBatches, choose_widths
+from keras_bert.tasks.evaluation import FinetunedModel
 from keras_bert.tasks.question_answering.decoding import Decoded, Span
 from keras_bert.tasks.question_answering.problem import QuestionAnsweringProblem
 from keras_bert.tasks.question_answering.task import qa_task
+from keras_bert.text.tokenizers import make_tokenizer
 
 LONG = " ".join([CAFE] * 6)
 
@@ -28,9 +32,9 @@ def files(tmp_path):
     return {"plain": plain, "mixed": mixed}
 
 
-def problem_of(task, **settings):
+def problem_of(task, tokenizer=None, **settings):
     config = FinetuneConfig(task.name, input=InputConfig(**settings))
-    return QuestionAnsweringProblem(task=task, source="", tokenizer=squad_tokenizer(), config=config)
+    return QuestionAnsweringProblem(task=task, source="", tokenizer=tokenizer or squad_tokenizer(), config=config)
 
 
 def problem(path, scoring="words"):
@@ -212,6 +216,20 @@ def test_warnings_name_the_file(tmp_path):
 def test_lengths_without_room_are_refused(files):
     with pytest.raises(UserError, match="max_length: needs at least 68"):
         problem_of(qa_task(train=files["plain"]), max_length=67)
+
+
+def test_roberta_needs_room_for_the_four_special_tokens_of_its_pairs(files):
+    """With as much room as BERT needs, it ended in a traceback."""
+    settings = {"tokenizer": make_tokenizer(BYTE_VOCABULARY), "max_question_length": 15}
+    with pytest.raises(UserError, match="max_length: needs at least 20.* Received: 19"):
+        problem_of(qa_task(train=files["plain"]), max_length=19, **settings)
+    assert len(problem_of(qa_task(train=files["plain"]), max_length=20, **settings).rows("train"))
+
+
+def test_a_small_roberta_from_elsewhere_answers(files):
+    """Its questions left no room for the passage, as only three special tokens were counted."""
+    model = FinetunedModel(f"{COMMITTED}/roberta_spans", asked=files["plain"])
+    assert model.config.input.max_length == 24 and model.config.input.max_question_length == 19
 
 
 def test_what_one_run_tuned_is_not_used_by_the_next(files):
