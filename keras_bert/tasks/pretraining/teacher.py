@@ -18,6 +18,7 @@ from keras_bert.models.kind import kind_of_config
 from keras_bert.models.pretraining import BertForPreTraining
 from keras_bert.models.tensor_names import MASKED_LM_HEAD
 from keras_bert.tasks.distillation import divergences
+from keras_bert.text.tokenizer_files import TokenizerSettings
 from keras_bert.text.tokenizers import Tokenizer
 from keras_bert.training.engine import POLICIES
 
@@ -71,15 +72,20 @@ class PretrainingTeacher:
     def require_vocabulary(self, tokenizer: Tokenizer) -> None:
         """Raises `UserError` unless the run's texts have the teacher's ids."""
         own, others = tokenizer.vocabulary, self.folder.vocabulary
+        settings = TokenizerSettings(tokenizer.lower_case, prefix_space=tokenizer.prefix_space).in_effect(own)
+        theirs, in_recipe = self.folder.tokenizer.in_effect(own), vars(self._config.vocabulary)
         for what, needed, received in (
             ("vocabulary", own.fingerprint[:12], others.fingerprint[:12]),
-            ("vocabulary.lower_case", tokenizer.lower_case, self.folder.lower_case),
+            *(
+                (f"vocabulary.{name}" if name in in_recipe else name, value, theirs[name])
+                for name, value in settings.items()
+            ),
         ):
             if needed != received:
                 raise UserError(
                     f"teacher.model: needs the run's {what} ({needed}). Received: {self.folder.name}, with {received}. "
-                    f"Give --set vocabulary.file={self.folder.vocabulary_file} and the teacher's casing, or another "
-                    "--teacher."
+                    f"Give --set vocabulary.file={self.folder.vocabulary_file} and the teacher's casing and "
+                    "prefix_space, or another --teacher."
                 )
 
     def objective(self, own: Any, strategy: tf.distribute.Strategy) -> TaughtObjective:

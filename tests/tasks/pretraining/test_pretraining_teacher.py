@@ -1,5 +1,6 @@
 """Pretraining with a teacher: the loss, that runs go on as they were, that the model is the ordinary one, refusals."""
 
+import dataclasses
 import os
 
 import numpy as np
@@ -8,6 +9,7 @@ import scipy.special
 import tensorflow as tf
 from finetuning import write_tiny_bert
 from pretraining import MODEL, metrics, recipe, stopped_at
+from served import BYTE_VOCABULARY
 from tiny import pretraining_batch, random_weights, without_dropout
 
 import keras_bert
@@ -26,7 +28,9 @@ from keras_bert.models.tensor_names import model_variables
 from keras_bert.tasks.pretraining import run as pretraining_run
 from keras_bert.tasks.pretraining.engine import phase_flops
 from keras_bert.tasks.pretraining.run import Pretraining, pretrain
-from keras_bert.tasks.pretraining.teacher import TaughtObjective
+from keras_bert.tasks.pretraining.teacher import PretrainingTeacher, TaughtObjective
+from keras_bert.text.tokenizer_files import TokenizerSettings
+from keras_bert.text.tokenizers import make_tokenizer
 from keras_bert.text.vocabulary import Vocabulary
 from keras_bert.training.accumulation import Companion
 from keras_bert.training.metrics_log import read_metrics
@@ -238,6 +242,21 @@ def test_refusals(corpus, teacher, vocabulary, tmp_path):
         taught(corpus, teacher, **next_tokens)
     with pytest.raises(UserError, match="teacher.temperature: needs teacher.match logits, which it divides"):
         taught(corpus, teacher, **{"teacher.temperature": 3.0})
+
+
+def test_a_teacher_that_reads_the_beginning_of_a_text_otherwise_is_refused(corpus, tmp_path):
+    """It learned from answers to other pieces."""
+    model = BertEncoder(RobertaConfig(**{**MODEL, "vocab_size": len(BYTE_VOCABULARY)}))
+    random_weights(model)
+    write_model_folder(str(tmp_path), model, BYTE_VOCABULARY, lower_case=False, prefix_space=False)
+    own = {"model_type": "roberta", "vocab_size": len(BYTE_VOCABULARY)}
+    config = recipe(corpus, **{"model": {**MODEL, **own}, "objective.pair": "none", "teacher.model": str(tmp_path)})
+    teacher = PretrainingTeacher(config)
+    settings = TokenizerSettings(lower_case=False, prefix_space=False)
+    teacher.require_vocabulary(make_tokenizer(BYTE_VOCABULARY, settings))
+    spaced = dataclasses.replace(settings, prefix_space=True)
+    with pytest.raises(UserError, match="needs the run's vocabulary.prefix_space .True.. Received: .*, with False"):
+        teacher.require_vocabulary(make_tokenizer(BYTE_VOCABULARY, spaced))
 
 
 def test_another_teacher_of_the_same_name_does_not_go_on(corpus, vocabulary, tmp_path):
