@@ -1,7 +1,7 @@
 """The plans of studies, files in configs/studies: what to train, and with which settings."""
 
 import dataclasses
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, Literal, TypeVar
 
 from keras_bert.core import settings
@@ -35,10 +35,20 @@ def _changes(values: Any, where: str, own: Collection[str]) -> dict[str, Any]:
     """
     values = {} if values is None else values
     require(isinstance(values, dict), where, "settings as `key: value`", values)
+    for name in _names(values):
+        require(isinstance(name, str), where, "names that are text", name)
     for key, value in settings.flattened(values).items():
         is_free = not any(f"{key}.".startswith(f"{name}.") for name in own)
         require(is_free, f"{where}.{key}", "no value, because the study sets it", value)
     return values
+
+
+def _names(values: Mapping[Any, Any]) -> Iterator[Any]:
+    """The keys of a mapping and of those nested in it."""
+    for name, value in values.items():
+        yield name
+        if isinstance(value, dict):
+            yield from _names(value)
 
 
 @dataclasses.dataclass
@@ -54,7 +64,7 @@ class TaskPlan(Checked):
     """
 
     folder: str
-    rates: list[float]
+    rates: list[Positive[float]]
     set: dict = dataclasses.field(default_factory=dict)
     task: str | None = None
     seeds: Positive[int] | None = None

@@ -10,7 +10,7 @@ from command_line import give
 from keras_bert.config.finetuning import FinetuneConfig
 from keras_bert.config.pretraining import PretrainConfig
 from keras_bert.config.recipes import find_config
-from keras_bert.config.studies import AblationPlan
+from keras_bert.config.studies import AblationPlan, VariantPlan
 from keras_bert.core import settings
 from keras_bert.data.shards.shard_format import FORMAT, KINDS
 from keras_bert.studies.restoration import LOST, MOVED, NATS
@@ -186,6 +186,8 @@ def test_a_task_without_its_files_is_refused_before_anything_is_trained(tmp_path
         ("variants: {a: {pretrained_as: b}}", "variants.a.pretrained_as: needs a variant that is pretrained"),
         ("variants: {a: {pretrained_as: b, recipe: demo}}", "variants.a.pretrained_as: needs a variant without set"),
         ("tasks: {mrpc: {folder: glue, rates: []}}", "tasks.mrpc.rates: needs at least one learning rate"),
+        ("tasks: {mrpc: {folder: glue, rates: [1.0e-4, 0]}}", "tasks.mrpc.rates.1: needs a value above 0. Received: 0"),
+        ("tasks: {mrpc: {folder: glue, rates: [-1]}}", "tasks.mrpc.rates.0: needs a value above 0. Received: -1"),
         ("tasks: {mrpc: {folder: glue, rates: [1], seeds: 0}}", "tasks.mrpc.seeds: needs a value above 0"),
         ("variants: {a: {set: {training.seed: 2}}}", "variants.a.set.training.seed: needs no value, because the study"),
         ("tasks: {mrpc: {folder: g, rates: [1], set: {init: x}}}", "tasks.mrpc.set.init: needs no value"),
@@ -198,3 +200,10 @@ def test_a_wrong_plan_is_named_by_its_key(tmp_path, change, message):
     line = ["study", "ablation", "--plan", str(tmp_path / "plan.yaml"), "--text", "a", "--data", "b", "--output", "c"]
     result = give(*line, status=2)
     assert message in result.output, result.output
+
+
+@pytest.mark.parametrize("changes", [{3: 1}, {"training": {3: 1}}])
+def test_names_of_settings_are_text(changes):
+    for field in ("set", "finetuning"):
+        with pytest.raises(ValueError, match=f"{field}: needs names that are text. Received: 3"):
+            VariantPlan(**{field: changes})
