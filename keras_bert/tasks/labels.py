@@ -14,6 +14,7 @@ from keras_bert.config.finetuning import MULTI_LABEL, REGRESSION
 from keras_bert.tasks.task import Task
 
 _SHOWN = 20
+_LARGEST = float(np.finfo(np.float32).max)  # Arrays of labels have a larger number as infinity.
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE)
 
 
@@ -159,6 +160,7 @@ def _number(value: Any, limits: tuple[float, float] | None) -> float:
         number = math.nan
     if not math.isfinite(number):
         raise BadCell(f"needs a number as its label. Received: {value!r:.80}")
-    if limits is not None and not limits[0] <= number <= limits[1]:
-        raise BadCell(f"needs a label from {limits[0]:g} to {limits[1]:g}. Received: {value!r}")
+    least, most = limits or (-_LARGEST, _LARGEST)
+    if not least <= number <= most:
+        raise BadCell(f"needs a label from {least:g} to {most:g}. Received: {value!r:.80}")
     return number

@@ -120,6 +120,14 @@ def test_a_number_beyond_floats_is_no_label():
         _number(10**400, None)
 
 
+@pytest.mark.parametrize("cell", [1e39, "-3.5e38", 10**39])
+def test_a_number_beyond_float32_is_no_label(cell):
+    """It was trained on as infinity."""
+    with pytest.raises(BadCell, match=r"needs a label from -3.40282e\+38 to 3.40282e\+38. Received: "):
+        _number(cell, None)
+    assert np.isfinite(np.float32(_number(3.4e38, None)))
+
+
 @pytest.mark.parametrize(
     "task, rows, told",
     [
