@@ -5,6 +5,7 @@ from typing import Any, TypeVar
 
 import keras
 
+from keras_bert.layers.tensors import Batch
 from keras_bert.models.bert.config import BertConfig
 from keras_bert.models.kind import config_from_mapping
 
@@ -15,6 +16,11 @@ class ConfiguredModel(keras.Model):
     """A model that Keras saves by its config and its quantization mode."""
 
     config: BertConfig
+
+    def require_inputs(self, inputs: Batch, *names: str) -> None:
+        """Raise `ValueError` if a batch lacks one of these inputs."""
+        if missing := [name for name in names if name not in inputs]:
+            raise ValueError(f"{type(self).__name__}: needs {', '.join(names)}. Missing: {', '.join(missing)}.")
 
     def get_config(self) -> dict[str, Any]:
         modes = (getattr(layer, "quantization_mode", None) for layer in self._flatten_layers(include_self=False))

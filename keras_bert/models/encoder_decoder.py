@@ -169,6 +169,7 @@ class EncoderDecoder(ConfiguredModel):
                 layer.build((None, None, self.config.hidden_size))
 
     def call(self, inputs: Batch, training: bool = False) -> dict[str, Any]:
+        self.require_inputs(inputs, "input_mask", "decoder_input_ids")
         memory = self.encode(inputs, training=training)
         words = self.encoder.embeddings.words(inputs["decoder_input_ids"])
         mask, first = inputs.get("decoder_mask"), inputs.get("decoder_first_place")
@@ -190,6 +191,7 @@ class EncoderDecoder(ConfiguredModel):
 
         Returns: the cache for the first `step`.
         """
+        self.require_inputs(inputs, "input_mask")
         return self.decoder.begin(self.encode(inputs), inputs["input_mask"], width)
 
     def step(self, token_ids: Tensor, place: Tensor, cache: Cache) -> tuple[Tensor, Cache]:

@@ -40,6 +40,7 @@ class EncoderWithHeads(ConfiguredModel):
         """The pooled vector of `encoded`, [batch, hidden]. The last block computes only what the pooler reads."""
         if self.bilstm is not None or not kind_of_config(self.config).attends:
             return self.encoded(inputs, training)["pooled_output"]
+        self.require_inputs(inputs, "input_mask")
         none = ops.zeros_like(inputs["input_mask"][:, :0], dtype="int32")
         return self.encoder(inputs, training=training, positions=none)["pooled_output"]
 

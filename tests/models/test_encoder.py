@@ -9,6 +9,7 @@ import pytest
 import tensorflow as tf
 from tiny import pretraining_batch, random_model, random_weights, tiny_config, without_dropout
 
+from keras_bert.config.replacement import ReplacementConfig
 from keras_bert.export.network import encode
 from keras_bert.layers.dropout import dropout_key
 from keras_bert.layers.encoder_block import activation
@@ -16,13 +17,19 @@ from keras_bert.layers.tensors import gather_positions
 from keras_bert.models.albert.kind import AlbertConfig
 from keras_bert.models.bert.config import Activation, BertConfig
 from keras_bert.models.bert.encoder import BertEncoder
+from keras_bert.models.electra.kind import ElectraConfig
+from keras_bert.models.electra.pretraining import ElectraForPreTraining
 from keras_bert.models.elmo.kind import ElmoConfig
+from keras_bert.models.encoder_decoder import EncoderDecoder
 from keras_bert.models.kind import kind_of_config
 from keras_bert.models.pretraining import BertForPreTraining
 from keras_bert.models.roberta_prelayernorm.kind import RobertaPreLayerNormConfig
 from keras_bert.models.t5.kind import T5Config
+from keras_bert.models.xlnet.encoder import XlnetEncoder
 from keras_bert.models.xlnet.kind import XlnetConfig
 from keras_bert.tasks.classification.network import BertForSequenceClassification
+from keras_bert.tasks.seq2seq.network import BertForConditionalGeneration
+from keras_bert.tasks.span_pairs.network import BertForSpanPairs
 
 SIZES = {
     "vocab_size": 60,
@@ -208,6 +215,23 @@ def test_a_missing_input_of_other_kinds_is_named(config):
     encoder = kind_of_config(config).make_encoder(config)
     with pytest.raises(ValueError, match="Encoder: needs input_word_ids, input_mask.*Missing: input_mask"):
         encoder({name: np.ones((1, 4), "int32") for name in ("input_word_ids", "input_type_ids")})
+
+
+@pytest.mark.parametrize(
+    ("make", "given", "missing"),
+    [
+        (lambda: EncoderDecoder(T5Config(**SIZES)), (), "decoder_input_ids"),
+        (lambda: BertForConditionalGeneration(T5Config(**SIZES)), (), "decoder_input_ids"),
+        (lambda: XlnetEncoder(XlnetConfig(**SIZES)), ("permutation_ranks",), "masked_lm_positions"),
+        (lambda: BertForSpanPairs(BertConfig(**SIZES), 2), ("span_starts",), "span_ends"),
+        (lambda: ElectraForPreTraining(ElectraConfig(**SIZES), ReplacementConfig("random")), (), "replacement_draws"),
+    ],
+)
+def test_a_missing_input_of_its_own_is_named(make, given, missing):
+    """It was a KeyError."""
+    names = ("input_word_ids", "input_mask", "input_type_ids", *given)
+    with pytest.raises(ValueError, match=f"needs .*{missing}.* Missing: {missing}"):
+        make()({name: np.ones((1, 4), "int32") for name in names})
 
 
 @pytest.mark.parametrize(

@@ -30,11 +30,6 @@ class ConfiguredEncoder(ConfiguredModel):
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "with_pooler": self.pooler is not None}
 
-    def require_inputs(self, inputs: Batch, *names: str) -> None:
-        """Raise `ValueError` if a batch lacks one of these inputs."""
-        if missing := [name for name in names if name not in inputs]:
-            raise ValueError(f"{type(self).__name__}: needs {', '.join(names)}. Missing: {', '.join(missing)}.")
-
 
 @keras.saving.register_keras_serializable(package="keras_bert")
 class BertEncoder(ConfiguredEncoder):

@@ -76,6 +76,8 @@ class ElectraForPreTraining(ConfiguredModel):
     def call(self, inputs: Batch, training: bool = False) -> dict[str, Tensor]:
         outputs: dict[str, Tensor] = {}
         if self.replacement:
+            names = ("replacement_draws", "masked_lm_ids", "masked_lm_weights", "masked_lm_positions")
+            self.require_inputs(inputs, "input_word_ids", *names)
             draws, originals = inputs["replacement_draws"], inputs["masked_lm_ids"]
             weights = inputs["masked_lm_weights"]
             if self.generator is not None:

@@ -132,7 +132,8 @@ class XlnetEncoder(ConfiguredEncoder):
     ) -> dict[str, Any]:
         if causal:
             raise ValueError("causal: is not supported by an XLNet, whose perm_mask says what a token sees.")
-        self.require_inputs(inputs, "input_word_ids", "input_mask", "input_type_ids")
+        predicted = () if inputs.get("permutation_ranks") is None else ("masked_lm_positions",)
+        self.require_inputs(inputs, "input_word_ids", "input_mask", "input_type_ids", *predicted)
         states = self.embeddings(inputs["input_word_ids"], training=training)
         batch, seq, width = ops.shape(states)
         mems = inputs.get("mems")

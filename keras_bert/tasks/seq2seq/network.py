@@ -31,7 +31,7 @@ class BertForConditionalGeneration(EncoderDecoder):
     config: Any  # Of a kind with a decoder.
 
     def call(self, inputs: Batch, training: bool = False) -> dict[str, Any]:
-        if "decoder_input_ids" not in inputs:
+        if "decoder_input_ids" not in inputs and "target_ids" in inputs:
             read = shifted(inputs["target_ids"], self.config.decoder_start_token_id)
             inputs = {**inputs, "decoder_input_ids": read}
         return super().call(inputs, training=training)

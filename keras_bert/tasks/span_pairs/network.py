@@ -120,6 +120,7 @@ class BertForSpanPairs(EncoderWithHeads):
         self.build()
 
     def call(self, inputs: Batch, training: bool = False) -> dict[str, Tensor]:
+        self.require_inputs(inputs, "span_starts", "span_ends")
         return {"logits": self.classify(self.encoded(inputs, training=training), inputs, training)}
 
     def classify(self, outputs: dict[str, Tensor], inputs: Batch, training: bool = False) -> Tensor:
