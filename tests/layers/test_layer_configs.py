@@ -12,6 +12,8 @@ from keras_bert.layers.embeddings import BertEmbeddings, WordEmbeddings
 from keras_bert.layers.encoder_block import EncoderBlock, SelfAttention
 from keras_bert.layers.heads import ClassificationHead, MaskedLMHead, NextSentenceHead, Pooler, SpanBoundaryHead
 from keras_bert.models.albert.encoder import AlbertEmbeddings
+from keras_bert.models.bart.embeddings import BartEmbeddings, PositionedEmbeddings
+from keras_bert.models.bart.kind import BartConfig
 from keras_bert.models.elmo.encoder import ElmoBlock
 from keras_bert.models.recurrent.encoder import Recurrence
 
@@ -43,3 +45,12 @@ def test_a_config_makes_the_same_layer(kind):
     again = kind.from_config(json.loads(json.dumps(config)))
     assert again.get_config() == config
     assert again.dtype_policy == layer.dtype_policy and again.name == "layer"
+
+
+@pytest.mark.parametrize("kind", [BartEmbeddings, PositionedEmbeddings])
+def test_the_config_of_barts_embeddings_has_that_of_the_model(kind):
+    """It had none: an AttributeError, or an object that JSON does not know."""
+    layer = kind(BartConfig(vocab_size=10, hidden_size=12, scale_embedding=True), name="layer", dtype="mixed_bfloat16")
+    again = kind.from_config(json.loads(json.dumps(layer.get_config())))
+    assert again.get_config() == layer.get_config()
+    assert again.config == layer.config and again.name == "layer" and again.dtype_policy == layer.dtype_policy

@@ -1,17 +1,35 @@
 """BART's embeddings: words, which encoder and decoder share, and positions, of which each has its own."""
 
-from typing import Any
+import dataclasses
+from typing import Any, TypeVar
 
 import keras
 from keras import ops
 
 from keras_bert.layers.dropout import Dropout
 from keras_bert.layers.embeddings import LookUp, WordEmbeddings
-from keras_bert.layers.tensors import PlainLayer, Tensor, truncated_normal
+from keras_bert.layers.tensors import Tensor, truncated_normal
 from keras_bert.models.bart.kind import BartConfig
+from keras_bert.models.kind import config_from_mapping
+
+_Layer = TypeVar("_Layer", bound="_MadeFromConfig")
 
 
-class PositionedEmbeddings(PlainLayer):
+class _MadeFromConfig(keras.layers.Layer):
+    """A layer that takes BART's config, which its own config has as plain values."""
+
+    config: BartConfig
+
+    def get_config(self) -> dict[str, Any]:
+        return {**keras.layers.Layer.get_config(self), "config": dataclasses.asdict(self.config)}
+
+    @classmethod
+    def from_config(cls: type[_Layer], config: dict[str, Any]) -> _Layer:
+        return cls(**{**config, "config": config_from_mapping(config["config"])})
+
+
+@keras.saving.register_keras_serializable(package="keras_bert")
+class PositionedEmbeddings(_MadeFromConfig):
     """Sum of words [batch, seq, hidden] float32 and position embeddings, then LayerNorm and dropout.
 
     `first_place`, an int, an int32 scalar or int32 [batch, 1], is the first word's position.
@@ -48,11 +66,13 @@ class PositionedEmbeddings(PlainLayer):
         return self.dropout(self.layer_norm(ops.cast(embedded, self.compute_dtype)), training=training)
 
 
-class BartEmbeddings(WordEmbeddings):
+@keras.saving.register_keras_serializable(package="keras_bert")
+class BartEmbeddings(_MadeFromConfig, WordEmbeddings):
     """The encoder's embeddings. There are no segments: `input_type_ids` are ignored."""
 
     def __init__(self, config: BartConfig, **kwargs: Any) -> None:
         super().__init__(config.vocab_size, config.hidden_size, config.initializer_range, 0.0, **kwargs)
+        self.config = config
         self.scale = config.hidden_size**0.5 if config.scale_embedding else 1.0
         self.positioned = PositionedEmbeddings(config, dtype=self.dtype_policy, name="positioned")
 
