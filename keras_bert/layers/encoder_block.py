@@ -200,6 +200,7 @@ class EncoderBlock(keras.layers.Layer):
         self.hidden_dropout_rate = hidden_dropout_rate
         self.attention_dropout_rate = attention_dropout_rate
         self.inner_dropout_rate = inner_dropout_rate
+        self._was_given_layers = any((attention_of, ffn_of, attention))
 
         policy = self.dtype_policy
         # Keep this order: each layer draws the seed of its random numbers when it is made.
@@ -277,6 +278,11 @@ class EncoderBlock(keras.layers.Layer):
         return inner if self.inner_dropout is None else self.inner_dropout(inner, training=training)
 
     def get_config(self) -> dict[str, Any]:
+        if self._was_given_layers:
+            raise NotImplementedError(
+                f"{type(self).__name__}: needs layers of its own for a config. Received: one made with attention_of, "
+                "ffn_of or attention. Save the model that it is a part of."
+            )
         return {
             **super().get_config(),
             "hidden_size": self.hidden_size,

@@ -54,3 +54,13 @@ def test_the_config_of_barts_embeddings_has_that_of_the_model(kind):
     again = kind.from_config(json.loads(json.dumps(layer.get_config())))
     assert again.get_config() == layer.get_config()
     assert again.config == layer.config and again.name == "layer" and again.dtype_policy == layer.dtype_policy
+
+
+@pytest.mark.parametrize("given", ["attention_of", "ffn_of", "attention"])
+def test_a_block_with_layers_of_others_has_no_config(given):
+    """Its config made a block with layers of its own."""
+    sizes = LAYERS[EncoderBlock]
+    block = EncoderBlock(**sizes)
+    layer = block.attention if given == "attention" else block
+    with pytest.raises(NotImplementedError, match="EncoderBlock: needs layers of its own for a config. Received: "):
+        EncoderBlock(**sizes, **{given: layer}).get_config()
