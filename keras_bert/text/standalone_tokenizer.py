@@ -68,13 +68,19 @@ class AddedToken(NamedTuple):
     special: bool = False
 
 
+FLAGS = AddedToken._fields[2:]
+
+
 def added_token(index: "int | str", fields: "Mapping[str, Any]") -> AddedToken:
     """A token from its fields in Hugging Face's files. Raises `KeyError`, `TypeError` or `ValueError`."""
-    flags = {name: bool(fields[name]) for name in AddedToken._fields[2:] if name in fields}
+    flags = {name: fields[name] for name in FLAGS if name in fields and fields[name] is not None}
+    for name, value in flags.items():
+        if value not in (True, False):
+            raise ValueError(f"{name}: needs true or false. Received: {value!r}.")
     flags.setdefault("normalized", not flags.get("special"))
     if not isinstance(content := fields["content"], str) or isinstance(index, float):
         raise TypeError(content)
-    return AddedToken(content, int(index), **flags)
+    return AddedToken(content, int(index), **{name: bool(value) for name, value in flags.items()})
 
 
 def beside_pieces(added: "Iterable[AddedToken]", pieces: "Container[str]") -> "list[AddedToken]":

@@ -8,6 +8,7 @@ from keras_bert.core import files, settings
 from keras_bert.core.errors import UserError
 from keras_bert.core.files import StrPath
 from keras_bert.text.standalone_tokenizer import (
+    FLAGS,
     MAX_CHARACTERS_PER_WORD,
     AddedToken,
     added_token,
@@ -74,10 +75,13 @@ def read_added_tokens(path: StrPath, pieces: Sequence[str]) -> list[AddedToken]:
     found: dict[str, AddedToken] = {}
 
     def add(name: str, items: Callable[[], Iterable[tuple[Any, Any]]]) -> None:
+        file, tokens = files.join(folder, name), []
         try:
-            tokens = [added_token(index, fields) for index, fields in items()]
+            for index, fields in items():
+                for flag in FLAGS:
+                    read_flag(fields, flag, file)
+                tokens.append(added_token(index, fields))
         except (AttributeError, KeyError, TypeError, ValueError):
-            file = files.join(folder, name)
             raise UserError(f"{file}: needs added_tokens with a content and an id each. Received: others.") from None
         found.update({token.content: token for token in tokens})
 

@@ -9,7 +9,7 @@ import tokenizers
 from hostile_texts import HOSTILE
 
 from keras_bert.core.errors import UserError
-from keras_bert.text.standalone_tokenizer import AddedToken, StandaloneTokenizer
+from keras_bert.text.standalone_tokenizer import AddedToken, StandaloneTokenizer, added_token
 from keras_bert.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 from keras_bert.text.wordpiece import WordPieceTokenizer
 
@@ -116,6 +116,22 @@ FILE = {
     "tokenizer.json": {"added_tokens": [{"id": 0, "content": "[PAD]"}, {"id": LATER, **described(normalized=True)}]}
 }
 DECODER = {"added_tokens_decoder": {str(LATER): described(normalized=False, single_word=True)}}
+
+
+@pytest.mark.parametrize("flag", ["single_word", "lstrip", "rstrip", "normalized", "special"])
+def test_a_flag_is_a_boolean(tmp_path, flag):
+    """The text "no" counted as true."""
+    Vocabulary(PIECES).to_file(tmp_path / "vocab.txt")
+    token = {"content": "<ent>", flag: "no"}
+    for name, content in (
+        ("tokenizer.json", {"added_tokens": [{"id": LATER, **token}]}),
+        ("tokenizer_config.json", {"added_tokens_decoder": {LATER: token}}),
+    ):
+        (tmp_path / name).write_text(json.dumps(content))
+        with pytest.raises(UserError, match=f"{name}: needs true or false as {flag}. Received: 'no'"):
+            Vocabulary.from_file(tmp_path / "vocab.txt")
+    with pytest.raises(ValueError, match=f"{flag}: needs true or false. Received: 'no'"):
+        added_token(LATER, token)
 
 
 @pytest.mark.parametrize(
