@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal, get_args
 
 from keras_bert.config.recipes import find_config
 from keras_bert.core import settings
+from keras_bert.core.errors import UserError
 from keras_bert.core.settings import Bounds, Checked, require
 
 TableFormat = Literal["csv", "ssv", "tsv", "raw_tsv", "jsonl", "json", "parquet", "arrow"]
@@ -70,15 +71,16 @@ class CorpusConfig(Checked):
         require(self.text, "text", "the name of a column", self.text)
 
 
-def extended_filters(values: str | dict[str, Any], folder: str = "") -> dict[str, Any]:
+def extended_filters(values: str | dict[str, Any], folder: str = "", read: tuple[str, ...] = ()) -> dict[str, Any]:
     """The `FilterConfig` fields of `filters`: the name or path of a file, or fields that may extend one.
 
     Args:
         values: `c4`, or `{extends: c4, bad_words: words.txt}`.
         folder: where a relative path may be, besides the current folder.
+        read: the files that extend these fields, in order.
 
     Raises:
-        UserError: there is no such file in configs/filters, or it is not a mapping.
+        UserError: there is no such file in configs/filters, it is not a mapping, or it extends itself.
     """
     if isinstance(values, str):
         values = {"extends": values}
@@ -86,4 +88,8 @@ def extended_filters(values: str | dict[str, Any], folder: str = "") -> dict[str
         return values
     values = dict(values)
     path = find_config("filters", values.pop("extends"), folder)
-    return {**extended_filters(settings.read_yaml(path)), **values}
+    if path in read:
+        raise UserError(
+            f"{path}: needs `extends` that does not lead back to it. Received: {' → '.join((*read, path))}. Correct it."
+        )
+    return {**extended_filters(settings.read_yaml(path), read=(*read, path)), **values}

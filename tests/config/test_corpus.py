@@ -45,6 +45,16 @@ def test_what_filters_refuse(given, told):
         filters(given)
 
 
+def test_files_that_extend_each_other_are_refused(tmp_path):
+    """They ended in a RecursionError."""
+    one, other = tmp_path / "one.yaml", tmp_path / "other.yaml"
+    one.write_text(f"extends: {other}\n")
+    for target in (one, other):
+        other.write_text(f"extends: {target}\n")
+        with pytest.raises(UserError, match=r"needs `extends` that does not lead back to it. Received: .*other.yaml"):
+            filters(str(one))
+
+
 @pytest.mark.parametrize("source", ["text", "python_documentation"])
 def test_text_that_is_not_prepared_from_files_is_not_filtered(source):
     """It would be trained on unfiltered, without a word."""
