@@ -1,5 +1,6 @@
 """How a corpus is read and filtered: settings that recipes, `prepare` and `vocab` share."""
 
+import os
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, get_args
 
@@ -76,7 +77,7 @@ def extended_filters(values: str | dict[str, Any], folder: str = "", read: tuple
 
     Args:
         values: `c4`, or `{extends: c4, bad_words: words.txt}`.
-        folder: where a relative path may be, besides the current folder.
+        folder: where a relative path may be, besides the current folder: that of the file that extends it.
         read: the files that extend these fields, in order.
 
     Raises:
@@ -88,8 +89,8 @@ def extended_filters(values: str | dict[str, Any], folder: str = "", read: tuple
         return values
     values = dict(values)
     path = find_config("filters", values.pop("extends"), folder)
-    if path in read:
+    if os.path.realpath(path) in map(os.path.realpath, read):
         raise UserError(
             f"{path}: needs `extends` that does not lead back to it. Received: {' → '.join((*read, path))}. Correct it."
         )
-    return {**extended_filters(settings.read_yaml(path), read=(*read, path)), **values}
+    return {**extended_filters(settings.read_yaml(path), os.path.dirname(path), (*read, path)), **values}

@@ -1,5 +1,7 @@
 """The settings of filters: by name, extended, overridden, and what is refused."""
 
+import dataclasses
+
 import pytest
 
 from keras_bert.config.corpus import FilterConfig, extended_filters
@@ -29,6 +31,8 @@ def test_a_recipe_names_filters_or_extends_them(tmp_path):
     assert filters("c4", **{"data.filters.min_words": 3, "data.filters.bad_words": "words.txt"}) == mine
     (tmp_path / "mine.yaml").write_text("extends: c4\nmin_words: 3\nbad_words: words.txt\n")
     assert filters(str(tmp_path / "mine.yaml")) == mine
+    (tmp_path / "stricter.yaml").write_text("extends: mine.yaml\nmin_words: 5\n")  # Of the same folder.
+    assert filters(str(tmp_path / "stricter.yaml")) == dataclasses.replace(mine, min_words=5)
 
 
 @pytest.mark.parametrize(
@@ -49,7 +53,7 @@ def test_files_that_extend_each_other_are_refused(tmp_path):
     """They ended in a RecursionError."""
     one, other = tmp_path / "one.yaml", tmp_path / "other.yaml"
     one.write_text(f"extends: {other}\n")
-    for target in (one, other):
+    for target in (one, other, "../" + tmp_path.name + "/one.yaml"):
         other.write_text(f"extends: {target}\n")
         with pytest.raises(UserError, match=r"needs `extends` that does not lead back to it. Received: .*other.yaml"):
             filters(str(one))
