@@ -179,6 +179,7 @@ class LoadedModel:
         | pairs of spans | a dict of the export's inputs | a `Classification` |
         | a word segmenter | a text | the text with spaces between its words |
         | sentence vectors | a text; (text, text) | float32 [hidden]; the cosine of the two |
+        | a model that writes texts | a text | a `WrittenText` |
         | a masked LM | a text with [MASK] | a `Filling` |
 
         Args:
@@ -232,7 +233,8 @@ class LoadedModel:
 
         Args:
             queries: `{id: text}`, or a list of texts, whose ids are their indices.
-            passages: likewise; a passage may also be a dict with a `title` and a `text`, which are joined by a space.
+            passages: as `queries`; a passage may also be a dict with a `title` and a `text`, which are joined by a
+                space.
             relevant: for each query, by id or in the list's order, the ids of its relevant passages, or `{id: grade}`.
                 Queries without relevant passages do not count.
             pooling: as for `encode`, but with one vector per text. Sparse vectors are compared by dot product.
@@ -242,7 +244,8 @@ class LoadedModel:
                 the query's own id.
 
         Raises:
-            UserError: an unknown id, no relevant passage, or a setting that the model does not support.
+            UserError: an unknown id, `relevant` ids that are not in a list, no relevant passage, or a setting that the
+                model does not support.
             ValueError: a query or a passage is not a text, or a setting is out of range.
 
         Example:
@@ -334,7 +337,8 @@ def load(
     `load(MODEL, task="text", labels=["bad", "good"])` gives the encoder a new head, for `fit`.
 
     Args:
-        path: a run folder, a model folder, a Hugging Face folder, a Google folder, or `hf:NAME[@REVISION]`.
+        path: a run folder, a model folder, a Hugging Face or Google folder, a peft adapter's folder, or
+            `hf:NAME[@REVISION]`.
         lower_case: whether the tokenizer lower-cases. By default the folder's setting; a Google folder has none, so it
             is inferred from the vocabulary.
         task: a task, as for `finetune`, whose head replaces the model's own.
