@@ -17,6 +17,7 @@ from keras_bert.core.errors import UserError
 from keras_bert.tasks.answer_files import json_objects, require_unread, text_output
 from keras_bert.tasks.classification.head import ClassificationConfig
 from keras_bert.tasks.evaluation import FinetunedModel, predict, splits_like
+from keras_bert.tasks.few_shot.task import FewShotConfig
 from keras_bert.tasks.question_answering.task import CMRC, QUESTION_ANSWERING
 
 READER = {"max_length": 24, "stride": 7, "max_question_length": 9, "max_answer_length": 5, "unanswerable": False}
@@ -389,3 +390,26 @@ def test_texts_of_the_command_line_are_answered_on_the_screen(model, kind, texts
 def test_texts_that_cannot_be_answered_are_one_line(model, kind, arguments, message):
     result = give("predict", "--model", model(kind, max_length=24), *arguments, status=2)
     assert message in result.output
+
+
+@pytest.mark.parametrize(
+    ("kind", "task", "columns", "message"),
+    [
+        ("pair", "text", ["a"], "text: needs pairs of texts, as in training. Received: single texts, a. Give two"),
+        ("single", "text", ["a", "b"], "text: needs single texts, as in training. Received: pairs of texts, a, b."),
+        ("pair", "few-shot", ["a"], "few-shot: needs pairs of texts, as in training."),
+        ("regression", "rerank", ["a"], "needs the names of two columns, the query's and the passage's. Received: a."),
+        ("pair", "rte", [], "rte: needs single texts, as in training. Received: pairs of texts, "),
+    ],
+)
+def test_a_model_of_pairs_reads_no_single_texts_nor_the_reverse(model, tmp_path, kind, task, columns, message):
+    """They were answered, as rows that the model never saw in training."""
+    (tmp_path / "in.csv").write_text("a,b\nthe cat,sat\n")
+    head = FewShotConfig(("no", "yes")) if task == "few-shot" else None
+    trained = {"task": "text" if task == "rte" else task, "pair": kind == "pair" and task != "rte"}
+    if task == "rte":
+        head = ClassificationConfig(("entailment", "not_entailment"))
+    path = model(kind, head=head, max_length=24, texts=["a", "b"][: 1 + trained["pair"]], **trained)
+    given = [word for name in columns for word in ("--text", name)]
+    asked = ["predict", "--model", path, "--task", task, "--input", tmp_path / "in.csv", "--output", "-", *given]
+    assert message in give(*asked, status=2).output

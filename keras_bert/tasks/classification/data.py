@@ -1,8 +1,8 @@
 """The examples of a task, from its benchmark's folder, the user's own files or TensorFlow Datasets."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -275,6 +275,20 @@ def _check(
         raise UserError("data.separator: needs at least one character. Received: none.")
     if not 0.0 < dev_share < 1.0:
         raise UserError(f"data.dev_share: needs a share between 0 and 1. Received: {dev_share!r}.")
+
+
+def require_columns(task: Task, task_record: Mapping[str, Any]) -> None:
+    """Raises `UserError` if a trained model was trained on pairs and a task has single texts, or the reverse.
+
+    Args:
+        task_record: what the model's config.json says about its task; models of other libraries do not say.
+    """
+    of_pairs = len(task.texts) == 2
+    if task_record.get("pair", of_pairs) != of_pairs:
+        needed, received = ("single texts", "pairs of texts") if of_pairs else ("pairs of texts", "single texts")
+        columns = ", ".join(map(str, task.texts))
+        way = f"{'one column' if of_pairs else 'two columns'} with --text" if task.options else "another --task"
+        raise UserError(f"{task.name}: needs {needed}, as in training. Received: {received}, {columns}. Give {way}.")
 
 
 def own_table(data: TaskDataConfig, head: ClassificationConfig | None) -> Task:

@@ -42,7 +42,7 @@ def rerank_table(data: TaskDataConfig, head: ClassificationConfig | None) -> Rer
             "Give another --task."
         )
     table = own_table(dataclasses.replace(data, kind=REGRESSION), None)
-    if (data.train or data.dev) and len(data.texts) != 2:
+    if (head or data.train or data.dev) and len(data.texts) != 2:
         raise UserError(
             "data.texts (--text): needs the names of two columns, the query's and the passage's. "
             f"Received: {', '.join(data.texts) or 'none'}."

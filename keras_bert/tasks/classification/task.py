@@ -57,7 +57,7 @@ class Classification(TaskKind):
         own: Mapping[str, str],
     ) -> Any:
         from keras_bert.tasks.classification.benchmarks import xnli_task
-        from keras_bert.tasks.classification.data import own_table
+        from keras_bert.tasks.classification.data import own_table, require_columns
         from keras_bert.tasks.classification.problem import SequenceProblem
         from keras_bert.tasks.classification.question_problem import QuestionProblem
         from keras_bert.tasks.classification.reranking import RerankProblem, RerankTask, rerank_table
@@ -75,6 +75,7 @@ class Classification(TaskKind):
                 task = dataclasses.replace(with_own_files(task, own), format=None)
             else:
                 source = data_source(task.tfds.name if task.tfds else None, config.data.folder, task.splits.values())
+        require_columns(task, task_record)
         options = {"source": source, "tokenizer": tokenizer, "config": config, "head": head, "task_record": task_record}
         if isinstance(task, QuestionTask):
             return QuestionProblem(task=task, **options)

@@ -53,11 +53,12 @@ class FewShot(Classification):
         task_record: Mapping[str, Any],
         own: Mapping[str, str],
     ) -> Any:
-        from keras_bert.tasks.classification.data import own_table
+        from keras_bert.tasks.classification.data import own_table, require_columns
         from keras_bert.tasks.few_shot.problem import FewShotProblem
         from keras_bert.tasks.task import INPUT, with_own_files
 
         task = dataclasses.replace(own_table(config.data, head), name=NAME)
+        require_columns(task, task_record)
         if INPUT in own:
             task = with_own_files(task, own, tuple(config.data.columns) or None)
         return FewShotProblem(task, "", tokenizer, config, head, task_record)
