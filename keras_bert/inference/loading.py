@@ -23,7 +23,7 @@ from keras_bert.inference.preprocessing import Preprocessor
 from keras_bert.inference.retrieval import Passage, RetrievalResult, evaluate_retrieval, retrieval_set
 from keras_bert.inference.sparse_embedding import SparseEmbedder
 from keras_bert.inference.text_embedding import BATCH_TOKENS, Embedder, TextEmbedder
-from keras_bert.inference.texts import text_list
+from keras_bert.inference.texts import as_list, text_list
 from keras_bert.layers.tensors import normal_replaced_by
 from keras_bert.models.bert.config import BertConfig
 from keras_bert.models.bert.encoder import BertEncoder
@@ -195,9 +195,7 @@ class LoadedModel:
             answer.filled, answer.candidates[0]
         """
         if self.head:
-            if isinstance(texts, (str, bytes)):
-                text_list(texts)  # Raises.
-            return kind_of_head(self.head).answer(self, list(texts))
+            return kind_of_head(self.head).answer(self, as_list(texts))
         return self.fill(text_list(texts), top_k)
 
     def rank(self, query: str, passages: Sequence[str]) -> list[tuple[int, float]]:

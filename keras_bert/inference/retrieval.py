@@ -23,7 +23,7 @@ from keras_bert.inference.search import Vectors, nearest, similarity_of
 from keras_bert.inference.sparse_rows import dot_products
 from keras_bert.inference.spooled_vectors import SpooledVectors
 from keras_bert.inference.text_embedding import Embedder
-from keras_bert.inference.texts import require_numbers, text_list
+from keras_bert.inference.texts import as_list, require_numbers, text_list
 
 # `{query's id: [(passage's id, score)]}`, the best first.
 Ranking: TypeAlias = dict[Any, list[tuple[Any, float]]]
@@ -174,9 +174,7 @@ def retrieval_set(
 
 def _by_id(values: Mapping[Any, Any] | Sequence[Any]) -> Mapping[Any, Any]:
     """Values by id; a list's ids are its indices."""
-    if isinstance(values, str | bytes):
-        text_list(values)  # Raises.
-    return values if isinstance(values, Mapping) else dict(enumerate(values))
+    return values if isinstance(values, Mapping) else dict(enumerate(as_list(values)))
 
 
 def _joined(passage: Passage) -> Any:

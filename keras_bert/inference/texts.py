@@ -1,6 +1,6 @@
 """A model's inputs and outputs in Python: checks texts, turns pieces into rows, and checks that outputs are finite."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -16,6 +16,25 @@ TextOrPair: TypeAlias = str | bytes | Sequence[str | bytes]
 _SHOWN = 40
 
 
+def as_list(texts: Any) -> list[Any]:
+    """A sequence of examples as a list.
+
+    Raises:
+        ValueError: `texts` is a single text, which would count as a list of one-character texts; a table or a dict,
+            which would count as a list of its columns' names; or not iterable.
+    """
+    if isinstance(texts, (str, bytes)):
+        raise ValueError(
+            f"texts: needs a list of texts. Received: the text {_shown(texts)}. Put it into a list: [text]."
+        )
+    kind = type(texts).__name__
+    if isinstance(texts, Mapping) or hasattr(texts, "columns"):
+        raise ValueError(f"texts: needs a list of texts. Received: a {kind}. Give one of its columns.")
+    if not isinstance(texts, Iterable):
+        raise ValueError(f"texts: needs a list of texts. Received: {_shown(texts)}. Put the texts into a list.")
+    return list(texts)
+
+
 def text_list(texts: Iterable[Any], pairs: bool = False) -> list[Any]:
     """The texts as strings; bytes are decoded as UTF-8.
 
@@ -24,13 +43,9 @@ def text_list(texts: Iterable[Any], pairs: bool = False) -> list[Any]:
         pairs: whether to accept tuples or lists of two texts too, and return them as tuples.
 
     Raises:
-        ValueError: `texts` is a single text, which would count as a list of one-character texts; or an item is not a
-            text, or not UTF-8.
+        ValueError: `texts` is no list, see `as_list`; or an item is not a text, or not UTF-8.
     """
-    if isinstance(texts, (str, bytes)):
-        raise ValueError(
-            f"texts: needs a list of texts. Received: the text {_shown(texts)}. Put it into a list: [text]."
-        )
+    texts = as_list(texts)
     return [
         tuple(map(_text, text)) if pairs and isinstance(text, (tuple, list)) and len(text) == 2 else _text(text)
         for text in texts

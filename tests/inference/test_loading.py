@@ -1,6 +1,7 @@
 """What `keras_bert.load` gives."""
 
 import numpy as np
+import pandas
 import pytest
 import tensorflow as tf
 from tiny import random_weights, without_dropout
@@ -54,6 +55,21 @@ def test_a_text_is_no_list_of_texts(bert, method, text):
     """It was answered character by character."""
     with pytest.raises(ValueError, match="needs a list of texts. Received: the text "):
         getattr(bert, method)(text)
+
+
+@pytest.mark.parametrize("method", ["predict", "encode"])
+@pytest.mark.parametrize(
+    ("texts", "received"),
+    [
+        (pandas.DataFrame({"text": ["The cat [MASK].", "cats"]}), "a DataFrame. Give one of its columns"),
+        ({"text [MASK]": ["The cat sat.", "cats"]}, "a dict. Give one of its columns"),
+        (None, "None. Put the texts into a list"),
+    ],
+)
+def test_a_table_is_no_list_of_texts(bert, method, texts, received):
+    """The names of its columns were answered in place of its texts."""
+    with pytest.raises(ValueError, match=f"texts: needs a list of texts. Received: {received}"):
+        getattr(bert, method)(texts)
 
 
 def test_encoder_inputs_work_in_a_dataset(bert):
