@@ -376,8 +376,9 @@ def _compared(model: FinetunedModel) -> dict[str, dict[str, Any]]:
     head, vocabulary = model.problem.head, model.tokenizer.vocabulary
     fields = {name: value for name, value in vars(head).items() if name not in _SIZES}
     labels = fields.pop("labels", ())
+    columns = len(getattr(model.problem.task, "texts", ()))
     return {
-        "task": {"task": model.config.task},
+        "task": {"task": model.config.task, "columns of texts": columns, "data.rows": model.config.data.rows},
         "labels": {f"label {number}": label for number, label in enumerate(labels)},
         "head": {"architecture": head.architecture, **fields},
         "vocabulary": {

@@ -84,6 +84,23 @@ def test_models_that_differ_are_refused_with_what_differs(first, folder, dev, tm
         Ensemble([first, first, other])
 
 
+def test_models_of_pairs_and_of_single_texts_do_not_answer_together(first, dev, tmp_path):
+    """The model of pairs was scored on the single texts of the model named first."""
+    pairs = {**READING, "pair": True, "texts": ["text", "other"]}
+    other = FinetunedModel(write_served(tmp_path / "other", "single", **pairs), {"dev": dev})
+    with pytest.raises(UserError, match="needs models with the same task. Received: model 2 with columns of texts 2"):
+        Ensemble([first, other])
+
+
+def test_taggers_of_sentences_and_of_documents_do_not_answer_together(tmp_path):
+    dev = tmp_path / "dev.txt"
+    dev.write_text("-DOCSTART- O\n\nthe O\ncat B-X\n")
+    reading = {"task": "ner", "max_length": 16}
+    folders = [write_served(tmp_path / rows, "tagging", rows=rows, **reading) for rows in ("sentence", "document")]
+    with pytest.raises(UserError, match="same task. Received: model 2 with data.rows 'document' instead of 'sentence'"):
+        Ensemble([FinetunedModel(folder, {"dev": str(dev)}) for folder in folders])
+
+
 def test_models_that_read_and_answer_alike_are_averaged(first, folder, dev, tmp_path):
     """Whatever is between the encoder and the head's outputs, and however the same tokenizer is written."""
     head = dataclasses.replace(HEADS["single"], bilstm_size=4)
