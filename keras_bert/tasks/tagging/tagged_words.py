@@ -13,6 +13,7 @@ from keras_bert.data.corpus.text_lines import read_whole_lines
 from keras_bert.data.tables.rows import Reading
 from keras_bert.data.tables.tables import open_table
 from keras_bert.data.windows import windows
+from keras_bert.tasks.answer_files import with_texts
 from keras_bert.tasks.labels import BadCell, check_text
 
 _CHARACTERS_AT_ONCE = 1 << 18
@@ -250,9 +251,13 @@ class SentencesReader(RowsReader):
 
     def _rows(self) -> Iterator[tuple[int, Sequence[str], Sequence[str | None], str]]:
         wanted = (self._word, self._label) if self._needed else (self._word,)
-        optional = () if self._needed else (self._label,)
+        optional = () if self._needed or self._word == self._label else (self._label,)
+        if self._needed and self._word == self._label:
+            raise UserError(
+                f"data.label (--label): needs another column than the words. Received: {self._word!r} for both."
+            )
         for row in self._table.rows(Reading(wanted, optional, options="--text and --label")):
-            words, labels = row.cells
+            words, labels = (*row.cells, None)[:2]
             if labels is None and not self._needed and isinstance(words, list):
                 labels = [None] * len(words)
             if not isinstance(words, list) or not isinstance(labels, list) or len(words) != len(labels):
@@ -273,7 +278,7 @@ class SentencesReader(RowsReader):
         """A JSON object for each sentence, with the columns of the words and of their labels."""
         first = 0
         for words in map(json.loads, tagged.source or ()):
-            found = {self._word: words, self._label: labels[first : first + len(words)]}
+            found = with_texts({self._word: words}, {self._label: labels[first : first + len(words)]})
             first += len(words)
             yield json.dumps(found, ensure_ascii=False) + "\n"
 

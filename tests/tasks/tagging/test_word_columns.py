@@ -176,3 +176,14 @@ def test_a_table_with_lists_of_words(tmp_path):
     number = written(tmp_path / "e.jsonl", '{"tokens": 5}\n')
     with pytest.raises(UserError, match="line 1: needs a list of words .* Received: 5 and None"):
         words_reader(number, labels_needed=False, **options).whole()
+
+
+def test_answers_do_not_replace_the_words_of_a_table(tmp_path):
+    """Where a table calls its words by the name of the model's labels, only the answers were written."""
+    path, options = written(tmp_path / "a.jsonl", '{"tags": ["EU", "rejects"]}\n'), {"word": "tags", "label": "tags"}
+    [window] = words_reader(path, labels_needed=False, **options).windows()
+    assert window.words == ["EU", "rejects"] and window.labels is None
+    [line] = window.reader.labelled(window, ["B-ORG", "O"])
+    assert json.loads(line) == {"tags": ["EU", "rejects"], "answer_tags": ["B-ORG", "O"]}
+    with pytest.raises(UserError, match="needs another column than the words. Received: 'tags' for both"):
+        words_reader(path, **options).whole()
