@@ -204,7 +204,7 @@ class WordEmbeddings(PlainLayer):
         """The rows of the table, float32 [batch, seq, width]."""
         is_known = in_range(input_word_ids, self.vocab_size, "input_word_ids", "vocab_size")
         words = ops.take(self.word_embeddings, input_word_ids, axis=0)
-        return words + ops.where(is_known, 0.0, float("nan"))[..., None]
+        return words + ops.expand_dims(ops.where(is_known, 0.0, float("nan")), -1)
 
 
 def in_range(ids: Tensor, size: int, name: str, size_name: str) -> Tensor:

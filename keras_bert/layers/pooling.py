@@ -7,14 +7,14 @@ from keras_bert.layers.tensors import Tensor
 
 def mean_of_tokens(states: Tensor, input_mask: Tensor) -> Tensor:
     """The mean [batch, width] of states [batch, seq, width] over the tokens of each row, in float32."""
-    mask = ops.cast(input_mask, "float32")[..., None]
+    mask = ops.expand_dims(ops.cast(input_mask, "float32"), -1)  # LiteRT lowers `mask[..., None]` for one row only.
     return ops.sum(ops.cast(states, "float32") * mask, axis=1) / ops.maximum(ops.sum(mask, axis=1), 1.0)
 
 
 def max_of_tokens(states: Tensor, input_mask: Tensor) -> Tensor:
     """The maximum [batch, width] of states [batch, seq, width] over the tokens of each row, in float32."""
     states = ops.cast(states, "float32")
-    return ops.max(ops.where(ops.cast(input_mask, "bool")[..., None], states, -1e9), axis=1)
+    return ops.max(ops.where(ops.expand_dims(ops.cast(input_mask, "bool"), -1), states, -1e9), axis=1)
 
 
 def at_length_one(vectors: Tensor) -> Tensor:

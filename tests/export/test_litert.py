@@ -21,9 +21,12 @@ from keras_bert.export.litert import QUANTIZATIONS, LiteRTModel, write_litert
 from keras_bert.export.serving_function import serving_function
 from keras_bert.models.elmo.kind import ElmoConfig
 from keras_bert.models.recurrent.kind import RecurrentConfig
+from keras_bert.models.xlnet.kind import XlnetConfig
 from keras_bert.tasks.classification.head import ClassificationConfig
 from keras_bert.tasks.classification.network import BertForSequenceClassification
+from keras_bert.tasks.few_shot.task import FewShotConfig
 from keras_bert.tasks.kind import kind_of_head
+from keras_bert.tasks.sentence_vectors.task import SentenceVectorsConfig
 from keras_bert.text.standalone_byte_tokenizer import StandaloneByteTokenizer
 from keras_bert.text.standalone_tokenizer import StandaloneTokenizer
 
@@ -121,6 +124,28 @@ def test_what_has_a_recurrence_takes_one_row_at_a_time(tmp_path, name):
         np.testing.assert_allclose(received[:, there], logits[:, there], rtol=0, atol=1e-5)
     with pytest.raises(ValueError, match=r"needs the shape \[1, -1\] \(-1: any\)\. Received: \[2, 8\]"):
         exported(tokens((2, 8)))
+
+
+@pytest.mark.parametrize("name", ["vectors", pytest.param("few-shot", marks=pytest.mark.slow), "xlnet"])
+def test_what_has_no_recurrence_takes_several_rows(tmp_path, name):
+    """The converter could not lower a new axis of theirs, so that these took one row at a time too."""
+    heads = {"vectors": SentenceVectorsConfig(("score",)), "few-shot": FewShotConfig(("no", "yes"))}
+    if name == "xlnet":
+        sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
+        config, head = XlnetConfig(len(VOCABULARY), **sizes, hidden_dropout_prob=0.0), HEADS["single"]
+        model = kind_of_head(head).make_model(config, head)
+        random_weights(model)
+        write_model_folder(str(tmp_path / "model"), model, VOCABULARY, lower_case=True, head=head)
+    else:
+        write_served(tmp_path / "model", name, heads[name])
+    bert = keras_bert.load(str(tmp_path / "model"))
+    write_litert(tmp_path / "export", bert)
+    exported, function = LiteRTModel(tmp_path / "export"), serving_function(bert)
+    for shape in ((1, 8), (3, 24)):
+        inputs = tokens(shape)
+        expected = function.answer("tokens", *inputs.values())
+        for output, values in exported(inputs).items():
+            np.testing.assert_allclose(values, expected[output], rtol=0, atol=1e-5)
 
 
 @pytest.mark.parametrize("quantization", shortened(QUANTIZATIONS))

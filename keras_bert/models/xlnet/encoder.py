@@ -144,7 +144,7 @@ class XlnetEncoder(ConfiguredEncoder):
         distances = self.dropout(ops.cast(distances, self.compute_dtype), training=training, of_batch=False)
         segments = inputs["input_type_ids"]
         of_keys = ops.pad(segments, [[0, 0], [remembered, 0]])
-        is_other_segment = ops.not_equal(segments[:, :, None], of_keys[:, None])
+        is_other_segment = ops.not_equal(ops.expand_dims(segments, 2), ops.expand_dims(of_keys, 1))
 
         query = None
         if places is not None:
@@ -183,7 +183,7 @@ class XlnetEncoder(ConfiguredEncoder):
 
         A token of the content stream always sees itself, and every token sees the memory, unless `mems_mask` hides it.
         """
-        is_hidden = ops.equal(inputs["input_mask"], 0)[:, None, :]
+        is_hidden = ops.expand_dims(ops.equal(inputs["input_mask"], 0), 1)
         seq = ops.shape(inputs["input_mask"])[1]
         if inputs.get("permutation_ranks") is not None:
             is_hidden = ops.logical_or(is_hidden, hidden_by_order(inputs["permutation_ranks"]))
