@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from keras_bert.api.given_data import GivenData
+from keras_bert.checkpoints.model_folder import open_model_folder
 from keras_bert.core import drawing
 from keras_bert.core.imports import import_extra
 from keras_bert.training.run_folder import RunFolder
@@ -134,6 +135,7 @@ class FinetuningRun(Run):
         """
         from keras_bert.tasks.evaluation import FinetunedModel, splits_like  # Imports TensorFlow.
 
+        folder = open_model_folder(self.path)  # Before anything is written into it.
         changes: dict[str, Any] = {} if text is None else {"texts": [text] if isinstance(text, str) else list(text)}
         changes |= {} if label is None else {"label": label}
         if data is not None:
@@ -141,7 +143,7 @@ class FinetuningRun(Run):
             changes["dev"] = given.source("evaluated", data, replaces=True)
             given.write()
             split = "dev"
-        finetuned = FinetunedModel(self.path, changes)
+        finetuned = FinetunedModel(folder, changes)
         scores = {one: finetuned.evaluate(one) for one in splits_like(finetuned.problem, split)}
         if len(scores) == 1:
             return next(iter(scores.values()))

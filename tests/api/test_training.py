@@ -105,6 +105,15 @@ def test_called_again_it_returns_the_finished_run_and_other_settings_are_refused
     assert longer.results["steps"] == 8
 
 
+def test_evaluating_what_is_no_run_writes_nothing(tmp_path):
+    """A mistyped name became a folder with the examples; below a file, it was a NotADirectoryError."""
+    (tmp_path / "file").write_text("text")
+    for name in ("absent", "file"):
+        with pytest.raises(UserError, match="needs a model folder"):
+            keras_bert.FinetuningRun(tmp_path / name).evaluate(REVIEWS)
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
 @pytest.mark.slow
 def test_what_a_fine_tuned_run_gives(finetuned, tmp_path):
     assert finetuned.results["splits"]["dev"]["accuracy"] == finetuned.evaluate()["accuracy"]
