@@ -72,6 +72,7 @@ def _parsed_as(kind: Any, without_0: bool) -> dict[str, Any]:
 
 def folder_to_write(context: click.Context, parameter: click.Parameter, path: str | None) -> str | None:
     """Parameter callback: refuses a path that cannot be written as a folder, before any computation."""
+    _require_path(parameter, path)
     if path and is_file(path):
         raise UserError(f"{path}: needs a folder. Received: a file. Give another path.")
     if path:
@@ -81,9 +82,17 @@ def folder_to_write(context: click.Context, parameter: click.Parameter, path: st
 
 def file_to_write(context: click.Context, parameter: click.Parameter, path: str | None) -> str | None:
     """Parameter callback: refuses a path that cannot be written as a file, before any computation."""
+    _require_path(parameter, path)
     if path:
         check_output(path, PLAIN_FILE)
     return path
+
+
+def _require_path(parameter: click.Parameter, path: str | None) -> None:
+    """Raises `UserError` for an empty path, as from a shell variable that is not set."""
+    if path == "":
+        name = parameter.opts[0] if isinstance(parameter, click.Option) else parameter.human_readable_name
+        raise UserError(f"{name}: needs a path. Received: an empty text. Give one.")
 
 
 def require_source(path: str) -> None:

@@ -225,7 +225,7 @@ class FinetunedModel:
 def splits_like(problem: Problem, name: str) -> list[str]:
     """The split of this name, or else all that start with it (`dev`: both of MNLI's). Raises `UserError` for none."""
     found = [split for split in problem.splits if split == name]
-    found = found or [split for split in problem.splits if split.startswith(name)]
+    found = found or [split for split in problem.splits if name and split.startswith(name)]
     if not problem.splits:
         raise UserError(
             "split: needs a file of examples. Received: a model that names none. Give --train, --dev or --test."

@@ -177,6 +177,21 @@ def test_a_path_that_cannot_be_written_is_told_before_anything_is_read(command, 
     assert os.listdir(tmp_path) == ["in.txt"]
 
 
+@pytest.mark.parametrize(
+    "command, named",
+    [
+        ("export --model in.txt --output", "--output"),
+        ("embed --model in.txt --input - --output", "--output"),
+        ("evaluate --model in.txt --picture", "--picture"),
+        ("convert --to google in.txt", "DIR"),
+    ],
+)
+def test_an_empty_path_is_told_before_anything_is_read(command, named):
+    """As from a shell variable that is not set: `export` wrote into the working folder, `embed` failed at its end."""
+    result = give(*command.split(), "", status=2)
+    assert result.output.splitlines()[-1] == f"Error: {named}: needs a path. Received: an empty text. Give one."
+
+
 @pytest.mark.parametrize("command", ["evaluate --model in.txt --output", "embed --model in.txt --input - --output"])
 def test_a_folder_where_a_file_is_to_be_written_is_told_before_anything_is_done(command, tmp_path):
     result = give(*command.split(), str(tmp_path), status=2)

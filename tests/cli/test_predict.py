@@ -244,6 +244,12 @@ def test_an_exact_name_is_one_split_and_several_have_files_of_their_own(tmp_path
     assert _places(Counted("folder", *both), both, "out") == {split: f"out/{split}" for split in both}
 
 
+def test_an_empty_name_is_no_split():
+    """`evaluate --split "$SPLIT"` without the variable scored the training examples too."""
+    with pytest.raises(UserError, match="split: needs one of train, dev. Received: ''"):
+        splits_like(Counted("file", "train", "dev"), "")
+
+
 def test_outputs_that_cannot_be_are_refused_before_anything_is_computed(tmp_path):
     (tmp_path / "file").write_text("x")
     for kind, splits, output, told in (
