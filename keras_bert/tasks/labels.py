@@ -27,6 +27,11 @@ def is_whole(value: object) -> TypeGuard[int]:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
+def is_missing(value: object) -> bool:
+    """Whether a table has no value for a cell: None, or NaN, which pandas and polars have for a missing number."""
+    return value is None or isinstance(value, float) and math.isnan(value)
+
+
 def check_text(cell: object, needed: str = "text") -> str:
     """Returns the cell if it is a string that UTF-8 can encode; else raises `BadCell`, whose message names `needed`."""
     if not isinstance(cell, str):
@@ -143,7 +148,7 @@ def _json_list(cell: str) -> list[Any] | None:
 
 
 def _word(value: object) -> str:
-    if isinstance(value, (bool, int, float)):
+    if isinstance(value, (bool, int, float)) and not is_missing(value):
         value = json.dumps(value)
     word = value.strip() if isinstance(value, str) else ""
     if not word:

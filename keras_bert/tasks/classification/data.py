@@ -17,7 +17,7 @@ from keras_bert.config.finetuning import (
 from keras_bert.core.errors import UserError
 from keras_bert.data.corpus.held_out import is_validation
 from keras_bert.tasks.classification.head import ClassificationConfig
-from keras_bert.tasks.labels import BadCell, LabelReader, check_text, label_words, sorted_labels
+from keras_bert.tasks.labels import BadCell, LabelReader, check_text, is_missing, label_words, sorted_labels
 from keras_bert.tasks.sources import Source, open_split
 from keras_bert.tasks.task import Split, Task
 
@@ -93,7 +93,7 @@ class ExampleRows:
                 if not all(text.strip() for text in texts):
                     self._empty += 1
                     self._first_empty = self._first_empty or row.place
-                label = row.cells[-1] if table.has_labels else None
+                label = None if not table.has_labels or is_missing(row.cells[-1]) else row.cells[-1]
                 if label is not None or table.has_labels and split.labelled is not None:
                     label = self.reader.read(label)
                     labelled += 1

@@ -117,6 +117,18 @@ def test_other_files_may_write_a_number_in_another_way(tmp_path):
     assert "needs 2 labels or more in its column 'label'. Received: '1'" in refusal(["text"], "label", train=one)
 
 
+@pytest.mark.parametrize("number", [1, "1", 0.5])
+def test_nan_is_no_label(tmp_path, number):
+    """Where a label was missing, `json.dumps` of pandas' rows made NaN a class of its own."""
+    rows = [{"text": "a", "label": number}, {"text": "b", "label": float("nan")}, {"text": "c", "label": 2}]
+    path = write(tmp_path / "a.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+    assert f"{path} line 2: needs a label. Received: nan." == refusal(["text"], "label", train=path)
+    train = write(tmp_path / "train.csv", "text,label\na,1\nb,2\n")
+    unlabelled = write(tmp_path / "test.jsonl", json.dumps(rows[1]) + "\n")
+    assert load_examples(text_task(["text"], "label", train=train, test=unlabelled), "test").labels is None
+    assert text_task(["text"], "label", train=write(tmp_path / "b.csv", "text,label\na,nan\nb,2\n")).labels
+
+
 @pytest.mark.parametrize("kind", ["single_label_classification", "multi_label_classification"])
 def test_a_label_is_one_line(tmp_path, kind):
     """In labels.txt, all labels after it would be another's."""
