@@ -14,7 +14,7 @@ from keras_bert.data.tables.rows import Reading
 from keras_bert.data.tables.tables import open_table
 from keras_bert.data.windows import windows
 from keras_bert.tasks.answer_files import with_texts
-from keras_bert.tasks.labels import BadCell, check_text
+from keras_bert.tasks.labels import BadCell, check_text, is_missing
 
 _CHARACTERS_AT_ONCE = 1 << 18
 
@@ -265,14 +265,15 @@ class SentencesReader(RowsReader):
                     f"{row.place}: needs a list of words and one of as many labels. Received: {words!r:.60} and "
                     f"{labels!r:.60}."
                 )
+            try:
+                words = [check_text(word, "words that are text") for word in words]
+                labels = [_label(label) for label in labels]
+            except BadCell as problem:
+                raise UserError(f"{row.place}: {problem}.") from None
             if self._needed and None in labels:
                 word = words[labels.index(None)]
                 raise UserError(f"{row.place}: needs a label for each word. Received: {word!r:.60} without one.")
-            try:
-                words = [check_text(word, "words that are text") for word in words]
-            except BadCell as problem:
-                raise UserError(f"{row.place}: {problem}.") from None
-            yield row.line, words, [label if label is None else str(label) for label in labels], json.dumps(words)
+            yield row.line, words, labels, json.dumps(words)
 
     def labelled(self, tagged: TaggedWords, labels: list[str]) -> Iterator[str]:
         """A JSON object for each sentence, with the columns of the words and of their labels."""
@@ -285,6 +286,18 @@ class SentencesReader(RowsReader):
     def _check(self, words: int) -> None:
         if not words:
             raise UserError(f"{self.path}: needs sentences of words. Received: none.")
+
+
+def _label(cell: object) -> str | None:
+    """The label in a cell, a text or a number; None if it is missing or blank. Raises `BadCell`."""
+    if is_missing(cell) or isinstance(cell, str) and not cell.strip():
+        return None
+    if not isinstance(cell, (str, bool, int, float)):
+        raise BadCell(f"needs labels that are text or numbers. Received: {cell!r:.60}")
+    label = check_text(str(cell), "labels that are text").strip()
+    if "\n" in label or "\r" in label:
+        raise BadCell(f"needs labels without line breaks. Received: {label!r:.60}")
+    return label
 
 
 def numbered(lines: Iterable[str], first: int = 1) -> Iterator[tuple[int, str]]:

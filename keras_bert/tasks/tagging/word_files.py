@@ -183,7 +183,7 @@ class ConlluReader(TaggedReader):
     """Reads the syntactic words of a treebank with their UPOS.
 
     Multiword tokens (`1-2`) are skipped, because their words follow them, and so are empty nodes (`5.1`), which are not
-    in the text. A word whose UPOS is `_` has no label; if no word has one, `labels` is None.
+    in the text. A word whose UPOS is `_` or blank has no label; if no word has one, `labels` is None.
 
     Args:
         path: the file, compressed or not; "-" for stdin.
@@ -231,10 +231,11 @@ class ConlluReader(TaggedReader):
         if not cells[_FORM].strip():
             raise UserError(f"{where}: needs a word in the second cell. Received: {text[:80]!r}.")
         self._words += 1
-        if cells[_UPOS] == "_":
+        label = None if cells[_UPOS].strip() in ("", "_") else cells[_UPOS]
+        if label is None:
             self._unlabelled += 1
             self._first_unlabelled = self._first_unlabelled or number
-        sentences.add(cells[_FORM], None if cells[_UPOS] == "_" else cells[_UPOS], number)
+        sentences.add(cells[_FORM], label, number)
 
     def _check(self, words: int) -> None:
         if not words:

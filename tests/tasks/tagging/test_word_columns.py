@@ -173,6 +173,16 @@ def test_a_table_with_lists_of_words(tmp_path):
     ):
         with pytest.raises(UserError, match=told):
             words_reader(bad, **options).whole()
+    for given, label in (("NaN", None), ('""', None), ('" "', None), ('" O "', "O"), ("3", "3"), ("true", "True")):
+        path = written(tmp_path / "f.jsonl", f'{{"tokens": ["EU", "rejects"], "tags": ["B-ORG", {given}]}}\n')
+        assert words_reader(path, labels_needed=False, **options).whole().labels == ["B-ORG", label]
+        if label is None:
+            with pytest.raises(UserError, match="line 1: needs a label for each word. Received: 'rejects' without"):
+                words_reader(path, **options).whole()
+    for given, told in (("[1]", "that are text or numbers. Received: \\[1]"), ('"a\\nb"', "without line breaks")):
+        path = written(tmp_path / "g.jsonl", f'{{"tokens": ["EU"], "tags": [{given}]}}\n')
+        with pytest.raises(UserError, match=f"line 1: needs labels {told}"):
+            words_reader(path, **options).whole()
     number = written(tmp_path / "e.jsonl", '{"tokens": 5}\n')
     with pytest.raises(UserError, match="line 1: needs a list of words .* Received: 5 and None"):
         words_reader(number, labels_needed=False, **options).whole()
