@@ -99,10 +99,7 @@ def finetune(
         require_known(task)
     if kind and kind not in KINDS_OF_LABELS:
         raise UserError(f"kind: needs one of {', '.join(KINDS_OF_LABELS)}. Received: {kind!r}.")
-    try:
-        seeds = [operator.index(seed) for seed in seeds]  # JSON cannot write NumPy integers.
-    except TypeError:
-        raise UserError(f"seeds: needs whole numbers, as in [1, 2]. Received: {seeds!r}.") from None
+    seeds = _seeds(seeds)
     by_key = keyword_settings(FinetuneConfig, keywords)
     by_key |= length_settings(by_key)
     of_features = features_recipe(task, features) if features and not recipe else {}
@@ -142,6 +139,18 @@ def finetune(
     else:
         runs.one(folder)
     return FinetuningRun(folder)
+
+
+def _seeds(given: Sequence[int]) -> list[int]:
+    try:
+        seeds = [operator.index(seed) for seed in given]  # JSON cannot write NumPy integers.
+        if all(0 <= seed <= settings.MAX_SEED for seed in seeds) and len(set(seeds)) == len(seeds):
+            return seeds
+    except TypeError:
+        pass
+    raise UserError(
+        f"seeds: needs distinct whole numbers from 0 to {settings.MAX_SEED}, as in [1, 2]. Received: {given!r}."
+    )
 
 
 def starting_model(init: str | None, recipe_file: str, paths: Sequence[str], lower_case: bool | None) -> ModelFolder:

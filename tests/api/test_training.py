@@ -207,8 +207,9 @@ def test_settings_are_checked_before_data_are_read(folder, pretrained):
     rows = iter(REVIEWS)
     with pytest.raises(UserError, match="training.batch_size: needs a value above 0"):
         keras_bert.finetune(pretrained, train=rows, text="review", label="stars", output=folder / "bad", batch_size=0)
-    with pytest.raises(UserError, match=r"seeds: needs whole numbers, as in \[1, 2\]. Received: \['1'\]."):
-        keras_bert.finetune(pretrained, train=rows, output=folder / "bad", seeds=["1"])
+    for seeds in (["1"], 3, [-1], [2**32], [1, 1]):
+        with pytest.raises(UserError, match=r"^seeds: needs distinct whole numbers from 0 to 4294967295, as in \[1, 2"):
+            keras_bert.finetune(pretrained, train=rows, output=folder / "bad", seeds=seeds)
     assert next(rows) == REVIEWS[0] and not (folder / "bad").exists()
     with pytest.raises(UserError, match="Received: python_documentation|python_documentation, which does not use it"):
         keras_bert.pretrain(pandas.DataFrame(REVIEWS), "demo", text="review", output=folder / "bad")
