@@ -11,6 +11,7 @@ import glob
 import hashlib
 import json
 import logging
+import math
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -201,7 +202,7 @@ def _lines(name: str, data: Any) -> Iterator[bytes]:
     """Yields the rows of data of any kind as lines of JSON."""
     for number, item in enumerate(_items(name, data), 1):
         try:
-            row = json.dumps(_row(item), ensure_ascii=False, allow_nan=False, default=_plain)
+            row = json.dumps(_row(item), ensure_ascii=False, allow_nan=False)
             yield f"{row}\n".encode()
         except UnicodeEncodeError as error:
             shown = error.object[max(error.start - 40, 0) : error.end]
@@ -248,15 +249,23 @@ def _row(item: Any) -> dict[str, Any]:
     if isinstance(item, (str, bytes)):
         return {TEXT: _cell(item)}
     if isinstance(item, Mapping):
-        row = {str(key): _cell(value) for key, value in item.items()}
+        row = {str(key): _cell_of(key, value) for key, value in item.items()}
         if len(row) < len(item):  # Such as 1 and "1", which are one name in JSON.
             raise ValueError(f"needs columns of different names. Received: {list(item)!r:.80}.")
         return row
-    raise TypeError(f"needs a text, or a dict of columns. Received: {item!r:.80}.")
+    shown = " ".join(repr(item).split())  # An array of NumPy takes several lines.
+    raise TypeError(f"needs a text, or a dict of columns. Received: {shown[:80]}.")
+
+
+def _cell_of(column: object, value: Any) -> Any:
+    try:
+        return _cell(value)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{column!r} {error}") from None
 
 
 def _cell(value: Any) -> Any:
-    """A cell in JSON types: text for bytes, Python values for NumPy's, None for missing values."""
+    """A cell in JSON types: text for bytes and dates, Python values for NumPy's, None for missing values."""
     if isinstance(value, bytes):
         try:
             return value.decode("utf-8")
@@ -270,11 +279,10 @@ def _cell(value: Any) -> Any:
         return _cell(value.tolist())
     if type(value).__name__ in ("NAType", "NaTType"):  # pandas.
         return None
-    return None if isinstance(value, float) and value != value else value
-
-
-def _plain(value: Any) -> str:
-    """A date or time as text, since JSON has no type for them."""
-    if isinstance(value, (datetime.date, datetime.time)):
+    if isinstance(value, (datetime.date, datetime.time)):  # JSON has no type for them.
         return value.isoformat()
-    raise TypeError(f"needs text, numbers or lists. Received: {type(value).__name__}.")
+    if value is not None and not isinstance(value, (str, bool, int, float)):
+        raise TypeError(f"needs text, numbers or lists. Received: {type(value).__name__}.")
+    if isinstance(value, float) and math.isinf(value):
+        raise ValueError(f"needs finite numbers. Received: {value}.")
+    return None if isinstance(value, float) and value != value else value
