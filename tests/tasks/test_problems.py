@@ -158,6 +158,16 @@ def test_the_weight_of_a_number_is_that_of_its_value(tmp_path):
     assert open_problem(config, TOKENIZER).objective.class_weights.tolist() == [1.0, 3.0]
 
 
+def test_weights_that_are_all_zero_are_refused(tmp_path):
+    """The loss was 0 throughout, and nothing was trained."""
+    train = written(tmp_path / "train.csv", "text,label\nw1,no\nw2,yes\n")
+    data = {"train": train, "dev": train, "label": "label"}
+    training = {"class_weights": {"no": 0, "yes": 0}}
+    config = FinetuneConfig.from_mapping({"task": "text", "name": "text", "data": data, "training": training})
+    with pytest.raises(UserError, match="class_weights: needs a weight above 0 for one label or more. Received: 0 for"):
+        open_problem(config, TOKENIZER).objective
+
+
 def test_a_trained_model_answers_without_the_training_file_that_balanced_its_classes(tmp_path):
     """The weights are of the loss in training; `predict --input` has only the file to answer."""
     path = written(tmp_path / "own.csv", "text\nw1\n")

@@ -240,6 +240,8 @@ class TextRowsProblem(Problem):
                     f"Received: {label!r}."
                 )
             weights[id] = weight
+        if not weights.any():
+            raise UserError("training.class_weights: needs a weight above 0 for one label or more. Received: 0 for all.")
         return weights
 
 
