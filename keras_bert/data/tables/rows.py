@@ -79,10 +79,10 @@ class Reading:
     def places(self, where: str, columns: Sequence[str], remedy: str = "") -> list[int | None]:
         """The indices of the wanted, then the optional columns in `columns`; None for a missing optional one.
 
-        Raises `UserError` unless each wanted column is there once.
+        Raises `UserError` if a wanted column is missing, or if a column is there more than once.
         """
-        for name in self.wanted:
-            if name not in columns:
+        for name in (*self.wanted, *self.optional):
+            if name in self.wanted and name not in columns:
                 raise self.missing(where, columns, name, remedy)
             if columns.count(name) > 1:
                 raise UserError(f"{where}: needs one column {name!r}. Received: {columns.count(name)} with that name.")

@@ -75,6 +75,16 @@ def test_a_missing_column_names_those_there_and_the_nearest(tmp_path):
     assert "2 with that name" in refusal(write(tmp_path / "b.csv", "text,label,text\na,1,b\n"))
 
 
+def test_an_optional_column_that_is_there_twice_is_refused_too(tmp_path):
+    """CSV gave the first, and Parquet a KeyError."""
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    names = ["text", "label", "label"]
+    parquet.write_table(arrow.Table.from_arrays([["a"], [1], [2]], names), str(tmp_path / "a.parquet"))
+    for path in (write(tmp_path / "a.csv", "text,label,label\na,1,2\n"), str(tmp_path / "a.parquet")):
+        with pytest.raises(UserError, match="needs one column 'label'. Received: 2 with that name"):
+            list(read_table(path, ["text"], ["label"]))
+
+
 def test_ragged_rows_are_refused_or_counted(tmp_path):
     path = write(tmp_path / "a.tsv", "text\tlabel\na\t1\nb\nc\t0\t9\nd\t0\n")
     assert "line 3: needs 2 cells ('text', 'label'). Received: 1" in refusal(path)
