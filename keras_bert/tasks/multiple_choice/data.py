@@ -202,8 +202,9 @@ def _label(value: object, choices: int) -> int | None:
     if value is None or value == "" or value == -1:
         return None
     number = None
-    if is_whole(value) or isinstance(value, str) and value.strip().isdecimal():
-        number = int(value)
+    is_number = is_whole(value) or isinstance(value, float) and value.is_integer()
+    if is_number or isinstance(value, str) and value.strip().isdecimal():
+        number = int(value)  # type: ignore[call-overload]
     if number is None or not 0 <= number < choices:
         raise BadCell(f"needs a label from 0 to {choices - 1}. Received: {value!r}")
     return number

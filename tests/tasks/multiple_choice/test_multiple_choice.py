@@ -108,6 +108,12 @@ def test_own_choices_of_any_number(tmp_path):
     assert rows.group_starts.tolist() == [0, 3, 5]
 
 
+def test_a_label_may_be_written_as_pandas_writes_a_column_of_numbers(tmp_path):
+    """0.0 was refused as no label from 0 to 1."""
+    path = written(tmp_path / "a.jsonl", lines(GOOD, {**GOOD, "label": 1.0}, {**GOOD, "label": "1"}))
+    assert repr(read_choices(path).labels) == "[0, 1, 1]"
+
+
 def test_rows_are_cut_as_pairs_are(tmp_path):
     long = lines({"context": "she " * 30, "choices": ["runs " * 3, "sings " * 30], "label": 0})
     rows = own_problem(tmp_path, long, max_length=15).rows("train")
@@ -180,6 +186,7 @@ GOOD = {"context": "c", "choices": ["x", "y"], "label": 0}
         ({"label": 2}, "needs a label from 0 to 1. Received: 2"),
         ({"label": "b"}, "needs a label from 0 to 1. Received: 'b'"),
         ({"label": True}, "needs a label from 0 to 1. Received: True"),
+        ({"label": 0.5}, "needs a label from 0 to 1. Received: 0.5"),
         ({"label": -2}, "needs a label from 0 to 1. Received: -2"),
         ({"label": None}, "needs a label, as other examples have"),
         ({"choices": ["x", ""]}, "needs a text for its choice 1. Received: ''"),
