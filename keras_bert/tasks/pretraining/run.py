@@ -32,7 +32,7 @@ from keras_bert.tasks.pretraining.engine import (
     tokens_read,
 )
 from keras_bert.tasks.pretraining.initialization import TextStatistics, initialize, start_from, text_statistics
-from keras_bert.tasks.pretraining.run_text import require_reachable, require_run_text
+from keras_bert.tasks.pretraining.run_text import keep_record, require_reachable, require_run_text
 from keras_bert.tasks.pretraining.teacher import PretrainingTeacher
 from keras_bert.tasks.pretraining.views import PretrainingViews, require_examples, tried_examples
 from keras_bert.tasks.run_data import require_same_teacher
@@ -200,7 +200,12 @@ class Pretraining:
         def sources() -> BatchSources:
             return open_batch_sources(config, self.run.data, self.worker, self.run.has_begun())
 
-        made = by_chief(self.strategy, sources)  # The other processes then find the data.
+        def made_by_chief() -> BatchSources:
+            found = sources()
+            keep_record(self.run, config)
+            return found
+
+        made = by_chief(self.strategy, made_by_chief)  # The other processes then find the data.
         with fail_together(agreement(self.strategy)):
             self.sources = made or sources()
         self.tokenizer = self.sources.tokenizer

@@ -16,6 +16,7 @@ from keras_bert.data.corpus.python_documentation import python_documentation
 from keras_bert.data.shards.document_tokenizer import phrase_record
 from keras_bert.data.shards.prepared_folder import difference, is_prepared
 from keras_bert.tasks.pretraining.prepared_shards import given_folder
+from keras_bert.tasks.run_data import FILE as DATA
 from keras_bert.tasks.run_data import require_same_text, require_unchanged
 from keras_bert.text.marks import read_phrases
 from keras_bert.training.run_folder import RunFolder
@@ -119,9 +120,16 @@ def require_run_text(run: RunFolder, config: PretrainConfig) -> None:
     elif run.has_begun():
         prepared = given_folder(config)
         now = _made_from(config, PreparedText(prepared) if prepared else corpus_of(config))
-        before = _recorded(run.data)
+        before = _recorded(run.data) or _read(files.join(run.path, DATA))
         require_unchanged(run, _change(before, now))
         _write(run.data, before, now)  # Older versions did not.
+
+
+def keep_record(run: RunFolder, config: PretrainConfig) -> None:
+    """Copies the record of the text to where it stays if the run's data are removed, which could be made again."""
+    recorded, path = _recorded(run.data), files.join(run.path, DATA)
+    if config.data.source != "text" and recorded and recorded != _read(path):
+        whole_files.write_json(path, recorded)
 
 
 def remove_other_data(
@@ -167,7 +175,10 @@ def _made_from(config: PretrainConfig, corpus: Corpus | PythonDocumentation | Pr
 
 def _recorded(folder: str) -> dict[str, Any]:
     """What the data in a folder were made from; {} if there are none, or if an older version made them."""
-    path = files.join(folder, FILE)
+    return _read(files.join(folder, FILE))
+
+
+def _read(path: str) -> dict[str, Any]:
     return settings.read_json(path) if files.exists(path) else {}
 
 

@@ -127,6 +127,23 @@ def test_a_run_binds_its_text_once_it_has_begun(tmp_path, changes):
         Pretraining(config, run)
 
 
+def test_a_run_whose_data_were_removed_still_knows_its_text(tmp_path):
+    """To free the disk. Other text made another vocabulary, whose ids meant other words to the weights."""
+    text, run = tmp_path / "text.txt", RunFolder(str(tmp_path / "run"))
+    config = recipe(write_corpus(text, 60))
+    with run:
+        Pretraining(config, run).build()
+        run.write_results({"steps": 1})
+    for _ in range(2):
+        shutil.rmtree(run.data)
+        with run:
+            Pretraining(config, run).build()  # The same text makes them again.
+    shutil.rmtree(run.data)
+    rewrite(text)
+    with run, pytest.raises(UserError, match=r"holds a run on other data \(text: .*--fresh"):
+        Pretraining(config, run)
+
+
 def prepare_anew(folder, count):
     """Text of so many documents, prepared under the same name as before."""
     shutil.rmtree(folder, ignore_errors=True)
