@@ -56,6 +56,15 @@ def test_a_start_anywhere_gives_the_batches_of_the_whole_stream(make_source):
 
 
 @pytest.mark.slow
+def test_tensorflow_logs_nothing_while_batches_are_made(make_source, capfd):
+    """It logged an error for every batch of a run on raw text, a line for each part of it."""
+    for first in (0, 1):
+        take(make_source().epoch(0, first).take(100))
+    take(make_source().all_batches())
+    assert "RefCount" not in capfd.readouterr().err
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("refresh", ["epoch", "never"])
 def test_an_epoch_has_every_row_once_in_another_order_with_other_masks(make_source, refresh):
     in_order = real_rows(take(make_source(batch_size=64).all_batches()))
