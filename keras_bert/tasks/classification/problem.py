@@ -241,7 +241,7 @@ class TextRowsProblem(Problem):
                 )
             weights[id] = weight
         if not weights.any():
-            raise UserError("training.class_weights: needs a weight above 0 for one label or more. Received: 0 for all.")
+            raise UserError("training.class_weights: needs a weight above 0 for some label. Received: 0 for all.")
         return weights
 
 
