@@ -44,6 +44,13 @@ def test_every_line_end_comes_back_from_a_run_folder(tmp_path):
     assert PretrainConfig.from_file(path) == config
 
 
+def test_what_differs_from_an_empty_list_are_its_items():
+    """The list itself was told too: `kinds: was [], now None`."""
+    old, new = {"kinds": [], "rates": {"a": 1.0}, "n": 1}, {"kinds": ["typo"], "rates": {}, "n": 2}
+    assert sorted(settings.differences(old, new)) == [("kinds.0", None, "typo"), ("n", 1, 2), ("rates.a", 1.0, None)]
+    assert settings.differences(old, {**old, "kinds": None}) == [("kinds", [], None)]
+
+
 def test_overrides_win_and_reach_into_sections_and_lists():
     config = recipe(
         {"model": {"extends": "tiny", "vocab_size": 99}, "phases": [{"batch_size": 8}]},

@@ -332,7 +332,11 @@ def flattened(values: Any, where: str = "") -> dict[str, Any]:
 def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[tuple[str, Any, Any]]:
     """`[(key, old value, new value)]` where two mappings differ, nested keys dotted."""
     old, new = flattened(old), flattened(new)
-    return [(key, old.get(key), new.get(key)) for key in {**old, **new} if old.get(key) != new.get(key)]
+    both = {**old, **new}
+    different = [key for key in both if old.get(key) != new.get(key)]
+    # Not an empty list or mapping that has items on the other side: these are told.
+    kept = [key for key in different if (key in old) == (key in new) or both[key] not in ([], {})]
+    return [(key, old.get(key), new.get(key)) for key in kept]
 
 
 class Setting(typing.NamedTuple):
