@@ -152,8 +152,7 @@ class VectorIndex:
             local = os.path.join(folder, "index")
             self._index.save(local)
             with open(local, "rb") as saved:
-                while block := saved.read(1 << 22):
-                    stream.write(block)
+                shutil.copyfileobj(saved, stream, _COPIED_AT_ONCE)
 
 
 class VectorSink:
