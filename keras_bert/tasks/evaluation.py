@@ -14,7 +14,6 @@ from keras_bert.config.finetuning import FinetuneConfig, InputConfig, Seq2SeqCon
 from keras_bert.config.reading import FIELD
 from keras_bert.core import files, settings
 from keras_bert.core.errors import UserError
-from keras_bert.core.files import exists, join
 from keras_bert.core.program import PROGRAM
 from keras_bert.core.terminal_bar import terminal_bar
 from keras_bert.data.batches.length_batches import FEW_SHAPES, MANY_SHAPES, every_row_once
@@ -283,40 +282,33 @@ def _as_own_task(folder: ModelFolder, task: str | None) -> ModelFolder:
 
     Raises `UserError` if it has no head for a task.
     """
-    task = task or (kind_of_head(folder.head).own_task if folder.head else None)
-    if not folder.head or not task:
-        received = (
-            f"{with_article(folder.head.architecture)} that names no task"
-            if folder.head
-            else "one without a task's head"
-        )
+    head = folder.head
+    task = task or (kind_of_head(head).own_task if head else None)
+    if not head or not task:
+        received = f"{with_article(head.architecture)} that names no task" if head else "one without a task's head"
         raise UserError(
             f"{folder.name}: needs a fine-tuned model. Received: {received}. "
             f"Fine-tune one with: {PROGRAM} finetune --task NAME --init MODEL"
         )
     texts = {"texts": ["text_a", "text_b"]} if folder.reading.pair else {}
-    if labels := kind_of_head(folder.head).unnamed_labels(folder.head):
+    if labels := kind_of_head(head).unnamed_labels(head):
         note = f"{folder.path}: its config.json has no names for the labels {labels[0]} to {labels[-1]} (id2label)."
         folder = dataclasses.replace(folder, notes=[*folder.notes, note])
     length = folder.reading.max_length
     special_tokens = Vocabulary.from_file(folder.vocabulary_file).row_pattern.special_tokens(2)
     # As in the export; affects only small models.
     question = min(InputConfig.max_question_length, length - special_tokens - 1)
-    return _with_task(folder, {"task": task, "max_length": length, "max_question_length": question, **texts})
-
-
-def _with_task(folder: ModelFolder, task: Mapping[str, Any]) -> ModelFolder:
-    """The folder with these entries added to its task record."""
-    return dataclasses.replace(folder, other_fields={**folder.other_fields, FIELD: {**folder.task, **task}})
+    record = {**folder.task, "task": task, "max_length": length, "max_question_length": question, **texts}
+    return dataclasses.replace(folder, other_fields={**folder.other_fields, FIELD: record})
 
 
 def _run_config(path: str) -> FinetuneConfig | None:
     """The fine-tuning recipe in a run folder, the best seed's if there are several; None without one."""
-    file, results = join(path, "config.yaml"), join(path, "results.json")
-    if not exists(file) and exists(results):
-        file = join(path, f"seed-{settings.read_json(results).get('best_seed')}", "config.yaml")
+    file, results = files.join(path, "config.yaml"), files.join(path, "results.json")
+    if not files.exists(file) and files.exists(results):
+        file = files.join(path, f"seed-{settings.read_json(results).get('best_seed')}", "config.yaml")
     # A pretrained encoder-decoder answers too, and its run has a pretraining recipe.
-    return FinetuneConfig.from_file(file) if exists(file) and "task" in settings.read_yaml(file) else None
+    return FinetuneConfig.from_file(file) if files.exists(file) and "task" in settings.read_yaml(file) else None
 
 
 def _settings(cls: type[_Settings], values: Mapping[str, Any]) -> _Settings:
@@ -431,13 +423,11 @@ def predict(model: FinetunedModel, splits: Iterable[str], output: str) -> tuple[
 
 def _places(problem: Problem, splits: Sequence[str], output: str) -> dict[str, str]:
     """`{split: where its answers are written}`. Raises `UserError` if that cannot be written."""
-    kinds = {split: problem.output_kind(split) for split in splits}
     if len(splits) == 1:
-        [(_, kind)] = kinds.items()
-        check_output(output, kind)
+        check_output(output, problem.output_kind(splits[0]))
         return {splits[0]: output}
     check_output(output, FOLDER)
     return {
-        split: files.join(output, f"{split}{problem.answers_ending}" if kind == FILE else split)
-        for split, kind in kinds.items()
+        split: files.join(output, f"{split}{problem.answers_ending}" if problem.output_kind(split) == FILE else split)
+        for split in splits
     }
