@@ -395,19 +395,16 @@ def _require_used(config: FinetuneConfig, kind: TaskKind) -> None:
                 f"training.{name}: needs a task that classifies texts. Received: {config.task}, whose loss has no "
                 "such weights. Leave it out."
             )
-    if config.head.bilstm_size and not kind.takes_bilstm:
-        raise UserError(
-            f"head.bilstm_size: needs a task whose models may have a BiLSTM. Received: {config.task}. Leave it out."
-        )
-    if config.teacher.model and not kind.takes_teacher:
-        raise UserError(
-            "teacher.model: needs a task that classifies texts, scores them, chooses among them or tags words. "
-            f"Received: {config.task}. Leave it out."
-        )
-    if config.vectors != VectorsConfig() and not kind.trains_vectors:
-        raise UserError(f"vectors: needs a task that trains vectors. Received: {config.task}. Leave it out.")
-    if config.seq2seq != Seq2SeqConfig() and not kind.writes_texts:
-        raise UserError(f"seq2seq: needs a task that writes texts. Received: {config.task}. Leave it out.")
+
+    def require(name: str, is_set: object, is_taken: bool, needed: str) -> None:
+        if is_set and not is_taken:
+            raise UserError(f"{name}: needs a task {needed}. Received: {config.task}. Leave it out.")
+
+    taught = "that classifies texts, scores them, chooses among them or tags words"
+    require("head.bilstm_size", config.head.bilstm_size, kind.takes_bilstm, "whose models may have a BiLSTM")
+    require("teacher.model", config.teacher.model, kind.takes_teacher, taught)
+    require("vectors", config.vectors != VectorsConfig(), kind.trains_vectors, "that trains vectors")
+    require("seq2seq", config.seq2seq != Seq2SeqConfig(), kind.writes_texts, "that writes texts")
 
 
 def _own_files(data: TaskDataConfig) -> dict[str, str]:
