@@ -29,10 +29,10 @@ def require_same_data(run: RunFolder, problem: Problem) -> None:
     Raises:
         UserError: files have changed since the run learned from them; names them.
     """
-    before = _before(run)
+    before = _before(run, FILE)
     now = {split: _fingerprint(problem, split, before.get(split, {})) for split in ("train", *problem.dev_splits)}
     changed = [_change(split, before[split], now[split]) for split in now if split in before]
-    _record(run, before, now, "; ".join(filter(None, changed)))
+    _record(run, FILE, before, now, "; ".join(filter(None, changed)))
 
 
 def require_same_text(run: RunFolder, entries: Iterable[str]) -> None:
@@ -42,17 +42,15 @@ def require_same_text(run: RunFolder, entries: Iterable[str]) -> None:
         run: the run's folder, claimed (see `RunFolder.claim`).
         entries: as for `Corpus`.
     """
-    before, now = _before(run), {"text": Corpus(entries).fingerprint()}
-    _record(run, before, now, difference(before["text"], now["text"]) if "text" in before else "")
+    before, now = _before(run, FILE), {"text": Corpus(entries).fingerprint()}
+    _record(run, FILE, before, now, difference(before["text"], now["text"]) if "text" in before else "")
 
 
 def require_same_teacher(run: RunFolder, teacher: ModelFolder) -> None:
     """Like `require_same_data`, but for the run's teacher: records its name and the SHA-256 of its weights."""
-    path, now = files.join(run.path, TEACHER), {"from": teacher.name, "sha256": teacher.fingerprint}
-    before = settings.read_json(path) if run.has_begun() and files.exists(path) else now
-    require_unchanged(run, _change("teacher", before, now) or "")
-    if now != before or not files.exists(path):
-        whole_files.write_json(path, now)
+    before, now = _before(run, TEACHER), {"from": teacher.name, "sha256": teacher.fingerprint}
+    changed = _change("teacher", before, now) if before else None
+    _record(run, TEACHER, before, now, changed or "")
 
 
 def require_unchanged(run: RunFolder, changed: str) -> None:
@@ -64,16 +62,16 @@ def require_unchanged(run: RunFolder, changed: str) -> None:
         )
 
 
-def _before(run: RunFolder) -> dict[str, Any]:
-    path = files.join(run.path, FILE)
+def _before(run: RunFolder, name: str) -> dict[str, Any]:
+    path = files.join(run.path, name)
     # A run that failed before it learned anything may change its data.
     return settings.read_json(path) if run.has_begun() and files.exists(path) else {}
 
 
-def _record(run: RunFolder, before: Mapping[str, Any], now: Mapping[str, Any], changed: str) -> None:
+def _record(run: RunFolder, name: str, before: Mapping[str, Any], now: Mapping[str, Any], changed: str) -> None:
     require_unchanged(run, changed)
     if now != before:
-        whole_files.write_json(files.join(run.path, FILE), now)
+        whole_files.write_json(files.join(run.path, name), now)
 
 
 def _fingerprint(problem: Problem, split: str, before: Mapping[str, Any]) -> dict[str, Any]:

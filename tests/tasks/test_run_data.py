@@ -2,11 +2,12 @@
 
 import json
 import os
+import types
 
 import pytest
 
 from keras_bert.core.errors import UserError
-from keras_bert.tasks.run_data import require_same_text
+from keras_bert.tasks.run_data import require_same_teacher, require_same_text
 from keras_bert.training.run_folder import RunFolder
 
 
@@ -56,3 +57,15 @@ def test_a_run_of_an_older_version_goes_on_and_is_bound_to_more(tmp_path):
     file.write_text("two\n")
     with pytest.raises(UserError, match="holds a run on other data"):
         require_same_text(run, [str(file)])
+
+
+def test_a_teacher_given_before_anything_was_learned_is_forgotten(tmp_path):
+    """The run would be bound to it, and refuse to resume with the one that it learned from."""
+    run = RunFolder(str(tmp_path / "run"))
+    first, second = (types.SimpleNamespace(name=name, fingerprint=name * 64) for name in "ab")
+    require_same_teacher(run, first)
+    require_same_teacher(run, second)
+    run.write_results({"steps": 1})
+    require_same_teacher(run, second)
+    with pytest.raises(UserError, match="holds a run on other data .teacher, a: SHA-256"):
+        require_same_teacher(run, first)
