@@ -87,27 +87,8 @@ def character_edits(text: str, share: float, random: np.random.Generator, change
             yield Edit(place + kept, place + 1, new[kept:])
 
 
-def look_alike(character: str, random: np.random.Generator) -> str | None:
-    """A character with a similar shape."""
-    return _other(SHAPE, character, random)
-
-
-def sound_alike(character: str, random: np.random.Generator) -> str | None:
-    """A character with the same reading, as input methods offer it."""
-    return _other(SOUND, character, random)
-
-
-def dropped(character: str, random: np.random.Generator) -> str | None:
-    """The empty string, which deletes the character."""
-    return ""
-
-
-def doubled(character: str, random: np.random.Generator) -> str | None:
-    """The character twice."""
-    return character * 2
-
-
-def _other(kind: str, character: str, random: np.random.Generator) -> str | None:
+def _alike(kind: str, character: str, random: np.random.Generator) -> str | None:
+    """A character of a similar shape (`SHAPE`), or with the same reading, as input methods offer it (`SOUND`)."""
     others = alike_characters(kind).get(character, "")
     return others[int(random.integers(len(others)))] if others else None
 
@@ -246,10 +227,10 @@ _EDITS: dict[str, Edits] = {
     "homoglyph": partial(word_edits, change=homoglyph),
     "addspace": partial(word_edits, change=added_blank),
     "nospace": lost_blanks,
-    "zh-shape": partial(character_edits, change=look_alike),
-    "zh-sound": partial(character_edits, change=sound_alike),
-    "zh-drop": partial(character_edits, change=dropped),
-    "zh-double": partial(character_edits, change=doubled),
+    "zh-shape": partial(character_edits, change=partial(_alike, SHAPE)),
+    "zh-sound": partial(character_edits, change=partial(_alike, SOUND)),
+    "zh-drop": partial(character_edits, change=lambda character, random: ""),
+    "zh-double": partial(character_edits, change=lambda character, random: character * 2),
 }
 
 
