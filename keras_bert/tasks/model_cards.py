@@ -114,7 +114,8 @@ def seeds_card(config: FinetuneConfig, path: str, results: Mapping[str, Any], co
 def _card(config: FinetuneConfig, path: str, results: Mapping[str, Any], command: str | None, how: str) -> ModelCard:
     kind, init = kind_of_task(config.task), _origin(config)
     assert kind is not None
-    data = _data(config)
+    has_own = config.data.train or config.data.dev or config.data.test
+    data = _OWN_DATA if has_own else _KNOWN.get(config.task, _OWN_DATA)
     measured = [
         Scores(data.name, data.dataset, data.config, split, _counted(kind, results, split), scores)
         for split, figures in results["splits"].items()
@@ -123,8 +124,7 @@ def _card(config: FinetuneConfig, path: str, results: Mapping[str, Any], command
     return ModelCard(
         shown_name(path),
         f"Trained for the task {config.task} on {data.name}, starting from {_start(init)}{_prepared(config)}"
-        f"{_with(config.teacher)}: "
-        f"{_length(config, results)}.",
+        f"{_with(config.teacher)}: {_length(config, results)}.",
         hub_repository(init),
         command,
         data.language,
@@ -160,11 +160,6 @@ def _prepared(config: FinetuneConfig) -> str:
 def _with(teacher: TeacherConfig) -> str:
     """The teacher, in words; "" if there was none."""
     return f" and learning from `{shown_name(teacher.model)}`" if teacher.model and teacher.weight else ""
-
-
-def _data(config: FinetuneConfig) -> _KnownData:
-    own = config.data.train or config.data.dev or config.data.test
-    return _OWN_DATA if own else _KNOWN.get(config.task, _OWN_DATA)
 
 
 def _length(config: FinetuneConfig, results: Mapping[str, Any]) -> str:
