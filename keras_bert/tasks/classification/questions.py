@@ -108,10 +108,9 @@ def passages(
 
 
 def _file_questions(task: QuestionTask, path: str, row: Row, labelled: bool) -> list[Question]:
+    read = _cloze_questions if task.is_cloze else _answered_questions
     try:
-        if task.is_cloze:
-            return list(_cloze_questions(*row.cells, labelled=labelled))
-        return list(_answered_questions(*row.cells, labelled=labelled))
+        return list(read(*row.cells, labelled=labelled))
     except BadCell as problem:
         raise UserError(f"{path} line {row.line}: {problem}.") from None
 

@@ -76,12 +76,9 @@ class Classification(TaskKind):
             else:
                 source = data_source(task.tfds.name if task.tfds else None, config.data.folder, task.splits.values())
         require_columns(task, task_record)
-        options = {"source": source, "tokenizer": tokenizer, "config": config, "head": head, "task_record": task_record}
-        if isinstance(task, QuestionTask):
-            return QuestionProblem(task=task, **options)
-        if isinstance(task, RerankTask):
-            return RerankProblem(task=task, **options)
-        return SequenceProblem(task=task, **options)
+        problems: dict[type[Any], type[Any]] = {QuestionTask: QuestionProblem, RerankTask: RerankProblem}
+        problem = problems.get(type(task), SequenceProblem)
+        return problem(task, source, tokenizer, config, head, task_record)
 
     def data_fields(self, task: str) -> Collection[str]:
         of_tables = ("texts", "label", "format", "columns", "dev_share")

@@ -149,9 +149,7 @@ class MultipleChoice(TaskKind):
             source = find_split_files(task, task_folder(folder, task.folders) if folder else None)
         else:
             source = place
-        return MultipleChoiceProblem(
-            task=task, source=source, tokenizer=tokenizer, config=config, head=head, task_record=task_record
-        )
+        return MultipleChoiceProblem(task, source, tokenizer, config, head, task_record)
 
     def card_example(self, fields: Mapping[str, Any]) -> str:
         return f'{_EXAMPLE}\nprint(choices[keras_bert.serving_function(bert)([context], [""], [choices])["choice"][0]])'

@@ -266,9 +266,7 @@ class QuestionAnswering(TaskKind):
         if own and (config.task != OWN or INPUT in own):
             task = with_own_files(task, own)
         source = "" if own else data_source(task.tfds, data.folder, task.splits.values())
-        return QuestionAnsweringProblem(
-            task=task, source=source, tokenizer=tokenizer, config=config, head=head, task_record=task_record
-        )
+        return QuestionAnsweringProblem(task, source, tokenizer, config, head, task_record)
 
     def card_example(self, fields: Mapping[str, Any]) -> str:
         return f'{_EXAMPLE}\nprint(keras_bert.serving_function(bert)([question], [passage])["answer"])'

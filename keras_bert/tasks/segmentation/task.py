@@ -46,9 +46,7 @@ class Segmentation(CrfTagging):
         from keras_bert.tasks.sources import find_split_files
 
         source = own or find_split_files(SEGMENT, config.data.folder)
-        return SegmentationProblem(
-            task=SEGMENT, source=source, tokenizer=tokenizer, config=config, head=head, task_record=task_record
-        )
+        return SegmentationProblem(SEGMENT, source, tokenizer, config, head, task_record)
 
     def card_example(self, fields: Mapping[str, Any]) -> str:
         return 'print(keras_bert.serving_function(bert)(["thecatsat"])["words"])'

@@ -125,9 +125,7 @@ class SpanPairs(TaskKind):
             "" if own else data_source(task.tfds.name if task.tfds else None, config.data.folder, task.splits.values())
         )
         task = with_own_files(task, own) if own else task
-        return SpanPairProblem(
-            task=task, source=source, tokenizer=tokenizer, config=config, head=head, task_record=task_record
-        )
+        return SpanPairProblem(task, source, tokenizer, config, head, task_record)
 
     def answer(self, bert: Any, examples: Sequence[Any]) -> list[Any]:
         from keras_bert.export.serving_function import signatures_of

@@ -71,9 +71,7 @@ class Tagging(TaskKind):
 
         task = TAGGING[config.task]
         source = own or find_split_files(task, config.data.folder)
-        return TaggingProblem(
-            task=task, source=source, tokenizer=tokenizer, config=config, head=head, task_record=task_record
-        )
+        return TaggingProblem(task, source, tokenizer, config, head, task_record)
 
     def forbidden(self, head: Any) -> Any:
         """The transitions that a CRF excludes, see `forbidden_transitions`; None without a CRF."""
