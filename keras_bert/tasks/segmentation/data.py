@@ -62,6 +62,8 @@ class SegmentedReader(RowsReader):
         UserError: from `whole` and `windows`: the file cannot be read, is malformed, or has no text.
     """
 
+    needed = "texts"
+
     @abc.abstractmethod
     def _texts(self) -> Iterator[tuple[int, list[str]]]:
         """Yield (line, words) of each text; an empty one has no words."""
@@ -71,10 +73,6 @@ class SegmentedReader(RowsReader):
             labelled = list(word_labels(words))
             characters, labels = zip(*labelled) if labelled else ((), ())
             yield line, characters, labels, " ".join(words)
-
-    def _check(self, words: int) -> None:
-        if not words:
-            raise UserError(f"{self.path}: needs texts. Received: none.")
 
     def labelled(self, tagged: TaggedWords, labels: list[str]) -> Iterator[str]:
         """Yield a line for each text, even an empty one, with a blank between words; the text's own blanks stay."""

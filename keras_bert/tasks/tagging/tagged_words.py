@@ -4,7 +4,7 @@ import dataclasses
 import itertools
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -127,7 +127,12 @@ class TaggedReader:
 
     Args:
         path: the file, compressed or not; "-" for stdin.
+
+    Class attributes:
+        needed: what the file must have, for messages.
     """
+
+    needed: ClassVar[str]
 
     def __init__(self, path: str):
         self.path = path
@@ -197,7 +202,8 @@ class TaggedReader:
 
     def _check(self, words: int) -> None:
         """Raises `UserError` if `words`, the number of words in the whole file, is 0."""
-        raise NotImplementedError
+        if not words:
+            raise UserError(f"{self.path}: needs {self.needed}. Received: none.")
 
 
 class RowsReader(TaggedReader):
@@ -244,6 +250,8 @@ class SentencesReader(RowsReader):
         labels_needed: whether to refuse a sentence without labels, or with a word without one.
     """
 
+    needed = "sentences of words"
+
     def __init__(self, source: str, word: str | int = "text", label: str | int = "label", labels_needed: bool = True):
         self._table, self._needed = open_table(source), labels_needed
         super().__init__(self._table.name)
@@ -283,10 +291,6 @@ class SentencesReader(RowsReader):
             first += len(words)
             yield json.dumps(found, ensure_ascii=False) + "\n"
 
-    def _check(self, words: int) -> None:
-        if not words:
-            raise UserError(f"{self.path}: needs sentences of words. Received: none.")
-
 
 def _label(cell: object) -> str | None:
     """The label in a cell, a text or a number; None if it is missing or blank. Raises `BadCell`."""
@@ -300,7 +304,7 @@ def _label(cell: object) -> str | None:
     return label
 
 
-def numbered(lines: Iterable[str], first: int = 1) -> Iterator[tuple[int, str]]:
-    """(number, line) of the lines of a file from `first` on, with line ends, but without a byte order mark."""
-    for number, line in enumerate(lines, first):
+def numbered(lines: Iterable[str]) -> Iterator[tuple[int, str]]:
+    """(number, line) of the lines of a file, with line ends, but without a byte order mark."""
+    for number, line in enumerate(lines, 1):
         yield number, line.removeprefix("\ufeff") if number == 1 else line

@@ -44,6 +44,7 @@ class ColumnsReader(TaggedReader):
             or fewer cells than the first, a required cell is empty, or there is no such column.
     """
 
+    needed = "words in columns, one per line"
     names_line: int
     separator: str
 
@@ -122,10 +123,6 @@ class ColumnsReader(TaggedReader):
             raise UserError(f"{where}: needs a column for the words and one for the labels. Received: {text!r}.")
         return [word]
 
-    def _check(self, words: int) -> None:
-        if not words:
-            raise UserError(f"{self.path}: needs words in columns, one per line. Received: none.")
-
     def labelled(self, tagged: TaggedWords, labels: list[str]) -> Iterator[str]:
         """The lines of a window with an additional last column, the predicted label of each word.
 
@@ -194,6 +191,8 @@ class ConlluReader(TaggedReader):
             have ten cells, or a word's number does not follow the previous one.
     """
 
+    needed = "sentences in CoNLL-U"
+
     def __init__(self, path: str, labels_needed: bool = True):
         super().__init__(path)
         self._number, self._words = 0, 0
@@ -236,10 +235,6 @@ class ConlluReader(TaggedReader):
             self._unlabelled += 1
             self._first_unlabelled = self._first_unlabelled or number
         sentences.add(cells[_FORM], label, number)
-
-    def _check(self, words: int) -> None:
-        if not words:
-            raise UserError(f"{self.path}: needs sentences in CoNLL-U. Received: none.")
 
     def notes(self) -> list[str]:
         found = []
