@@ -51,17 +51,21 @@ class Entities:
         closed = (after == _O) | (after == _E) | (after == _S) | (type_before != self.type)
         return (self.prefix == _B) | (self.prefix == _S) | (self.prefix != _O) & closed
 
+    @property
+    def ends(self) -> np.ndarray:
+        """bool [words]: whether an entity ends with the word."""
+        inside = self.prefix != _O
+        return inside & np.append(self.begins[1:] | ~inside[1:], True)
+
     def spans(self) -> np.ndarray:
         """int [entities, 3]: first word, one past the last word, type; in the order of the text."""
-        inside = self.prefix != _O
         first = np.flatnonzero(self.begins)
-        ends_after = inside & np.append(self.begins[1:] | ~inside[1:], True)
-        return np.stack([first, np.flatnonzero(ends_after) + 1, self.type[first]], axis=1)
+        return np.stack([first, np.flatnonzero(self.ends) + 1, self.type[first]], axis=1)
 
     def written(self) -> list[str]:
         """The labels as they are, one per word."""
         pairs = zip(self.prefix.tolist(), self.type.tolist())
-        return [_label(_PREFIXES[prefix], self.types, type) for prefix, type in pairs]
+        return [OUTSIDE if prefix == _O else f"{_PREFIXES[prefix]}-{self.types[type]}" for prefix, type in pairs]
 
     def labels(self, scheme: str) -> list[str]:
         """The labels of the same entities in a scheme of `SCHEMES`."""
@@ -75,7 +79,7 @@ class Entities:
             _, type_before = self._before()
             prefix[begins & (type_before != self.type)] = _I
         elif scheme == "bioes":
-            ends = inside & np.append(begins[1:] | ~inside[1:], True)
+            ends = self.ends
             prefix[ends] = np.where(begins[ends], _S, _E)
         return dataclasses.replace(self, prefix=prefix)
 
@@ -163,10 +167,6 @@ def _parsed(label: str) -> tuple[str, str | None] | None:
         return OUTSIDE, None
     prefix, dash, type = label.partition("-")
     return (prefix, type) if dash and type and prefix in tuple("BIES") else None
-
-
-def _label(prefix: str, types: Sequence[str], type: int) -> str:
-    return OUTSIDE if prefix == OUTSIDE else f"{prefix}-{types[type]}"
 
 
 _OPEN, _GOES_ON = ("B", "I"), ("I", "E")  # Prefixes after which an entity is open, and those that need an open one.
