@@ -41,7 +41,7 @@ def choices_made(function: ServingFunction, examples: Sequence[Any]) -> list[Cho
         ValueError: an example is none of these, has fewer than two choices, or a blank one.
     """
     rows = [_example(example) for example in examples]
-    served = function.answers_by_length(*([list(column) for column in zip(*rows)])) if rows else []
+    served = function.answers_by_length(*zip(*rows)) if rows else []
     return [_choice(choices, row) for (_, _, choices), row in zip(rows, served, strict=True)]
 
 

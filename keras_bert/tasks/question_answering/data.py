@@ -1,6 +1,5 @@
 """The questions of a split, from files or TensorFlow Datasets, with the span of each answer in its passage."""
 
-import dataclasses
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -325,9 +324,7 @@ def noisy_questions(answered: AnsweredQuestions, noise: Noise) -> AnsweredQuesti
         questions.append(question._replace(text=noise(question.text), answers=answers))
         if moved is not None and moved[number, 0] >= 0:
             moved[number] = np.array(passage.span(*moved[number].tolist()))
-    return dataclasses.replace(
-        answered, passages=[passage.text for passage in passages], questions=questions, spans=moved
-    )
+    return replace(answered, passages=[passage.text for passage in passages], questions=questions, spans=moved)
 
 
 def _moved(passage: str, start: int, end: int) -> Answer:

@@ -43,11 +43,8 @@ def passage_answers(function: ServingFunction, examples: Sequence[Any], unanswer
         ValueError: an example is neither of these.
     """
     asked = [_question(example) for example in examples]
-    return (
-        [_answer(row, unanswerable) for row in function.answers_by_length(*([list(column) for column in zip(*asked)]))]
-        if asked
-        else []
-    )
+    served = function.answers_by_length(*zip(*asked)) if asked else []
+    return [_answer(row, unanswerable) for row in served]
 
 
 def _question(example: Any) -> tuple[str, str]:

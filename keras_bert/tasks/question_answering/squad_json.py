@@ -95,7 +95,7 @@ def _passages(content: JsonBlocks) -> Iterator[tuple[str, list[Question]]]:
         for place in _entered(content, "paragraphs", article):
             paragraph = _object(content.value(), place)
             passage = checked_text(_field(paragraph, "context", str, place), f"{place}.context")
-            yield passage, [_question(question, at, 0) for question, at in _items(paragraph, "qas", place)]
+            yield passage, [_question(question, at) for question, at in _items(paragraph, "qas", place)]
     content.end()
 
 
@@ -151,7 +151,8 @@ def checked_text(text: str, place: str) -> str:
     return text
 
 
-def _question(values: dict[str, Any], place: str, passage: int) -> Question:
+def _question(values: dict[str, Any], place: str) -> Question:
+    """A question, with `passage` 0."""
     name = checked_text(_field(values, "id", str, place), f"{place}.id")
     place = f"{place} (id {name[:_SHOWN]!r})"
     text = checked_text(_field(values, "question", str, place), f"{place}.question")
@@ -175,7 +176,7 @@ def _question(values: dict[str, Any], place: str, passage: int) -> Question:
             )
         if is_impossible:
             answers = ()
-    return Question(name, text, passage, answers)
+    return Question(name, text, 0, answers)
 
 
 def _items(values: dict[str, Any], name: str, place: str) -> Iterator[tuple[dict[str, Any], str]]:

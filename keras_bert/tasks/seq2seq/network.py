@@ -6,10 +6,9 @@ import keras
 from keras import ops
 
 from keras_bert.layers.heads import cross_entropy
-from keras_bert.layers.tensors import Batch, Tensor
+from keras_bert.layers.tensors import Batch, Sums, Tensor
 from keras_bert.models.encoder_decoder import EncoderDecoder
 
-Sums = dict[str, dict[str, Tensor]]
 PADDING = -1  # In `target_ids`.
 
 
