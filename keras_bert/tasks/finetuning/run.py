@@ -39,7 +39,6 @@ from keras_bert.tasks.phased_batches import PhasedBatches
 from keras_bert.tasks.problem import Problem
 from keras_bert.tasks.run_data import require_same_data, require_same_teacher
 from keras_bert.text.tokenizers import Tokenizer
-from keras_bert.text.vocabulary import Vocabulary
 from keras_bert.training.accumulation import BatchShape, choose_accumulation
 from keras_bert.training.device_integers import distribute_to_steps
 from keras_bert.training.engine import Engine, make_engine
@@ -62,63 +61,6 @@ from keras_bert.training.step import Objective
 from keras_bert.training.strategy import check_divisible, describe, graphs_as_traced, is_one_cpu
 
 _log = logging.getLogger(__name__)
-
-
-def write_run_output(
-    run: RunFolder,
-    config: FinetuneConfig,
-    model: keras.Model,
-    vocabulary: Vocabulary,
-    folder: ModelFolder,
-    problem: Problem,
-    results: Mapping[str, Any],
-    confusions: Mapping[str, np.ndarray],
-    examples: Mapping[str, Mapping[str, np.ndarray]],
-    command: str | None,
-) -> None:
-    """Writes a run's output, results.json last, because it marks the run as finished.
-
-    Args:
-        run: the run's folder.
-        config: the recipe.
-        model: the trained model.
-        vocabulary: its vocabulary.
-        folder: the model that it was trained from, whose tokenizer it keeps.
-        problem: the task.
-        results: the content of results.json.
-        confusions: `{split: confusion matrix}` where the answers are classes.
-        examples: `{split: Problem.by_example}`.
-        command: the command line, for the model card; None if unknown.
-    """
-    pictures = {}
-    if imports.is_installed("matplotlib"):
-        labels = problem.head.labels if confusions else ()
-        pictures = {
-            f"confusion_{split}": confusion_picture(found, labels, split) for split, found in confusions.items()
-        }
-        write_pictures(run, pictures)
-    elif confusions:
-        _log.info("No pictures were drawn: matplotlib is missing. pip install 'bert-in-keras[plots]'")
-    if "tensorboard" in config.training.log_to:
-        metric = results["main_metric"]
-        best = {f"best/{split}_{metric}": figures[metric] for split, figures in results["splits"].items()}
-        add_to_tensorboard(run, results["best_step"], pictures, best)
-    write_model_folder(
-        run.model,
-        model,
-        vocabulary,
-        **vars(folder.tokenizer),
-        head=problem.head,
-        task=problem.task_record(),
-        card=finetuning_card(config, run.path, results, command),
-    )
-    if config.training.lora_rank:
-        fields = settings.read_json(files.join(run.model, CONFIG))
-        write_adapter(run.adapter, model, folder.name, folder.path, fields)
-    run.write_examples(examples)
-    run.write_results(results)
-    for line in results["warnings"]:
-        _log.info(line)
 
 
 class Finetuning:
@@ -384,22 +326,51 @@ class Finetuning:
             **({"prepared": self.config.prepare.kind} if self.config.prepare.kind else {}),
         }
         with self.engine.averaged_weights():
-            scores, *of_answers = self.validation.all_splits(best_step)
+            scores, confusions, examples = self.validation.all_splits(best_step)
             seconds = round(time.monotonic() - self.began_at, 1)
             results |= {**scores, "seconds": seconds, "goodput": self._goodput.summary()}
-            return by_chief(self.strategy, lambda: self._write(results, *of_answers))
+            return by_chief(self.strategy, lambda: self._write(results, confusions, examples))
 
-    def _write(self, results: dict[str, Any], confusions: Any, examples: Any) -> dict[str, Any]:
-        write_run_output(
-            self.run,
-            self.config,
-            self.engine.model,
+    def _write(
+        self,
+        results: dict[str, Any],
+        confusions: Mapping[str, np.ndarray],
+        examples: Mapping[str, Mapping[str, np.ndarray]],
+    ) -> dict[str, Any]:
+        """Writes the run's output, results.json last, because it marks the run as finished; returns the results.
+
+        Args:
+            confusions: `{split: confusion matrix}` where the answers are classes.
+            examples: `{split: Problem.by_example}`.
+        """
+        run, training, problem, model = self.run, self.config.training, self.problem, self.engine.model
+        pictures = {}
+        if imports.is_installed("matplotlib"):
+            labels = problem.head.labels if confusions else ()
+            pictures = {
+                f"confusion_{split}": confusion_picture(found, labels, split) for split, found in confusions.items()
+            }
+            write_pictures(run, pictures)
+        elif confusions:
+            _log.info("No pictures were drawn: matplotlib is missing. pip install 'bert-in-keras[plots]'")
+        if "tensorboard" in training.log_to:
+            metric = results["main_metric"]
+            best = {f"best/{split}_{metric}": figures[metric] for split, figures in results["splits"].items()}
+            add_to_tensorboard(run, results["best_step"], pictures, best)
+        write_model_folder(
+            run.model,
+            model,
             self.tokenizer.vocabulary,
-            self.folder,
-            self.problem,
-            results,
-            confusions,
-            examples,
-            self.command,
+            **vars(self.folder.tokenizer),
+            head=problem.head,
+            task=problem.task_record(),
+            card=finetuning_card(self.config, run.path, results, self.command),
         )
+        if training.lora_rank:
+            fields = settings.read_json(files.join(run.model, CONFIG))
+            write_adapter(run.adapter, model, self.folder.name, self.folder.path, fields)
+        run.write_examples(examples)
+        run.write_results(results)
+        for line in results["warnings"]:
+            _log.info(line)
         return results
