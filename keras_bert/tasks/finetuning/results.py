@@ -92,17 +92,12 @@ def per_cent_scale(is_per_cent: bool) -> int:
 
 def table_lines(rows: Sequence[Sequence[str]]) -> Iterator[str]:
     """The rows, the header first, as aligned lines: text to the left, numbers to the right."""
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    columns = list(zip(*rows))
+    widths = [max(map(len, column)) for column in columns]
+    is_text = [number == 0 or any(cell[:1].isalpha() for cell in column[1:]) for number, column in enumerate(columns)]
     for row in rows:
-        cells = [
-            cell.ljust(width) if _is_text(rows, column) else cell.rjust(width)
-            for column, (cell, width) in enumerate(zip(row, widths))
-        ]
+        cells = (cell.ljust(width) if left else cell.rjust(width) for cell, width, left in zip(row, widths, is_text))
         yield "  ".join(cells).rstrip()
-
-
-def _is_text(rows: Sequence[Sequence[str]], column: int) -> bool:
-    return column == 0 or any(row[column][:1].isalpha() for row in rows[1:])
 
 
 def benchmark_lines(benchmark: Benchmark, results: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:

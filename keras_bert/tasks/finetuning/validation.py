@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from keras_bert.tasks.evaluation import Evaluator
+from keras_bert.tasks.finetuning.results import per_cent_scale
 from keras_bert.tasks.problem import Answers, Problem
 from keras_bert.training.checkpoints import Checkpoints
 from keras_bert.training.metrics import Column
@@ -48,9 +49,8 @@ class Validation:
 
     def columns(self) -> list[Column]:
         """The columns of the terminal's table for the first few metrics, in per cent."""
-        as_text = _in_per_cent(self._problem.per_cent)
-        names = self._problem.metric_names[:_METRICS_SHOWN]
-        return [Column(name.replace("_", " ").rjust(8), name, as_text) for name in names]
+        scale, names = per_cent_scale(self._problem.per_cent), self._problem.metric_names[:_METRICS_SHOWN]
+        return [Column(name.replace("_", " ").rjust(8), name, lambda score: f"{scale * score:.2f}") for name in names]
 
     def all_splits(self, done: int) -> tuple[dict[str, Any], dict[str, np.ndarray], dict[str, dict[str, np.ndarray]]]:
         """Scores every dev split with the current weights, those after `done` steps.
@@ -79,11 +79,6 @@ class Validation:
                 results["splits"][split]["confusion"] = confusion.tolist()
                 confusions[split] = confusion
         return results, confusions, examples
-
-
-def _in_per_cent(is_already: bool) -> Callable[[float], str]:
-    """Function (score) -> its text in per cent, as in the table of results."""
-    return lambda score: f"{score if is_already else 100 * score:.2f}"
 
 
 def validations_since_best(checkpoints: Checkpoints, metrics_file: str, metric: str) -> int:
