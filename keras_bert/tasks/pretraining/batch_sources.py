@@ -4,6 +4,7 @@ import dataclasses
 import functools
 import logging
 from collections.abc import Callable, Iterator, Sequence
+from typing import TypeVar
 
 import numpy as np
 import tensorflow as tf
@@ -30,6 +31,8 @@ from keras_bert.text.tokenizer_files import TokenizerSettings
 from keras_bert.text.tokenizers import Tokenizer, make_tokenizer
 
 _log = logging.getLogger(__name__)
+
+_Source = TypeVar("_Source", ShardBatches, TextBatches)
 
 
 def sample_of_shards(shards: ShardSet, most: int) -> Iterator[np.ndarray]:
@@ -132,19 +135,8 @@ def _shard_sources(config: PretrainConfig, folder: str, worker: int, is_settled:
             collocations,
         )
 
-    return BatchSources(
-        tokenizer,
-        [
-            source(TRAIN, phase, config.phase_objective(phase), config.training.seed, _phase_masking(config, phase))
-            for phase in config.phases
-        ],
-        [
-            source(VALIDATION, phase, _validation_objective(config), VALIDATION_SEED, _validation_masking(config))
-            for phase in config.phases
-        ],
-        unigram_nats(counts),
-        functools.partial(sample_of_shards, shards[TRAIN]),
-    )
+    sample = functools.partial(sample_of_shards, shards[TRAIN])
+    return BatchSources(tokenizer, *_of_phases(config, source), unigram_nats(counts), sample)
 
 
 def _text_sources(config: PretrainConfig, folder: str, is_settled: bool) -> BatchSources:
@@ -161,23 +153,24 @@ def _text_sources(config: PretrainConfig, folder: str, is_settled: bool) -> Batc
     require_no_chinese_words(lines.names, sample, config.masking, vocabulary)
 
     def source(
-        phase: PhaseConfig, objective: ObjectiveConfig, seed: int, masking: MaskingConfig, validation: bool
+        side: str, phase: PhaseConfig, objective: ObjectiveConfig, seed: int, masking: MaskingConfig
     ) -> TextBatches:
-        return TextBatches(lines, tokenizer, phase, objective, masking, seed, validation, decoder_start(config))
+        is_validation = side == VALIDATION
+        return TextBatches(lines, tokenizer, phase, objective, masking, seed, is_validation, decoder_start(config))
 
-    return BatchSources(
-        tokenizer,
-        [
-            source(phase, config.phase_objective(phase), config.training.seed, _phase_masking(config, phase), False)
-            for phase in config.phases
-        ],
-        [
-            source(phase, _validation_objective(config), VALIDATION_SEED, _validation_masking(config), True)
-            for phase in config.phases
-        ],
-        None,
-        sample,
-    )
+    return BatchSources(tokenizer, *_of_phases(config, source), None, sample)
+
+
+def _of_phases(
+    config: PretrainConfig, source: Callable[[str, PhaseConfig, ObjectiveConfig, int, MaskingConfig], _Source]
+) -> tuple[list[_Source], list[_Source]]:
+    """(the sources to train on, the sources to validate on), one per phase each."""
+    held_out = (_validation_objective(config), VALIDATION_SEED, _validation_masking(config))
+    training = [
+        source(TRAIN, phase, config.phase_objective(phase), config.training.seed, _phase_masking(config, phase))
+        for phase in config.phases
+    ]
+    return training, [source(VALIDATION, phase, *held_out) for phase in config.phases]
 
 
 def decoder_start(config: PretrainConfig) -> int | None:
