@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+import bisect
+import collections
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import sklearn.linear_model
 
 from keras_bert.config.reading import HEAD_TAIL, TRUNCATE
 from keras_bert.core.errors import UserError
 from keras_bert.data.batches.token_rows import TokenRows
+from keras_bert.data.corpus.held_out import text_hash
 from keras_bert.inference.texts import require_numbers
 from keras_bert.tasks.classification.answers import TextWindow, text_windows
-from keras_bert.tasks.classification.data import ExampleRows
+from keras_bert.tasks.classification.data import ExampleRow, ExampleRows
 from keras_bert.tasks.classification.problem import SequenceProblem
-from keras_bert.tasks.few_shot.logistic_regression import fit_logistic_regression
 from keras_bert.tasks.few_shot.network import LabelPairsObjective
-from keras_bert.tasks.few_shot.shots import draw_shots
 from keras_bert.tasks.few_shot.task import FewShotConfig
 
 if TYPE_CHECKING:
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from keras_bert.models.bert.config import BertConfig
 
 TRAIN = "train"
+_TOLERANCE, _MOST_ITERATIONS = 1e-9, 10_000
 
 
 class FewShotProblem(SequenceProblem):
@@ -93,3 +96,38 @@ class FewShotProblem(SequenceProblem):
         fitted = fit_logistic_regression(vectors, rows.extra["labels"])
         for variable, value in zip((dense.kernel, dense.bias), fitted, strict=True):
             variable.assign(value)
+
+
+def draw_shots(rows: Iterable[ExampleRow], shots: int, seed: int) -> list[ExampleRow]:
+    """Draws at most `shots` examples of each class, in the file's order: those with the smallest hashes.
+
+    The hash is of the seed and the texts, so the draw does not depend on the file's order. Of equal texts in a class,
+    only the first is drawn.
+    """
+    smallest: dict[object, list[tuple[int, int, ExampleRow]]] = collections.defaultdict(list)
+    for position, row in enumerate(rows):
+        of_class, value = smallest[row.label], text_hash("\0".join([str(seed), *row.texts]))
+        place = bisect.bisect_left(of_class, (value,))
+        is_new = place == len(of_class) or of_class[place][0] != value
+        if is_new and place < shots:
+            of_class.insert(place, (value, position, row))
+            del of_class[shots:]
+    chosen = sorted((position, row) for of_class in smallest.values() for _, position, row in of_class)
+    return [row for _, row in chosen]
+
+
+def fit_logistic_regression(vectors: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Fits logistic regression with SetFit's L2 penalty; returns (kernel [hidden, classes], bias [classes]).
+
+    The problem is convex: its solution depends only on the vectors and labels.
+
+    Args:
+        vectors: [texts, hidden].
+        labels: int [texts], from 0 to classes - 1, each of them at least once.
+    """
+    regression = sklearn.linear_model.LogisticRegression(C=1.0, tol=_TOLERANCE, max_iter=_MOST_ITERATIONS)
+    regression.fit(np.asarray(vectors, "float64"), labels)
+    kernel, bias = regression.coef_.T, regression.intercept_
+    if len(bias) == 1:  # With two classes, it is the logit of the second against the first.
+        kernel, bias = (np.concatenate([-half, half], axis=-1) for half in (kernel / 2, bias / 2))
+    return kernel, bias
