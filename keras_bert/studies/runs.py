@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import itertools
 import json
 import shutil
 import signal
@@ -106,7 +105,9 @@ def run_command(
         RunStopped: it was asked to stop.
     """
     files.make_folder(files.parent(folder))
-    line = [*own_program(), command, *itertools.chain.from_iterable(map(_given, options, options.values()))]
+    line = [*own_program(), command]
+    for option, value in options.items():
+        line += [option] if value is None else [option, value]
     line += ["--output", folder]
     for key, value in changes.items():
         line += ["--set", f"{key}={json.dumps(value)}"]
@@ -132,10 +133,6 @@ def pretrained(folder: str, recipe: str, changes: Mapping[str, Any], data: str, 
     if run.results() is None:
         run.make({"--seed": str(seed)})
     return folder
-
-
-def _given(option: str, value: str | None) -> list[str]:
-    return [option] if value is None else [option, value]
 
 
 @contextlib.contextmanager
