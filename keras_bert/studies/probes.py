@@ -136,11 +136,11 @@ def probe(
         marks_entities: whether the labels mark entities; if so, the score is their F1, otherwise the accuracy.
     """
     (train_states, train_words), (dev_states, dev_words) = train, dev
+    labelled = np.array([tag is not None for tag in train_words.tags])
+    labels = [tag for tag in train_words.tags if tag is not None]
     scores = []
     for seen, unseen in zip(train_states, dev_states):
-        labelled = np.array([tag is not None for tag in train_words.tags])
         scaler = StandardScaler().fit(seen[labelled])
-        labels = [tag for tag in train_words.tags if tag is not None]
         classifier = LogisticRegression(max_iter=_ITERATIONS, tol=1e-3)
         with warnings.catch_warnings():
             # The solver stops after these iterations on purpose.
