@@ -59,15 +59,14 @@ def attention(study: StudyFolder, model: StrPath, texts: Sequence[str]) -> Findi
     found = [text_attention(loaded, text) for text in texts]
     shares = head_shares(found, loaded.tokenizer.vocabulary.cls_id, loaded.tokenizer.vocabulary.sep_id)
     entropies = np.mean([head_entropy(one) for one in found], axis=0)
-    pictures = {"shares": shares_picture({**{SHARES[key]: value for key, value in shares.items()}}, entropies)}
+    pictures = {"shares": shares_picture({SHARES[key]: value for key, value in shares.items()}, entropies)}
     pages = []
     for number, (text, one) in enumerate(zip(texts, found), 1):
         name = "heads" if len(texts) == 1 else f"heads_{number}"
         pictures[name] = heads_picture(one, text)
         study.write_page(name, heads_page(one, text))
         pages.append(name)
-    lines = [*strongest_heads(shares, entropies)]
-    return Findings("What the heads look at", lines, pictures, pages)
+    return Findings("What the heads look at", list(strongest_heads(shares, entropies)), pictures, pages)
 
 
 def text_attention(loaded: LoadedModel, text: str) -> TextAttention:

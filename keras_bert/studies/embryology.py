@@ -106,11 +106,8 @@ def by_tag(pieces: TaggedPieces, words: np.ndarray, is_right: np.ndarray) -> dic
         is_right: bool [n], whether each is right.
     """
     tags = np.array(pieces.tags, object)[words]
-    return {
-        tag: [int(is_right[tags == tag].sum()), int((tags == tag).sum())]
-        for tag in pieces.all_tags()
-        if (tags == tag).any()
-    }
+    of_tags = {tag: is_right[tags == tag] for tag in pieces.all_tags()}
+    return {tag: [int(right.sum()), len(right)] for tag, right in of_tags.items() if len(right)}
 
 
 PARTS = ("words", "probes", "tasks")
@@ -146,7 +143,7 @@ def embryology(
         UserError: the run has no snapshots or is of another kind, or a text has no tags.
     """
     snapshots = Snapshots(run)
-    steps, lines, pictures = snapshots.steps, [], {}
+    steps, pictures = snapshots.steps, {}
     found: dict[str, dict[int, Any]] = {}
     if "words" in parts:
         words = _measured(study, snapshots, "words", *_words(snapshots, plan, data))
@@ -178,7 +175,7 @@ def embryology(
         "",
         is_logarithmic=True,
     )
-    lines += [*table(steps, learned, found)]
+    lines = [*table(steps, learned, found)]
     if "words" in found:
         lines += ["", "## Parts of speech", "", *tag_table(found["words"], plan.published), "", *notes(found, plan)]
     return Findings("What was learned when", lines, pictures)
