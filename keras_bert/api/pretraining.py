@@ -123,11 +123,11 @@ def pretraining_recipe(
         UserError: a setting or a file that it names cannot be used.
     """
     of_model = _model_settings(init or recipe_init(recipe_file), lower_case, run)
+    own = settings.read_yaml(recipe_file)
     if "init" in of_model and not init:
-        of_model = _unless_in_recipe(of_model, recipe_file, lower_case)
+        of_model = _unless_in_recipe(of_model, own, lower_case)
     if _PREFIX_SPACE in of_model and chosen.get(_PREFIX_SPACE, of_model[_PREFIX_SPACE]) != of_model[_PREFIX_SPACE]:
         _log.info(f"{_PREFIX_SPACE}: {chosen[_PREFIX_SPACE]} as set, where the model to start from has the other.")
-    own = settings.read_yaml(recipe_file)
     tokens = chosen.get("objective.tokens", settings.section_of(own, "objective").get("tokens"))
     if tokens == REPLACED and "model" in of_model:
         of_model["model"] = _as_discriminator(of_model["model"])
@@ -291,11 +291,11 @@ def _settings_of_teacher(teacher: str, lower_case: bool | None) -> dict[str, Any
     return {**chosen, **_settings_of_vocabulary(chosen, folder.lower_case)}
 
 
-def _unless_in_recipe(model_settings: dict[str, Any], recipe_file: str, lower_case: bool | None) -> dict[str, Any]:
+def _unless_in_recipe(
+    model_settings: dict[str, Any], recipe: Mapping[str, Any], lower_case: bool | None
+) -> dict[str, Any]:
     """The settings taken from the recipe's `init` model, except those that the recipe sets itself."""
-    recipe, own = settings.read_yaml(recipe_file), []
-    if "model" in recipe:
-        own.append("model")
+    own = ["model"] if "model" in recipe else []
     of_vocabulary = settings.section_of(recipe, "vocabulary")
     if lower_case is None and "lower_case" in of_vocabulary:
         own.append("vocabulary.lower_case")
