@@ -107,10 +107,11 @@ def export(
     folder = open_model_folder(model, lower_case)
     _ = folder.reading  # Refuses invalid settings.
     import_tensorflow(context.find_root().params["debug"])
+    from keras_bert.inference.loading import load_folder
+
     if kind != SAVED_MODEL:
         from keras_bert.export.litert import write_litert
         from keras_bert.export.onnx import write_onnx
-        from keras_bert.inference.loading import load_folder
 
         with working("Converting the model"):
             if kind == ONNX:
@@ -121,7 +122,6 @@ def export(
         return
     from keras_bert.export.saved_model import write_version
     from keras_bert.export.serving_function import serving_function
-    from keras_bert.inference.loading import load_folder
 
     with working("Exporting the model"):
         function = serving_function(load_folder(folder), dtype, jit, top_k, n_best, encoder_only, compute)

@@ -180,14 +180,10 @@ def _show(results: dict[str, Any]) -> None:
         else ("text_token", "Of these, at tokens of text, without special tokens")
     )
     loss, unigram = results[f"eval_{token}_loss"], results.get(f"eval_{token}_unigram_loss")
-    compared = (
-        ""
-        if unigram is None
-        else (
-            f", {abs(unigram - loss):.3f} {'below' if unigram > loss else 'above'} "
-            f"the training text's unigram ({unigram:.3f})"
-        )
-    )
+    compared = ""
+    if unigram is not None:
+        side = "below" if unigram > loss else "above"
+        compared = f", {abs(unigram - loss):.3f} {side} the training text's unigram ({unigram:.3f})"
     click.echo(f"{where}: {loss:.3f} nats{compared}.")
     for example in results["examples"]:
         click.echo(f"  {example['text']}\n    → {example.get('filled') or example['continued']}")
