@@ -220,7 +220,26 @@ def text_task(
     Raises:
         UserError: an argument or the training file is invalid; see `with_labels`.
     """
-    _check(texts, label, train, dev, kind, labels, separator, dev_share)
+    if kind not in PROBLEM_TYPES:
+        raise UserError(f"data.kind: needs one of {', '.join(PROBLEM_TYPES)}. Received: {kind!r}.")
+    if len(texts) not in (1, 2) or len(set(texts)) != len(texts):
+        raise UserError(
+            f"data.texts (--text): needs the names of one or two columns. Received: {', '.join(texts) or 'none'}."
+        )
+    if label in texts:
+        raise UserError(f"data.label (--label): needs another column than the text. Received: {label!r} for both.")
+    if (train or dev) and not label:
+        raise UserError(
+            "data.label: needs the name of the column with the labels. Received: none. Give --label COLUMN."
+        )
+    if not (train or labels or kind == REGRESSION):
+        raise UserError(
+            "data.train: needs a training file, in which the labels are found. Received: none. Give --train."
+        )
+    if kind == MULTI_LABEL and not separator:
+        raise UserError("data.separator: needs at least one character. Received: none.")
+    if not 0.0 < dev_share < 1.0:
+        raise UserError(f"data.dev_share: needs a share between 0 and 1. Received: {dev_share!r}.")
     header = tuple(columns) if columns else None
     splits = {}
     if train:
@@ -243,38 +262,6 @@ def text_task(
         dev_share=dev_share,
     )
     return with_labels(task)
-
-
-def _check(
-    texts: Sequence[str],
-    label: str | None,
-    train: str | None,
-    dev: str | None,
-    kind: ProblemType,
-    labels: Sequence[str] | None,
-    separator: str,
-    dev_share: float,
-) -> None:
-    if kind not in PROBLEM_TYPES:
-        raise UserError(f"data.kind: needs one of {', '.join(PROBLEM_TYPES)}. Received: {kind!r}.")
-    if len(texts) not in (1, 2) or len(set(texts)) != len(texts):
-        raise UserError(
-            f"data.texts (--text): needs the names of one or two columns. Received: {', '.join(texts) or 'none'}."
-        )
-    if label in texts:
-        raise UserError(f"data.label (--label): needs another column than the text. Received: {label!r} for both.")
-    if (train or dev) and not label:
-        raise UserError(
-            "data.label: needs the name of the column with the labels. Received: none. Give --label COLUMN."
-        )
-    if not (train or labels or kind == REGRESSION):
-        raise UserError(
-            "data.train: needs a training file, in which the labels are found. Received: none. Give --train."
-        )
-    if kind == MULTI_LABEL and not separator:
-        raise UserError("data.separator: needs at least one character. Received: none.")
-    if not 0.0 < dev_share < 1.0:
-        raise UserError(f"data.dev_share: needs a share between 0 and 1. Received: {dev_share!r}.")
 
 
 def require_columns(task: Task, task_record: Mapping[str, Any]) -> None:
