@@ -1,7 +1,7 @@
 """Decodes the labels of whole sentences from a CRF's emissions at their words."""
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import tensorflow as tf
@@ -83,13 +83,12 @@ def _decoder(labels: int) -> Callable[[tf.Tensor, tf.Tensor, Scores], tuple[tf.T
     )
 
 
-def _blocks(lengths: np.ndarray) -> Sequence[np.ndarray]:
+def _blocks(lengths: np.ndarray) -> Iterator[np.ndarray]:
     """Groups of sentences of similar length, of at most `_WORDS_AT_ONCE` words once padded (or of one sentence)."""
-    order, blocks, first = np.argsort(lengths, kind="stable"), list[np.ndarray](), 0
+    order, first = np.argsort(lengths, kind="stable"), 0
     while first < len(order):
         end = first + 1
         while end < len(order) and (end + 1 - first) * lengths[order[end]] <= _WORDS_AT_ONCE:
             end += 1
-        blocks.append(order[first:end])
+        yield order[first:end]
         first = end
-    return blocks
