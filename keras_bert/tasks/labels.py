@@ -55,7 +55,6 @@ class LabelReader:
         self._task = task
         self._words = words or task.written or task.labels or ()
         self._find = label_finder(self._words)
-        self._also = task.also_written
 
     def read(self, value: object) -> int | float | list[int]:
         """A label's id, the list of ids (multi-label) or the number (regression). Raises `BadCell`."""
@@ -76,7 +75,7 @@ class LabelReader:
         return array
 
     def _id(self, word: str) -> int:
-        id = self._find(self._also.get(word, word))
+        id = self._find(self._task.also_written.get(word, word))
         if id is None:
             known = ", ".join(self._words[:_SHOWN]) + (", …" if len(self._words) > _SHOWN else "")
             raise BadCell(f"needs a known label, one of {known}. Received: {word[:80]!r}")

@@ -53,8 +53,7 @@ class SequenceRows:
     def rows(self) -> TokenRows:
         """The rows of all examples, without `extra`."""
         lengths = self._lengths.array()
-        starts = np.zeros(len(lengths) + 1, np.int64)
-        np.cumsum(lengths, out=starts[1:])
+        starts = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
         last_segment = self._tokenizer.vocabulary.row_pattern.last_segment
         return TokenRows(self._ids.array(), starts, self._second_starts.array(), {}, last_segment=last_segment)
 
