@@ -19,7 +19,7 @@ from keras_bert.models.kind import with_article
 from keras_bert.tasks.answer_files import FILE
 from keras_bert.tasks.kind import TaskKind, kind_of_head, kind_of_task, task_kinds, task_names
 from keras_bert.tasks.noise import Noise
-from keras_bert.tasks.task import INPUT, NamedSplits
+from keras_bert.tasks.task import INPUT
 from keras_bert.text.tokenizers import Tokenizer
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ class Layout:
     warnings: Sequence[str] = ()
 
 
-class Problem(NamedSplits, abc.ABC):
+class Problem(abc.ABC):
     """A task's examples, prepared for one tokenizer, with the model, loss and scores that go with them.
 
     Training, `evaluate` and `predict` get from examples to answers in the same way: `windows` reads examples, `lay_out`
@@ -189,6 +189,11 @@ class Problem(NamedSplits, abc.ABC):
     @abc.abstractmethod
     def splits(self) -> tuple[str, ...]:
         """Names of all splits; they start with "train", "dev" or "test"."""
+
+    @property
+    def dev_splits(self) -> tuple[str, ...]:
+        """Names of the splits to evaluate on, the main one first."""
+        return tuple(name for name in self.splits if name.startswith("dev"))
 
     @property
     @abc.abstractmethod

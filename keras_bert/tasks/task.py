@@ -1,9 +1,9 @@
 """A task on whole texts, as data: where its examples are, how it is scored, and what a submission looks like."""
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from keras_bert.config.corpus import TABLE_FORMATS
 from keras_bert.config.finetuning import MULTI_LABEL, PROBLEM_TYPES, REGRESSION, SINGLE_LABEL, ProblemType
@@ -74,22 +74,8 @@ class PublishedScore:
     split: str = "test"
 
 
-class _HasSplits(Protocol):
-    @property
-    def splits(self) -> Iterable[str]: ...
-
-
-class NamedSplits:
-    """Mixin for classes with `splits`, whose names start with "train", "dev" or "test"."""
-
-    @property
-    def dev_splits(self: _HasSplits) -> tuple[str, ...]:
-        """Names of the splits to evaluate on, the main one first."""
-        return tuple(name for name in self.splits if name.startswith("dev"))
-
-
 @dataclass(frozen=True)
-class Task(NamedSplits):
+class Task:
     """A classification or regression of texts or pairs of texts: all that distinguishes it from other tasks.
 
     Attributes:
@@ -149,6 +135,11 @@ class Task(NamedSplits):
             require(metric in self.known_metrics, "metrics", f"some of {', '.join(self.known_metrics)}", metric)
         if self.written is not None:
             require(len(self.written) == len(self.labels or ()), "written", "one word for each label", self.written)
+
+    @property
+    def dev_splits(self) -> tuple[str, ...]:
+        """Names of the splits to evaluate on, the main one first."""
+        return tuple(name for name in self.splits if name.startswith("dev"))
 
     @property
     def known_metrics(self) -> tuple[str, ...]:
