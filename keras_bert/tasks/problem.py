@@ -42,13 +42,6 @@ def mean_of_sigmoids(logits: Sequence[np.ndarray]) -> np.ndarray:
     return logit(np.clip(mean, tiny, 1 - tiny))
 
 
-def mean_rows(mean: Callable[[Sequence[np.ndarray]], np.ndarray], models: Sequence[Any]) -> Any:
-    """`mean` over several models' outputs: arrays [rows, …], or lists with an array for each row."""
-    if isinstance(models[0], np.ndarray):
-        return mean(models)
-    return [mean(rows) for rows in zip(*models, strict=True)]
-
-
 _T = TypeVar("_T")
 
 Answers = Any  # A model's answers to some examples; the type depends on the kind of task.
@@ -277,7 +270,10 @@ class Problem(abc.ABC):
 
         By default, `logits` are those of a softmax over the last axis.
         """
-        return {"logits": mean_rows(mean_of_softmax, [one["logits"] for one in outputs])}
+        logits = [one["logits"] for one in outputs]
+        if isinstance(logits[0], np.ndarray):
+            return {"logits": mean_of_softmax(logits)}
+        return {"logits": [mean_of_softmax(rows) for rows in zip(*logits, strict=True)]}  # A list of rows, by token.
 
     @abc.abstractmethod
     def evaluate(self, split: str, answers: Answers) -> dict[str, float]:
