@@ -10,7 +10,7 @@ from keras_bert.studies.characters import bits_per_character, held_out_character
 from keras_bert.studies.downstream import Results, baseline, better, finetunings, main_scores, metric
 from keras_bert.studies.restoration import LOST, MOVED, NATS, restoration
 from keras_bert.studies.runs import pretrained
-from keras_bert.studies.study import Findings, StudyFolder, median_and_range, rows_of_markdown
+from keras_bert.studies.study import Findings, StudyFolder, cell, median_and_range, rows_of_markdown
 from keras_bert.tasks.finetuning.pictures import scores_picture
 from keras_bert.training.run_folder import RunFolder
 
@@ -157,7 +157,7 @@ def table(
     rows = []
     firsts = [next(iter(by_name.values()))[1][0] for by_name in found.values()]
     bases = (baseline(first) for first in firsts)
-    rows.append(["most frequent answer", *("–" for _ in learned), *map(_cell, bases), *("–" for _ in published)])
+    rows.append(["most frequent answer", *("–" for _ in learned), *map(cell, bases), *("–" for _ in published)])
     for name, variant in variants.items():
         figures = ([value for value in by_name[name] if value is not None] for by_name in learned.values())
         rows.append(
@@ -165,7 +165,7 @@ def table(
                 _shown(name),
                 *(median_and_range(values, "{:.3f}".format) if values else "–" for values in figures),
                 *(median_and_range(pooled(by_name[name][1]), "{:.1f}".format) for by_name in found.values()),
-                *(_cell(variant.published.get(column)) for column in published),
+                *(cell(variant.published.get(column)) for column in published),
             ]
         )
     return rows_of_markdown([*header, *(f"*{column}*" for column in published)], rows)
@@ -177,10 +177,6 @@ def _shown(name: str) -> str:
 
 def _metric(by_name: Mapping[str, tuple[float, Sequence[Results]]]) -> str:
     return metric(next(iter(by_name.values()))[1][0])
-
-
-def _cell(value: float | None) -> str:
-    return "–" if value is None else f"{value:.1f}"
 
 
 def published_columns(variants: Mapping[str, VariantPlan]) -> list[str]:

@@ -12,7 +12,7 @@ from keras_bert.core import files
 from keras_bert.core.errors import UserError
 from keras_bert.studies.paired_bootstrap import RESAMPLES, Difference, paired_difference
 from keras_bert.studies.runs import StudyRun
-from keras_bert.studies.study import Findings, StudyFolder, median_and_range, rows_of_markdown
+from keras_bert.studies.study import Findings, StudyFolder, cell, median_and_range, rows_of_markdown
 from keras_bert.tasks.finetuning.pictures import scores_picture
 from keras_bert.tasks.finetuning.results import per_cent_scale
 from keras_bert.training.run_folder import RunFolder
@@ -192,7 +192,7 @@ def _row(task: str, name: str, found: Sequence[tuple[float, Results]]) -> list[s
     (_, first), *_ = found
     bases = (baseline(first, name, of) for of in ("baseline", "overlap"))
     scores = (f"{score_cell(results, name)} at {rate:g}" for rate, results in found)
-    return [task, name, *("–" if base is None else f"{base:.1f}" for base in bases), *scores]
+    return [task, name, *map(cell, bases), *scores]
 
 
 # {(task, model): {metric: float [seeds, examples, 2], of `Problem.by_example`}}; None where a seed has none.

@@ -15,7 +15,7 @@ from keras_bert.inference.texts import encoder_inputs
 from keras_bert.studies.downstream import Results, main_scores, metric, score_cell
 from keras_bert.studies.probes import LayerStates, TaggedPieces, probe, tagged_pieces
 from keras_bert.studies.snapshots import Snapshots, finetuned, spread
-from keras_bert.studies.study import Findings, StudyFolder, crossing, curves_picture, rows_of_markdown
+from keras_bert.studies.study import Findings, StudyFolder, cell, crossing, curves_picture, rows_of_markdown
 from keras_bert.tasks.sources import file_of, find_split_files
 from keras_bert.tasks.tagging.tagged_words import TaggedWords
 from keras_bert.tasks.tagging.task import TAGGING
@@ -113,6 +113,7 @@ def by_tag(pieces: TaggedPieces, words: np.ndarray, is_right: np.ndarray) -> dic
 PARTS = ("words", "probes", "tasks")
 _MAX_LENGTH = 128  # Tokens of a row, for sentences.
 _HALF = 50.0  # Per cent.
+_STEP = "{:,.0f}"  # In a table.
 
 Shares = Mapping[str, Sequence[int]]  # {tag: [right words, words]}
 Words = Mapping[int, Mapping[str, Shares]]  # {step: {reconstructed or filled_in: shares}}
@@ -302,7 +303,7 @@ def table(
 ) -> Iterator[str]:
     """Lines of Markdown, a row for each snapshot."""
     header, columns = ["step", "nats below the unigram"], [[f"{step:,}" for step in steps]]
-    columns.append(["–" if learned[step] is None else f"{learned[step]:.3f}" for step in steps])
+    columns.append([cell(learned[step], "{:.3f}") for step in steps])
     if "words" in found:
         for kind, title in (("reconstructed", "words reconstructed"), ("filled_in", "masked words predicted")):
             header.append(title)
@@ -326,16 +327,12 @@ def tag_table(words: Words, published: Mapping[str, float]) -> Iterator[str]:
         seen, masked = _curve(words, "reconstructed", tag), _curve(words, "filled_in", tag)
         half_seen = crossing(seen, _HALF)
         half_masked = crossing(masked, masked[-1][1] / 2) if masked[-1][1] else None
-        cells = [tag, f"{counts[1]:,}", _step(half_seen), f"{seen[-1][1]:.1f}", _step(half_masked)]
-        cells += [f"{masked[-1][1]:.1f}", *([_step(published.get(tag))] if published else [])]
+        cells = [tag, f"{counts[1]:,}", cell(half_seen, _STEP), f"{seen[-1][1]:.1f}", cell(half_masked, _STEP)]
+        cells += [f"{masked[-1][1]:.1f}", *([cell(published.get(tag), _STEP)] if published else [])]
         rows.append((float("inf") if half_seen is None else half_seen, cells))
     header = ["part of speech", "words", "half reconstructed at step", "reconstructed at the end"]
     header += ["half of its end predicted at step", "predicted at the end", *(["*published*"] if published else [])]
     return rows_of_markdown(header, [cells for _, cells in sorted(rows, key=lambda row: row[0])])
-
-
-def _step(step: float | None) -> str:
-    return "–" if step is None else f"{step:,.0f}"
 
 
 def agreement(words: Words, published: Mapping[str, float]) -> tuple[float, int]:

@@ -142,6 +142,11 @@ def rows_of_markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> It
     yield from (f"| {' | '.join(row)} |" for row in rows)
 
 
+def cell(value: float | None, form: str = "{:.1f}") -> str:
+    """A number of a table; a dash for a missing one."""
+    return "–" if value is None else form.format(value)
+
+
 def median_and_range(values: Sequence[float], shown: Callable[[float], str]) -> str:
     """`median (least–greatest)`, each formatted by `shown`; a single value has no range."""
     median = shown(statistics.median(values))
