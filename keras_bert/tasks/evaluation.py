@@ -246,11 +246,10 @@ def finetune_config(
         asked: a file to answer, or None.
     """
     task_record = folder.task
-    config = _run_config(path)
-    if config is None:
-        config = FinetuneConfig(task_record["task"], data=_settings(TaskDataConfig, task_record))
-    require_read(task or task_record["task"], data)
-    if data.get("texts") and (task or task_record["task"]) in TAGGING_TASKS:  # Overrides the word column of training.
+    config = _run_config(path) or FinetuneConfig(task_record["task"], data=_settings(TaskDataConfig, task_record))
+    task = task or task_record["task"]
+    require_read(task, data)
+    if data.get("texts") and task in TAGGING_TASKS:  # Overrides the word column of training.
         data = {"word": data["texts"][0], **data}
     given = [file for name, file in data.items() if name in ("train", "dev", "test") and file]
     formats = {known_format(file, config.data.format) for file in given}
@@ -261,7 +260,7 @@ def finetune_config(
         data = {"format": formats.pop(), **data}
     return dataclasses.replace(
         config,
-        task=task or task_record["task"],
+        task=task,
         input=_settings(InputConfig, task_record),
         seq2seq=_settings(Seq2SeqConfig, task_record),
         data=dataclasses.replace(config.data, **data),
