@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import bisect
 import collections
-import functools
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -37,16 +36,13 @@ class FewShotProblem(SequenceProblem):
     If `data.shots` is set, the training texts are drawn anew for each seed.
     """
 
+    objective = LabelPairsObjective()
     long = (TRUNCATE, HEAD_TAIL)
     head: FewShotConfig
     _seed: int | None = None
 
     def _new_head(self) -> FewShotConfig:
         return FewShotConfig(self.task.labels or ())
-
-    @functools.cached_property
-    def objective(self) -> LabelPairsObjective:
-        return LabelPairsObjective()
 
     def make_model(self, bert_config: BertConfig, dtype: str | None = None) -> keras.Model:
         model = super().make_model(bert_config, dtype)

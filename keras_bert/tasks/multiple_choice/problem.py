@@ -50,6 +50,7 @@ class MultipleChoiceProblem(Problem):
         UserError: examples are malformed, or settings do not fit.
     """
 
+    objective = ClassificationObjective(SINGLE_LABEL)
     metric_names = ("accuracy",)
     long = (TRUNCATE, HEAD_TAIL)
     takes_noise = True
@@ -67,11 +68,6 @@ class MultipleChoiceProblem(Problem):
     ):
         head = head or MultipleChoiceConfig(bilstm_size=config.head.bilstm_size)
         super().__init__(task, source, tokenizer, config, head, task_record)
-        self._objective = ClassificationObjective(SINGLE_LABEL)
-
-    @property
-    def objective(self) -> ClassificationObjective:
-        return self._objective
 
     @property
     def splits(self) -> tuple[str, ...]:

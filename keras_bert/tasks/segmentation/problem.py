@@ -32,11 +32,9 @@ class SegmentationProblem(TaggingProblem):
     `config.data.texts` is the column of a table that holds the texts.
     """
 
-    head: SegmentationConfig
+    metric_names = ("f1", "precision", "recall")
 
-    @property
-    def metric_names(self) -> tuple[str, ...]:
-        return ("f1", "precision", "recall")
+    head: SegmentationConfig
 
     def task_record(self) -> dict[str, Any]:
         task_record = {name: value for name, value in super().task_record().items() if name not in self._columns}
