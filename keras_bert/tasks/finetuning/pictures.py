@@ -24,6 +24,9 @@ from keras_bert.training.run_folder import RunFolder
 _MOST_NUMBERS = 20
 _PANELS = 3  # Side by side.
 
+Bars = Mapping[str, Sequence[float | None]]  # {bar: scores in per cent}.
+Groups = Mapping[str, Bars]
+
 
 def loss_picture(runs: Mapping[str, Iterable[Mapping[str, Any]]], title: str = "", smoothed: int = 1) -> bytes:
     """PNG of the training loss of each run over its steps, and of its validation loss if it has one.
@@ -69,7 +72,7 @@ def confusion_picture(matrix: ArrayLike, labels: Sequence[str], title: str = "")
     return png(figure)
 
 
-def scores_picture(scores: Mapping[str, Mapping[str, Sequence[float | None]]], title: str = "") -> bytes:
+def scores_picture(scores: Groups, title: str = "") -> bytes:
     """PNG with a panel per task and a bar per model, as long as the median of its scores, with a line for their range.
 
     The bar of a task's greatest median is darker.
@@ -123,8 +126,6 @@ def _running_mean(values: np.ndarray, count: int) -> np.ndarray:
 
 _MOST_METRICS = 4
 
-Groups = Mapping[str, Mapping[str, Sequence[float | None]]]  # {group: {bar: scores in per cent}}.
-
 
 def write_picture(path: str, groups: Groups, title: str) -> None:
     """Writes the bars as a PNG."""
@@ -135,32 +136,30 @@ def write_picture(path: str, groups: Groups, title: str) -> None:
 def evaluation_groups(found: Mapping[str, Mapping[str, Mapping[str, Any]]], problem: Problem) -> Groups:
     """A group for each split and metric that `results.evaluation_lines` shows."""
     scale = per_cent_scale(problem.per_cent)
-    groups: dict[str, dict[str, list[float | None]]] = {}
+    groups: dict[str, Bars] = {}
     for split, by_noise in found.items():
         published = published_beside([split], problem.task)
         for metric in problem.metric_names[:_MOST_METRICS]:
-            bars: dict[str, list[float | None]] = {
-                noise: [scale * figures[metric]] for noise, figures in by_noise.items()
-            }
-            groups[f"{split} {metric}"] = bars | _published_bars(published, metric)
+            ours = {noise: [scale * figures[metric]] for noise, figures in by_noise.items()}
+            groups[f"{split} {metric}"] = {**ours, **_published_bars(published, metric)}
     return _with_all_bars(groups)
 
 
 def results_groups(results: Mapping[str, Any], published: Sequence[PublishedScore]) -> Groups:
     """A group for each split and metric that `results.results_lines` shows, with the scores of all seeds."""
     scale = per_cent_scale(results["per_cent"])
-    groups: dict[str, dict[str, list[float | None]]] = {}
+    groups: dict[str, Bars] = {}
     for split, baseline in results["baseline"].items():
         for metric, trivial in list(baseline.items())[:_MOST_METRICS]:
             if metric not in results["splits"][split] or not isinstance(trivial, (int, float)):
                 continue
             spread = results.get("over_seeds", {}).get(split, {}).get(metric)
             values = spread["values"] if spread else [results["splits"][split][metric]]
-            bars: dict[str, list[float | None]] = {
+            groups[f"{split} {metric}"] = {
                 "this model": [scale * value for value in values],
                 baseline_name(results): [scale * trivial],
+                **_published_bars(published, metric),
             }
-            groups[f"{split} {metric}"] = bars | _published_bars(published, metric)
     return _with_all_bars(groups)
 
 
@@ -173,11 +172,11 @@ def benchmark_groups(benchmark: Benchmark, results: Mapping[str, Mapping[str, An
     }
 
 
-def _published_bars(published: Sequence[PublishedScore], metric: str) -> dict[str, list[float | None]]:
+def _published_bars(published: Sequence[PublishedScore], metric: str) -> Bars:
     return {f"{score.system} ({score.split})": [score.value] for score in published if score.metric == metric}
 
 
-def _with_all_bars(groups: Mapping[str, Mapping[str, list[float | None]]]) -> Groups:
+def _with_all_bars(groups: Groups) -> Groups:
     """The groups, each with the bars of all groups; those that it lacks are None."""
     names = dict.fromkeys(name for bars in groups.values() for name in bars)
     return {group: {name: bars.get(name, [None]) for name in names} for group, bars in groups.items()}
