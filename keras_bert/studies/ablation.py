@@ -11,7 +11,7 @@ from keras_bert.studies.downstream import Results, baseline, better, finetunings
 from keras_bert.studies.restoration import LOST, MOVED, NATS, restoration
 from keras_bert.studies.runs import pretrained
 from keras_bert.studies.study import Findings, StudyFolder, cell, median_and_range, rows_of_markdown
-from keras_bert.tasks.finetuning.pictures import scores_picture
+from keras_bert.tasks.finetuning.pictures import Bars, Groups, scores_picture
 from keras_bert.training.run_folder import RunFolder
 
 TITLE = "The ablation of the paper"
@@ -196,13 +196,13 @@ def sources(variants: Mapping[str, VariantPlan]) -> Iterator[str]:
         yield from (f"- {', '.join(names)}: {source}" for source, names in by_source.items())
 
 
-def drawn(found: Found, variants: Mapping[str, VariantPlan]) -> dict[str, dict[str, Sequence[float | None]]]:
+def drawn(found: Found, variants: Mapping[str, VariantPlan]) -> Groups:
     """The scores in the form for `scores_picture`: our tasks, then the published ones."""
-    ours: dict[str, dict[str, Sequence[float | None]]] = {
+    ours: dict[str, Bars] = {
         f"{task}\n{_metric(by_name)}": {_shown(name): pooled(by_name[name][1]) for name in variants}
         for task, by_name in found.items()
     }
-    theirs: dict[str, dict[str, Sequence[float | None]]] = {
+    theirs: dict[str, Bars] = {
         f"published:\n{column}": {_shown(name): [plan.published.get(column)] for name, plan in variants.items()}
         for column in published_columns(variants)
     }

@@ -13,7 +13,7 @@ from keras_bert.core.errors import UserError
 from keras_bert.studies.paired_bootstrap import RESAMPLES, Difference, paired_difference
 from keras_bert.studies.runs import StudyRun
 from keras_bert.studies.study import Findings, StudyFolder, cell, median_and_range, rows_of_markdown
-from keras_bert.tasks.finetuning.pictures import scores_picture
+from keras_bert.tasks.finetuning.pictures import Bars, Groups, scores_picture
 from keras_bert.tasks.finetuning.results import per_cent_scale
 from keras_bert.training.run_folder import RunFolder
 
@@ -257,9 +257,9 @@ def _shown(difference: Difference) -> str:
     return f"**{text}**" if difference.is_one else text
 
 
-def drawn(found: Found) -> dict[str, dict[str, Sequence[float | None]]]:
+def drawn(found: Found) -> Groups:
     """The scores in the form for `scores_picture`."""
-    scores: dict[str, dict[str, Sequence[float | None]]] = {}
+    scores: dict[str, Bars] = {}
     for task, by_model in found.items():
         (_, first), *_ = by_model.values()
         models = {name: main_scores(results) for name, (_, results) in by_model.items()}
