@@ -226,9 +226,9 @@ def differences(
             row = [task, name]
             for model in others:
                 ours, base = examples[task, model], examples[task, control]
-                reason = _reason(task, name, {model: ours, control: base})
+                reason = _reason(name, {model: ours, control: base})
                 if reason or ours is None or base is None:
-                    reasons[reason] = None
+                    reasons[f"{task}: no interval, because {reason}."] = None
                     row.append("")
                 else:
                     row.append(_shown(paired_difference(ours[name], base[name], name)))
@@ -238,17 +238,15 @@ def differences(
         yield from ("", reason)
 
 
-def _reason(task: str, name: str, examples: Mapping[str, Mapping[str, np.ndarray] | None]) -> str:
+def _reason(name: str, examples: Mapping[str, Mapping[str, np.ndarray] | None]) -> str:
     """Why there is no interval of a metric's difference between two models; "" if there is one."""
     for model, of_metrics in examples.items():
         if of_metrics is None:
-            return (
-                f"{task}: no interval, because the runs of {model} have no examples.json, as those of older versions."
-            )
+            return f"the runs of {model} have no examples.json, as those of older versions"
         if name not in of_metrics:
-            return f"{task}: no interval, because examples.json has nothing about {name}."
+            return f"examples.json has nothing about {name}"
     shapes = {of_metrics[name].shape for of_metrics in examples.values() if of_metrics}
-    return f"{task}: no interval, because the models were scored on different examples." if len(shapes) > 1 else ""
+    return "the models were scored on different examples" if len(shapes) > 1 else ""
 
 
 def _shown(difference: Difference) -> str:
