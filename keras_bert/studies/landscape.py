@@ -33,14 +33,13 @@ class LossPlane:
     Args:
         model: the model, whose own weights are restored after each call.
         loss: function () -> the loss with the current weights.
-        seed: the seed of the directions.
     """
 
-    def __init__(self, model: keras.Model, loss: Callable[[], float], seed: int = 0):
+    def __init__(self, model: keras.Model, loss: Callable[[], float]):
         self._variables = model.trainable_variables
         self._loss = loss
         self._start = [np.array(variable) for variable in self._variables]
-        random = np.random.default_rng(seed)
+        random = np.random.default_rng(0)
         self._directions = [
             [filter_normalized(random, variable.name, value) for variable, value in zip(self._variables, self._start)]
             for _ in range(_DIRECTIONS)

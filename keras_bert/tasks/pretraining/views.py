@@ -33,16 +33,13 @@ from keras_bert.training.run_folder import RunFolder
 from keras_bert.training.step import Batch
 from keras_bert.training.step_loop import LoopBatches
 
+_SENTENCES, _PIECES = 16, 5  # The most rows of the table of fillings, and the pieces in each.
 _CONTEXT = 8  # Pieces shown on either side of a [MASK].
 _MARKDOWN = re.compile(r"([\\`*_{}\[\]()#+.!|<>~-])")
 
 
 def fillings_panel(
-    model: BertForPreTraining,
-    vocabulary: Vocabulary,
-    batch: Mapping[str, np.ndarray],
-    sentences: int = 16,
-    top_k: int = 5,
+    model: BertForPreTraining, vocabulary: Vocabulary, batch: Mapping[str, np.ndarray]
 ) -> list[list[str]]:
     """A table with the text around a [MASK], the original piece, and the model's best pieces with their probabilities.
 
@@ -50,19 +47,17 @@ def fillings_panel(
         model: the model.
         vocabulary: the model's vocabulary.
         batch: the arrays of a validation batch; one [MASK] is taken from each of its first rows.
-        sentences: the most rows of the table.
-        top_k: how many pieces to show for each [MASK].
 
     Returns: rows of three strings in Markdown, the header first.
     """
     ids, positions = batch["input_word_ids"], batch["masked_lm_positions"]
     is_mask = (np.take_along_axis(ids, positions, axis=1) == vocabulary.mask_id) & (batch["masked_lm_weights"] > 0)
-    rows = np.flatnonzero(is_mask.any(axis=1))[:sentences]
+    rows = np.flatnonzero(is_mask.any(axis=1))[:_SENTENCES]
     # Not always the first [MASK] of a row, which is close to [CLS].
     picks = [np.flatnonzero(is_mask[row])[row % is_mask[row].sum()] for row in rows]
     inputs = {name: batch[name][rows] for name in ("input_word_ids", "input_mask", "input_type_ids")}
     inputs["masked_lm_positions"] = positions[rows, picks][:, None].astype("int32")
-    fillings = best_pieces(model(inputs)["mlm_logits"][:, 0], vocabulary, top_k)
+    fillings = best_pieces(model(inputs)["mlm_logits"][:, 0], vocabulary, _PIECES)
     # TensorBoard sizes a column by its longest cell, and breaks words.
     table = [["text", "original" + 24 * "&nbsp;", "best fillings"]]
     for row, pick, best in zip(rows, picks, fillings):

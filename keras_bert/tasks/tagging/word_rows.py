@@ -34,9 +34,9 @@ class WordRows:
     vanished: np.ndarray
     cut: np.ndarray
 
-    def token_values(self, values: ArrayLike, elsewhere: int = -1) -> np.ndarray:
-        """int32 [tokens]: each word's value at its place, `elsewhere` at all other tokens."""
-        array = np.full(len(self.rows.ids), elsewhere, np.int32)
+    def token_values(self, values: ArrayLike) -> np.ndarray:
+        """int32 [tokens]: each word's value at its place, -1 at all other tokens."""
+        array = np.full(len(self.rows.ids), -1, np.int32)
         array[self.places] = values
         return array
 
