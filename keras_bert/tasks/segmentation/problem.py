@@ -21,6 +21,7 @@ from keras_bert.tasks.problem import Problem
 from keras_bert.tasks.segmentation.data import LABELS, begins, word_labels, words_of
 from keras_bert.tasks.segmentation.task import SEGMENT, SegmentationConfig
 from keras_bert.tasks.tagging.problem import TaggingProblem
+from keras_bert.tasks.tagging.scores import precision_recall_f1
 from keras_bert.tasks.tagging.tagged_words import TaggedWords
 
 
@@ -44,10 +45,8 @@ class SegmentationProblem(TaggingProblem):
         """The scores of the words; one is correct if both its boundaries are (Sproat and Emerson 2003)."""
         tagged = self._words(split)
         found, true = (_word_spans(begins(labels), tagged.starts) for labels in (answers, tagged.labels))
-        right = len(found & true)
-        precision, recall = right / len(found), right / len(true)
-        f1 = 2 * precision * recall / (precision + recall) if right else 0.0
-        return {"f1": f1, "precision": precision, "recall": recall}
+        scores = precision_recall_f1(len(found & true), len(found), len(true))
+        return {"f1": scores["f1"], **scores}
 
     def by_example(self, split: str, answers: list[str]) -> dict[str, np.ndarray]:
         return {}  # The tagger's would be per character, but the scores are per word.

@@ -23,10 +23,10 @@ def entity_scores(gold: Entities, predicted: Entities) -> dict[str, float]:
     right = Counter(type for *_, type in true & found)
     true_count, found_count = (Counter(type for *_, type in spans) for spans in (true, found))
     agree = [label == guess for label, guess in zip(gold.written(), predicted.written(), strict=True)]
-    whole = _scores(right.total(), found_count.total(), true_count.total())
+    whole = precision_recall_f1(right.total(), found_count.total(), true_count.total())
     scores = {"f1": whole["f1"], **whole, "accuracy": sum(agree) / max(len(agree), 1)}
     for type in sorted(true_count | found_count):
-        by_type = _scores(right[type], found_count[type], true_count[type])
+        by_type = precision_recall_f1(right[type], found_count[type], true_count[type])
         scores.update((f"{name}_{type}", value) for name, value in by_type.items())
     return scores
 
@@ -64,7 +64,8 @@ def _named_spans(entities: Entities) -> set[tuple[int, int, str]]:
     return {(first, last, entities.types[type]) for first, last, type in entities.spans().tolist()}
 
 
-def _scores(right: int, found: int, true: int) -> dict[str, float]:
+def precision_recall_f1(right: int, found: int, true: int) -> dict[str, float]:
+    """The three scores by how many are correct, found and there; 0/0 counts as 0."""
     precision, recall = right / found if found else 0.0, right / true if true else 0.0
     f1 = 2 * precision * recall / (precision + recall) if right else 0.0
     return {"precision": precision, "recall": recall, "f1": f1}
