@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import logging
 import statistics
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -96,17 +95,19 @@ class StudyFolder:
         Raises:
             UserError: from that function: the stored part depends on other values.
         """
-        return functools.partial(self._kept, files.join(self.path, "parts", f"{name}.json"), dict(about), make)
+        path = self.join("parts", f"{name}.json")
 
-    def _kept(self, path: str, about: dict[str, Any], make: Callable[[], _Result]) -> _Result:
-        if files.exists(path):
-            part = settings.read_json(path)
-            require_same(path, part.get("about", {}), about, "Give another --output, or remove this file.")
-            return part["result"]
-        result = make()
-        files.make_folder(files.parent(path))
-        whole_files.write_json(path, {"about": about, "result": result})
-        return result
+        def made_or_read() -> _Result:
+            if files.exists(path):
+                part = settings.read_json(path)
+                require_same(path, part.get("about", {}), about, "Give another --output, or remove this file.")
+                return part["result"]
+            result = make()
+            files.make_folder(files.parent(path))
+            whole_files.write_json(path, {"about": about, "result": result})
+            return result
+
+        return made_or_read
 
     def write_page(self, name: str, content: str) -> None:
         """Writes the self-contained page `name`.html at once, because pages may be large and many."""
