@@ -8,7 +8,6 @@ import shutil
 import tempfile
 import zipfile
 from collections.abc import Iterator
-from types import TracebackType
 from typing import IO, Any
 
 import numpy as np
@@ -90,9 +89,7 @@ class NpzWriter:
         """The dtype of the array `name`."""
         return self._dtypes[name]
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
         with self._files:
             if kind is None:
                 with atomic_write(self._path, "wb") as stream:
@@ -143,9 +140,7 @@ class VectorIndex:
         self._index.add(np.arange(self._count, self._count + len(vectors)), vectors)
         self._count += len(vectors)
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
         if kind is not None or self._index is None:
             return
         with tempfile.TemporaryDirectory() as folder, atomic_write(self._path, "wb") as stream:
