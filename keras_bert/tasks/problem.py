@@ -363,7 +363,9 @@ def open_problem(
     elif not kind.has_tasks_for(head):
         model = with_article(head.architecture)
         raise UserError(f"task: needs one for {model}. Received: {config.task}. Give another --task.")
-    own = {INPUT: asked} if asked else _own_files(config.data)
+    data = config.data
+    named = {INPUT: asked} if asked else {"train": data.train, "dev": data.dev, "test": data.test}
+    own = {split: path for split, path in named.items() if path}
     return kind.open_problem(config, tokenizer, head, task_record or {}, own)
 
 
@@ -406,9 +408,3 @@ def _require_used(config: FinetuneConfig, kind: TaskKind) -> None:
     require("teacher.model", config.teacher.model, kind.takes_teacher, taught)
     require("vectors", config.vectors != VectorsConfig(), kind.trains_vectors, "that trains vectors")
     require("seq2seq", config.seq2seq != Seq2SeqConfig(), kind.writes_texts, "that writes texts")
-
-
-def _own_files(data: TaskDataConfig) -> dict[str, str]:
-    """`{split: path}` of the files that the recipe names."""
-    named = {"train": data.train, "dev": data.dev, "test": data.test}
-    return {split: path for split, path in named.items() if path}
