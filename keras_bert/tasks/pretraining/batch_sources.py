@@ -104,9 +104,8 @@ def _shard_sources(config: PretrainConfig, folder: str, worker: int, is_settled:
     tokenizer = prepare_run_data(config, folder, is_settled)
     vocabulary = tokenizer.vocabulary
     # Counting the training tokens checks their files too, so that no start reads them twice.
-    shards = {
-        side: ShardSet.open(shards_folder(config, folder, side), vocabulary, verify=side != TRAIN) for side in SIDES
-    }
+    both = shards_folder(config, folder)
+    shards = {side: ShardSet.open(files.join(both, side), vocabulary, verify=side != TRAIN) for side in SIDES}
     if not shards[VALIDATION].meta["documents"]:
         raise UserError(
             f"{shards[VALIDATION].folder}: needs documents that are held out. Received: none, because all of the text "

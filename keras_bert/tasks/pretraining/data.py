@@ -245,19 +245,15 @@ def prepare_run_data(config: PretrainConfig, folder: str, is_settled: bool = Fal
     return make_tokenizer(vocabulary, TokenizerSettings(made_with, prefix_space=prefix_space))
 
 
-def shards_folder(config: PretrainConfig, folder: str, side: str) -> str:
-    """The folder with a run's shards of one side, `held_out.TRAIN` or `VALIDATION`; `folder` is its data folder."""
-    return files.join(_shards(config, folder), side)
+def shards_folder(config: PretrainConfig, folder: str) -> str:
+    """The folder with a run's shards, a folder for each side; `folder` is its data folder."""
+    return given_folder(config) or files.join(folder, "shards")
 
 
 def run_collocations(config: PretrainConfig, folder: str, vocabulary: Vocabulary) -> list[tuple[int, ...]] | None:
     """The collocations of a run; None if it masks none. Raises `UserError` if they are missing or damaged."""
     if not config.masks_collocations:
         return None
-    shards = _shards(config, folder)
+    shards = shards_folder(config, folder)
     own = f"Remove {shards}: the run then prepares its text again."
     return read_collocations(shards, vocabulary, PREPARE_AGAIN if given_folder(config) else own)
-
-
-def _shards(config: PretrainConfig, folder: str) -> str:
-    return given_folder(config) or files.join(folder, "shards")
