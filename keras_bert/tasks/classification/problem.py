@@ -261,7 +261,8 @@ class SequenceProblem(TextRowsProblem):
     def overlap_baseline(self, split: str) -> dict[str, float]:
         """The scores of `shared_pieces` as the answers or, for two classes, of a threshold on it fitted on "train"."""
         is_number = self.head.problem_type == REGRESSION
-        if len(self.task.texts) != 2 or not (is_number or _is_binary(self.head)):
+        is_binary = self.head.problem_type == SINGLE_LABEL and self.head.num_labels == 2
+        if len(self.task.texts) != 2 or not (is_number or is_binary):
             return {}
         layouts = [self.layout("train"), self.layout(split)]
         if any(len(layout.rows.second_starts) > layout.examples[-1] + 1 for layout in layouts):
@@ -278,10 +279,6 @@ class SequenceProblem(TextRowsProblem):
         self, split: str, output: str
     ) -> contextlib.AbstractContextManager[Callable[[TextWindow, np.ndarray], None]]:
         return writing_answers(self.head, self.task, split, output)
-
-
-def _is_binary(head: ClassificationConfig) -> bool:
-    return head.problem_type == SINGLE_LABEL and head.num_labels == 2
 
 
 def _check_head(task: Task, head: ClassificationConfig) -> None:

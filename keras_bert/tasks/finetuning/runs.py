@@ -213,10 +213,8 @@ class FinetuningRuns:
             name = "-".join(f"{key}-{value:g}" for key, value in point.items())
             _log.info(f"{name}:")
             found.append((point, self.one(files.join(path, name), **point, steps=0, minutes=0.0)))
-        return sorted(found, key=lambda pair: -self._main_score(pair[1])) if self.is_chief else None
-
-    def _main_score(self, results: Results) -> float:
-        return results["splits"][self.problem.dev_splits[0]][self.problem.main_metric]
+        split, metric = self.problem.dev_splits[0], self.problem.main_metric
+        return sorted(found, key=lambda pair: -pair[1]["splits"][split][metric]) if self.is_chief else None
 
 
 def summary(results: Mapping[int, Results]) -> Results:
