@@ -57,9 +57,9 @@ class Pairs:
         if not own:
             raise needs_files("seq2seq", ("a table of pairs",))
         self._data, self._own = data, dict(own)
-        if "train" in own and "dev" not in own:
+        self._is_shared = "train" in own and "dev" not in own
+        if self._is_shared:
             self._own["dev"] = own["train"]
-        self._is_shared = self._own.get("dev") == own.get("train") and "dev" not in own
 
     @property
     def splits(self) -> tuple[str, ...]:
