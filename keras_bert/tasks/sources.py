@@ -5,9 +5,9 @@ from __future__ import annotations
 import fnmatch
 import glob
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from keras_bert.config.finetuning import SINGLE_LABEL
 from keras_bert.core import files
@@ -20,34 +20,14 @@ from keras_bert.tasks.task import Split, Task
 
 if TYPE_CHECKING:
     from keras_bert.data.tables.tfds import TfdsTable
+    from keras_bert.tasks.multiple_choice.task import ChoiceTask
+    from keras_bert.tasks.question_answering.task import SpanTask
+    from keras_bert.tasks.tagging.task import TaggingTask
 
 _SHOWN = 20
 
 
-class NamedFiles(Protocol):
-    """A task whose files have fixed names: `Task` and `SpanTask`."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def folders(self) -> tuple[str, ...]: ...
-    @property
-    def splits(self) -> Mapping[str, Split]: ...
-
-
-class FilePatterns(Protocol):
-    """A task whose files are found by patterns: `TaggingTask` and `ChoiceTask`.
-
-    `patterns` are the names that the file of each split may have, the likeliest first; * matches anything.
-    """
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def patterns(self) -> Mapping[str, Sequence[str]]: ...
-
-
-def split_file(task: NamedFiles, split: str, folder: str = "") -> str:
+def split_file(task: Task | SpanTask, split: str, folder: str = "") -> str:
     """The file of a split: in the task's own folder below `folder`, or else in `folder` itself.
 
     Without a folder, it may be anything that `read_table` takes.
@@ -76,8 +56,10 @@ def split_file(task: NamedFiles, split: str, folder: str = "") -> str:
     )
 
 
-def find_split_files(task: FilePatterns, folder: str | None) -> dict[str, str]:
-    """`{split: path}` of the files in a folder that match a task's patterns, compressed or not.
+def find_split_files(task: TaggingTask | ChoiceTask, folder: str | None) -> dict[str, str]:
+    """`{split: path}` of the files in a folder that match a task's `patterns`, compressed or not.
+
+    These are the names that the file of each split may have, the likeliest first; * matches anything.
 
     Raises:
         MissingData: no folder is given, or no file matches.

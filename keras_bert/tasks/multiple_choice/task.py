@@ -39,7 +39,7 @@ class ChoiceTask:
     Attributes:
         name: as in `--task NAME`.
         rows: function (path, or "-" for stdin) -> the rows of the file.
-        patterns: the names that the file of each split may have in a folder; see `sources.FilePatterns`.
+        patterns: the names that the file of each split may have in a folder; see `sources.find_split_files`.
         tfds: TFDS's name of each split; None if TFDS does not have the task.
         data_set: TFDS's name of the data set.
         tfds_rows: function (TFDS's name of a split, the source) -> (the origin for messages, the rows).

@@ -187,7 +187,7 @@ class TaggingTask:
         reader: function (path, options) -> the reader of a file; the options say where its labels are.
         in_columns: whether the columns of words and labels can be chosen.
         marks_entities: whether the labels mark entities; None if the labels themselves show it.
-        patterns: the names that the file of each split may have in a folder; see `sources.FilePatterns`.
+        patterns: the names that the file of each split may have in a folder; see `sources.find_split_files`.
         published: published scores.
     """
 
