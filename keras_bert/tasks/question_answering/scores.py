@@ -12,6 +12,7 @@ that NLTK does not ship; here NLTK splits it into words directly. The results di
 end in ASCII full stops.
 """
 
+import difflib
 import functools
 import re
 import string
@@ -172,14 +173,7 @@ def segments(text: str) -> list[str]:
 
 def longest_run(first: Sequence[str], second: Sequence[str]) -> int:
     """The length of the longest run of items that occurs in both lists."""
-    best, above = 0, [0] * (len(second) + 1)
-    for item in first:
-        row = [0] * (len(second) + 1)
-        for place, other in enumerate(second):
-            if item == other:
-                row[place + 1] = above[place] + 1
-        best, above = max(best, *row), row
-    return best
+    return difflib.SequenceMatcher(None, first, second, autojunk=False).find_longest_match().size
 
 
 def _words(text: str) -> list[str]:
