@@ -46,12 +46,7 @@ class FewShot(Classification):
         return classification_signatures(bert.head, text_inputs, network, logits_of)
 
     def open_problem(
-        self,
-        config: FinetuneConfig,
-        tokenizer: Any,
-        head: Any,
-        task_record: Mapping[str, Any],
-        own: Mapping[str, str],
+        self, config: FinetuneConfig, tokenizer: Any, head: Any, task_record: Mapping[str, Any], own: Mapping[str, str]
     ) -> Any:
         from keras_bert.tasks.classification.data import own_table, require_columns
         from keras_bert.tasks.few_shot.problem import FewShotProblem

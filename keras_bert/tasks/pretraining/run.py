@@ -132,11 +132,7 @@ class Pretraining:
     engine: Engine
     batches: PhasedBatches
 
-    def __init__(
-        self,
-        config: PretrainConfig,
-        run: RunFolder,
-    ):
+    def __init__(self, config: PretrainConfig, run: RunFolder):
         if config.init:
             config = dataclasses.replace(config, init=run.begun_init(config.init))
         self.config = config

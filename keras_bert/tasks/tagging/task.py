@@ -59,12 +59,7 @@ class Tagging(TaskKind):
         return network.run(lambda model: model.classifier(states))
 
     def open_problem(
-        self,
-        config: FinetuneConfig,
-        tokenizer: Any,
-        head: Any,
-        task_record: Mapping[str, Any],
-        own: Mapping[str, str],
+        self, config: FinetuneConfig, tokenizer: Any, head: Any, task_record: Mapping[str, Any], own: Mapping[str, str]
     ) -> Any:
         from keras_bert.tasks.sources import find_split_files
         from keras_bert.tasks.tagging.problem import TaggingProblem
