@@ -29,15 +29,9 @@ class Writer:
     def __call__(self, model: EncoderDecoder, inputs: Mapping[str, tf.Tensor]) -> Decoded:
         """The texts of one row are side by side, the best first."""
         config: Any = model.config
-        vocabulary = self._vocabulary
+        settings, vocabulary = self._settings, self._vocabulary
         tokens = DecoderTokens(config.decoder_start_token_id, vocabulary.sep_id, vocabulary.pad_id)
-        decoding = self.decoding(config)
-        return decode(model.step, model.begin(dict(inputs), decoding.max_tokens), tokens, decoding)
-
-    def decoding(self, config: Any) -> DecodingConfig:
-        """The settings for a model of this architecture."""
-        settings = self._settings
-        return DecodingConfig(
+        decoding = DecodingConfig(
             max_tokens=min(settings.max_target_length, config.max_position_embeddings),
             beams=settings.beams,
             length_penalty=settings.length_penalty,
@@ -46,3 +40,4 @@ class Writer:
             first_token=getattr(config, "forced_bos_token_id", None),  # Not every kind forces tokens.
             last_token=getattr(config, "forced_eos_token_id", None),
         )
+        return decode(model.step, model.begin(dict(inputs), decoding.max_tokens), tokens, decoding)
