@@ -140,15 +140,11 @@ class MultipleChoice(TaskKind):
         from keras_bert.tasks.task import Split
 
         task, folder = MULTIPLE_CHOICE[config.task], config.data.folder
-        source: Mapping[str, str] | TfdsSource
-        if own:
-            source = own
-        elif not task.tfds or isinstance(
-            place := data_source(task.data_set, folder, map(Split, task.patterns.values())), str
-        ):
-            source = find_split_files(task, task_folder(folder, task.folders) if folder else None)
-        else:
-            source = place
+        source: Mapping[str, str] | TfdsSource = own
+        if not own:
+            place = data_source(task.data_set, folder, map(Split, task.patterns.values())) if task.tfds else None
+            home = task_folder(folder, task.folders) if folder else None
+            source = place if isinstance(place, TfdsSource) else find_split_files(task, home)
         return MultipleChoiceProblem(task, source, tokenizer, config, head, task_record)
 
     def card_example(self, fields: Mapping[str, Any]) -> str:
