@@ -17,7 +17,7 @@ _SHOWN = 40
 
 
 def as_list(texts: Any) -> list[Any]:
-    """A sequence of examples as a list.
+    """A sequence of examples as a list, with lists for NumPy's arrays in it, such as the words of a pandas row.
 
     Raises:
         ValueError: `texts` is a single text, which would count as a list of one-character texts; a table or a dict,
@@ -32,7 +32,15 @@ def as_list(texts: Any) -> list[Any]:
         raise ValueError(f"texts: needs a list of texts. Received: a {kind}. Give one of its columns.")
     if not isinstance(texts, Iterable):
         raise ValueError(f"texts: needs a list of texts. Received: {_shown(texts)}. Put the texts into a list.")
-    return list(texts)
+    return [_without_arrays(example) for example in texts]
+
+
+def _without_arrays(example: Any) -> Any:
+    if isinstance(example, tuple):
+        return tuple(map(_without_arrays, example))
+    if isinstance(example, dict):
+        return {name: _without_arrays(value) for name, value in example.items()}
+    return example.tolist() if isinstance(example, np.ndarray) else example
 
 
 def text_list(texts: Iterable[Any], pairs: bool = False) -> list[Any]:

@@ -30,6 +30,7 @@ def test_a_tagger_labels_texts_and_lists_of_words(tmp_path, kind):
         assert answer.words == [text[start:end] for start, end in zip(answer.starts, answer.ends)]
     first, second = bert.predict([["The", "cat", "sat."], ["cats"]])
     assert first.words == ["The", "cat", "sat."] and first.starts == [0, 4, 8] and len(second.labels) == 1
+    assert bert.predict([np.array(first.words), np.array(["cats"], object)]) == [first, second]
     given = function.answer("words", [["The", "cat", "sat."], ["cats"]])
     assert first.labels == [label.decode() for label in given["labels"][0]]
     with pytest.raises(ValueError, match="needs only texts or only lists of words"):
@@ -64,6 +65,8 @@ def test_a_choice_is_made(tmp_path):
         [("the", ["cat", "sat"]), {"context": "the", "question": "sat", "choices": list("ab") + ["the"]}]
     )
     assert (plain.index, asked.index) == tuple(exported["choice"])
+    choices = np.array(["cat", "sat"], object)  # As pandas reads them.
+    assert bert.predict([("the", choices), {"context": "the", "choices": choices}]) == [plain, plain]
     np.testing.assert_allclose(asked.probabilities, exported["probabilities"][1], rtol=1e-4)
     assert plain.text == ["cat", "sat"][plain.index] and plain.probability == max(plain.probabilities)
     with pytest.raises(ValueError, match="needs a context and two choices or more for each"):
