@@ -35,6 +35,8 @@ def test_a_tagger_labels_texts_and_lists_of_words(tmp_path, kind):
     assert first.labels == [label.decode() for label in given["labels"][0]]
     with pytest.raises(ValueError, match="needs only texts or only lists of words"):
         bert.predict(["cats", ["cats"]])
+    with pytest.raises(ValueError, match=r"needs a last word that is not empty. Received: \['cats', ''\]"):
+        bert.predict([["The"], ["cats", ""]])  # It had one answer.
 
 
 def test_entities_are_the_words_that_the_labels_join():

@@ -68,7 +68,7 @@ def tagged_texts(function: ServingFunction, examples: Sequence[Any]) -> list[Tag
         examples: texts, or lists of words.
 
     Raises:
-        ValueError: `examples` are neither, or a mix of both.
+        ValueError: `examples` are neither, or a mix of both; or a list ends with an empty word, as padding does.
     """
     is_split = [isinstance(example, (list, tuple)) for example in examples]
     if not any(is_split):
@@ -77,6 +77,8 @@ def tagged_texts(function: ServingFunction, examples: Sequence[Any]) -> list[Tag
     if not all(is_split):
         raise ValueError("texts: needs only texts or only lists of words. Received: both.")
     sentences = [text_list(words) for words in examples]
+    if padded := next((words for words in sentences if words and not words[-1]), None):
+        raise ValueError(f"texts: needs a last word that is not empty. Received: {padded!r:.80}. Leave it out.")
     served = function.answers_by_length(sentences, signature=WORDS)
     return list(_tagged([" ".join(words) for words in sentences], served))
 
