@@ -5,17 +5,19 @@ neighbours counted separately. Interchangeable pieces get similar vectors (londo
 the masked LM's tied decoder needs; a single symmetric window would instead group pieces of the same topic.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 import numpy as np
 import scipy.sparse
+
+from keras_bert.data.windows import groups
 
 # Levy et al., section 3.3: without it, rare contexts have the highest mutual information.
 CONTEXT_POWER = 0.75
 # The vector of a rarer piece would reflect little more than a single sentence.
 FEWEST_OCCURRENCES = 5
 _POWER_ITERATIONS = 3
-_TOKENS_AT_ONCE = 1 << 22
+_TOKENS_AT_ONCE = 1 << 22  # Enough to be worth a matrix of their own.
 
 
 def corpus_vectors(
@@ -54,26 +56,14 @@ def _count(tokens: Iterable[np.ndarray], vocab_size: int, window: int) -> tuple[
     """(counts int64 [vocab], right neighbours as float32 CSR [vocab, vocab]; a pair at distance d counts 1/d)."""
     counts = np.zeros(vocab_size, np.int64)
     neighbours = scipy.sparse.csr_matrix((vocab_size, vocab_size), dtype=np.float32)
-    for part in _in_large_parts(tokens):
+    for arrays in groups(tokens, len, _TOKENS_AT_ONCE):
+        part = np.concatenate(arrays, dtype=np.int32)
         counts += np.bincount(part, minlength=vocab_size)
         for distance in range(1, window + 1):
             pairs = (part[:-distance], part[distance:])
             weights = np.full(len(pairs[0]), 1.0 / distance, np.float32)
             neighbours += scipy.sparse.coo_matrix((weights, pairs), neighbours.shape).tocsr()
     return counts, neighbours
-
-
-def _in_large_parts(arrays: Iterable[np.ndarray]) -> Iterator[np.ndarray]:
-    """Concatenate arrays of ids, as int32, into parts large enough to be worth a matrix each."""
-    waiting, size = [], 0
-    for array in arrays:
-        waiting.append(np.asarray(array, np.int32))
-        size += len(array)
-        if size >= _TOKENS_AT_ONCE:
-            yield np.concatenate(waiting)
-            waiting, size = [], 0
-    if size:
-        yield np.concatenate(waiting)
 
 
 def _ppmi(counts: scipy.sparse.csr_matrix) -> scipy.sparse.csr_matrix:

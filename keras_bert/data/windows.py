@@ -1,4 +1,4 @@
-"""Groups a stream of examples into windows, small enough for memory and large enough to be sorted by length."""
+"""Groups a stream of texts, examples or arrays into lists of about the same size."""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
@@ -11,26 +11,36 @@ _CHARACTERS_AT_ONCE = 1 << 20
 Item = TypeVar("Item")
 
 
+def groups(
+    items: Iterable[Item], length: Callable[[Item], int], size: int, most: int | None = None
+) -> Iterator[list[Item]]:
+    """Yields lists of consecutive items; each but the last ends once its lengths add up to `size`, or at `most` items.
+
+    Args:
+        length: function (item) -> its length, in the unit of `size`.
+    """
+    group, seen = [], 0
+    for item in items:
+        group.append(item)
+        seen += length(item)
+        if len(group) == most or seen >= size:
+            yield group
+            group, seen = [], 0
+    if group:
+        yield group
+
+
 def windows(
     items: Iterable[Item], length: Callable[[Item], int], characters: int | None = None
 ) -> Iterator[list[Item]]:
-    """Yields lists of consecutive items, each of at most 4,096.
+    """`groups` of at most 4,096 items, small enough for memory and large enough to be sorted by length.
 
     Args:
         items: texts or examples.
         length: function (item) -> its number of characters.
         characters: the number of characters after which a window ends; by default 1,048,576.
     """
-    characters = characters or _CHARACTERS_AT_ONCE
-    window, seen = [], 0
-    for item in items:
-        window.append(item)
-        seen += length(item)
-        if len(window) == _MOST or seen >= characters:
-            yield window
-            window, seen = [], 0
-    if window:
-        yield window
+    return groups(items, length, characters or _CHARACTERS_AT_ONCE, _MOST)
 
 
 def blocks(starts: np.ndarray, most: int) -> Iterator[tuple[int, int]]:

@@ -8,6 +8,7 @@ from keras_bert.core.errors import UserError
 from keras_bert.data.corpus.corpus_report import LONGEST_DOCUMENT, CorpusReport
 from keras_bert.data.corpus.text_lines import Unreadable, plain_ending, until_damage, what_is_no_text
 from keras_bert.data.tables.tables import table_format
+from keras_bert.data.windows import groups
 from keras_bert.text.sentences import divide_text, split_sentences
 
 PLAIN = "plain text"
@@ -167,19 +168,7 @@ def plain_documents(lines: Iterable[str], report: CorpusReport) -> tuple[Iterabl
     singles = sum(len(split_sentences(block)) == 1 for block in sample)
     if len(sample) < _FEWEST_BLOCKS or singles < _BOOK_SINGLE_SHARE * len(sample):
         return blocks, False
-    return _passages(blocks), True
-
-
-def _passages(blocks: Iterable[str]) -> Iterator[str]:
-    passage, length = [], 0
-    for block in blocks:
-        passage.append(block)
-        length += len(block)
-        if length >= _BOOK_PASSAGE:
-            yield "\n\n".join(passage)
-            passage, length = [], 0
-    if passage:
-        yield "\n\n".join(passage)
+    return ("\n\n".join(passage) for passage in groups(blocks, len, _BOOK_PASSAGE)), True
 
 
 def _blocks(lines: Iterable[str], report: CorpusReport) -> Iterator[str]:

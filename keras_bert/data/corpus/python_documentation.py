@@ -9,11 +9,12 @@ import os
 import re
 import sysconfig
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from inspect import cleandoc
 from itertools import chain
 
 from keras_bert.core.errors import UserError
+from keras_bert.data.windows import groups
 from keras_bert.text.sentences import split_sentences
 
 # In characters. A file with less text has little more than the summaries of a few functions. Longer texts are divided
@@ -62,28 +63,26 @@ def python_documentation() -> Iterator[str]:
         UserError: the installation has no source files.
     """
     library = sysconfig.get_path("stdlib")
-    seen = set()
+    seen: set[str] = set()
     found = False
     for texts in _sources(library):
-        passage, length = [], 0
-        for paragraph in chain.from_iterable(map(prose_paragraphs, texts)):
-            if paragraph in seen:
-                continue
-            seen.add(paragraph)
-            passage.append(paragraph)
-            length += len(paragraph)
-            if length >= PASSAGE:
+        for passage in groups(_unseen(texts, seen), len, PASSAGE):
+            if sum(map(len, passage)) >= SHORTEST_DOCUMENT:
                 found = True
                 yield "\n\n".join(passage)
-                passage, length = [], 0
-        if length >= SHORTEST_DOCUMENT:
-            found = True
-            yield "\n\n".join(passage)
     if not found:
         raise UserError(
             f"{library}: needs the standard library's source files. Received: none in this Python installation. "
             "Give your own text with --data."
         )
+
+
+def _unseen(texts: Iterable[str], seen: set[str]) -> Iterator[str]:
+    """The paragraphs of running text that are not in `seen`, to which they are added."""
+    for paragraph in chain.from_iterable(map(prose_paragraphs, texts)):
+        if paragraph not in seen:
+            seen.add(paragraph)
+            yield paragraph
 
 
 def prose_paragraphs(text: str) -> Iterator[str]:

@@ -21,6 +21,7 @@ from keras_bert.data.pipeline.parts import PartFiles, PartName
 from keras_bert.data.pipeline.runners import Runner
 from keras_bert.data.tables.hub_data import local_file
 from keras_bert.data.tables.tables import open_tfds_text
+from keras_bert.data.windows import groups
 
 # Enough for the work on a block to outweigh reading and writing it, and little enough to be held in memory.
 BLOCK_CHARACTERS = 1 << 24
@@ -115,15 +116,8 @@ def read_blocks(piece: Piece, report: CorpusReport, config: CorpusConfig) -> Ite
             corpus is read in one process.
     """
     filters = DocumentFilters(config.filters)
-    number, block, characters = 0, [], 0
-    for document in read_source(piece.path, report, config, filters, must_open=True):
-        block.append(document)
-        characters += len(document)
-        if characters >= BLOCK_CHARACTERS:
-            yield number, block
-            number, block, characters = number + 1, [], 0
-    if block:
-        yield number, block
+    documents = read_source(piece.path, report, config, filters, must_open=True)
+    return enumerate(groups(documents, len, BLOCK_CHARACTERS))
 
 
 @contextmanager

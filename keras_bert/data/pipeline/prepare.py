@@ -55,6 +55,7 @@ from keras_bert.data.shards.shard_format import (
     shard_name,
     write_shard,
 )
+from keras_bert.data.windows import groups
 
 if TYPE_CHECKING:
     from apache_beam import Pipeline
@@ -331,17 +332,9 @@ class PrepareWork:
         parts.write_record(name, {"shard": entry, "counts": counts})
 
     def _tokenized(self, documents: list[str]) -> TokenizedDocuments:
-        tokenizer = self.settings.tokenizer
-        tokenized, batch, characters = [], [], 0
-        for document in documents:
-            batch.append(document)
-            characters += len(document)
-            if characters >= BATCH_CHARACTERS:
-                tokenized.append(tokenizer(batch))
-                batch, characters = [], 0
-        if batch or not tokenized:  # Filters may have left no document of a block.
-            tokenized.append(tokenizer(batch))
-        return TokenizedDocuments.joined(tokenized)
+        # Filters may have left no document of a block.
+        batches = list(groups(documents, len, BATCH_CHARACTERS)) or [[]]
+        return TokenizedDocuments.joined([self.settings.tokenizer(batch) for batch in batches])
 
 
 def _record_name(side: str, number: int) -> str:
