@@ -46,7 +46,11 @@ def choose_words(candidate: tf.Tensor, continuation: tf.Tensor, budget: tf.Tenso
 
 def choose_units(candidate: tf.Tensor, is_head: tf.Tensor, budget: tf.Tensor, scores: tf.Tensor) -> tf.Tensor:
     """Like `choose_words`, but with units that begin where `is_head`, bool [batch, seq], is true."""
-    return _take_units(candidate, is_head, budget, lambda unit: scores)
+    unit = _units(is_head)
+    sizes = add_up(tf.cast(candidate, tf.int32), unit)
+    order = tf.math.top_k(tf.where(sizes > 0, scores, -1), candidate.shape[1]).indices
+    taken = _take_what_fits(tf.gather(sizes, order, batch_dims=1), budget)
+    return candidate & (tf.gather(add_up(tf.cast(taken, tf.int32), order), unit, batch_dims=1) > 0)
 
 
 def choose_phrases(
@@ -61,13 +65,10 @@ def choose_phrases(
     # A token after a phrase continues nothing, although it may belong to a Chinese word that began in the phrase.
     follows_phrase = tf.pad(phrases[:, :-1] > 0, [[0, 0], [1, 0]])
     is_head = word_heads(candidate, (continuation & (phrases == 0) & ~follows_phrase) | (phrases == 2))
-
-    def phrases_first(unit: tf.Tensor) -> tf.Tensor:
-        is_phrase = add_up(tf.cast(is_head & (phrases > 0), tf.int32), unit) > 0
-        # Scores have 63 bits. Halved, they leave one to put all phrases before all words.
-        return scores // 2 + tf.cast(is_phrase, tf.int64) * 2**62
-
-    return _take_units(candidate, is_head, budget, phrases_first)
+    is_phrase = add_up(tf.cast(is_head & (phrases > 0), tf.int32), _units(is_head)) > 0
+    # Scores have 63 bits. Halved, they leave one to put all phrases before all words.
+    phrases_first = scores // 2 + tf.cast(is_phrase, tf.int64) * 2**62
+    return choose_units(candidate, is_head, budget, phrases_first)
 
 
 def choose_ngrams(
@@ -157,10 +158,14 @@ def choose_spans(
     ends = tf.minimum(tf.searchsorted(heads, word + draw_lengths(visited)), _segment_ends(candidate, visited))
     ends = tf.where(tf.gather(candidate, visited, batch_dims=1), ends, starts)
     starts, ends, visited = tf.transpose(starts), tf.transpose(ends), tf.transpose(visited)
+    sequence_length = candidate.shape[1]
+    places = tf.range(sequence_length)
 
     def visit(index: tf.Tensor, span: tf.Tensor) -> tf.Tensor:
-        end = tf.where(tf.gather(span, visited[index], batch_dims=1) == max_predictions, ends[index], starts[index])
-        return tf.where(_is_between(span, starts[index], end), tf.minimum(span, index), span)
+        start = starts[index]
+        end = tf.where(tf.gather(span, visited[index], batch_dims=1) == max_predictions, ends[index], start)
+        is_inside = (places >= start[:, None]) & (places < end[:, None])
+        return tf.where(is_inside, tf.minimum(span, index), span)
 
     def visit_some(index: tf.Tensor, span: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         # Completion is checked every few spans; extra visits are no-ops.
@@ -175,28 +180,14 @@ def choose_spans(
     # The number of the span that took a position; `max_predictions` if none did.
     nobody = tf.fill(tf.shape(candidate), max_predictions)
     _, span = tf.while_loop(is_unfinished, visit_some, (0, nobody))
-    sequence_length = candidate.shape[1]
-    in_turn = tf.cast(span * sequence_length + tf.range(sequence_length), tf.int64)
+    in_turn = tf.cast(span * sequence_length + places, tf.int64)
     last = (max_predictions + 1) * sequence_length
     return choose_tokens(candidate & (span < max_predictions), budget, last - in_turn, max_predictions)
 
 
-def _take_units(
-    candidate: tf.Tensor, is_head: tf.Tensor, budget: tf.Tensor, rank: Callable[[tf.Tensor], tf.Tensor]
-) -> tf.Tensor:
-    """Whole units in descending order of their ranks, skipping those that do not fit in what is left.
-
-    Args:
-        candidate, budget: as everywhere.
-        is_head: bool [batch, seq], the first position of each unit.
-        rank: function of the unit of each position, int32 [batch, seq], that returns int64 [batch, seq], the rank of
-            each unit.
-    """
-    unit = tf.maximum(tf.cumsum(tf.cast(is_head, tf.int32), axis=1) - 1, 0)
-    sizes = add_up(tf.cast(candidate, tf.int32), unit)
-    order = tf.math.top_k(tf.where(sizes > 0, rank(unit), -1), candidate.shape[1]).indices
-    taken = _take_what_fits(tf.gather(sizes, order, batch_dims=1), budget)
-    return candidate & (tf.gather(add_up(tf.cast(taken, tf.int32), order), unit, batch_dims=1) > 0)
+def _units(is_head: tf.Tensor) -> tf.Tensor:
+    """The number of the unit of each position, by the first positions of units: int32 [batch, seq]."""
+    return tf.maximum(tf.cumsum(tf.cast(is_head, tf.int32), axis=1) - 1, 0)
 
 
 def word_heads(candidate: tf.Tensor, continuation: tf.Tensor) -> tf.Tensor:
@@ -234,9 +225,3 @@ def _take_what_fits(sizes: tf.Tensor, budget: tf.Tensor) -> tf.Tensor:
 
     state = (tf.zeros_like(sizes, tf.bool), sizes > 0, budget)
     return tf.while_loop(lambda taken, is_open, left: tf.reduce_any(is_open), take_prefix, state)[0]
-
-
-def _is_between(values: tf.Tensor, starts: tf.Tensor, ends: tf.Tensor) -> tf.Tensor:
-    """bool [batch, seq] of the positions from `starts` up to but not including `ends`, both [batch]."""
-    places = tf.range(values.shape[1])[None, :]
-    return (places >= starts[:, None]) & (places < ends[:, None])
