@@ -11,7 +11,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from keras_bert.data.batches.corruption.restored import places_of
-from keras_bert.data.batches.corruption.texts import Texts, drawn_below, drawn_places, gathered, stream_bits
+from keras_bert.data.batches.corruption.texts import Texts, drawn_below, drawn_places, either, gathered, stream_bits
 from keras_bert.data.batches.mask_units import word_heads
 from keras_bert.data.batches.masking import candidates, example_keys, high_bits, random_bits
 from keras_bert.data.batches.packing import PaddedRows
@@ -182,13 +182,13 @@ def made_pairs(words: Words, labels: tf.Tensor, keys: tf.Tensor) -> tuple[Texts,
     is_other = ~is_related & draws.is_in(_KIND, _OTHER_SHARE)
     is_half = ~is_related & ~is_other & (draws.is_in(_KIND, _OTHER_SHARE + _HALF_SHARE) | ~can_swap)
     is_intact, are_both = draws.is_in(_SIDES, _INTACT_SHARE), ~draws.is_in(_SIDES, 1 - _BOTH_SWAPPED_SHARE)
-    first = _where(is_other | is_half | is_intact, sentence, swapped)
-    second = _where(is_intact, swapped, _where(are_both, swapped_too, sentence))
-    second = _where(is_half, _halves(sentence, other, draws.is_in(_HALF, 0.5)), second)
-    second = _where(is_related, first, _where(is_other, other, second))
+    first = either(is_other | is_half | is_intact, sentence, swapped)
+    second = either(is_intact, swapped, either(are_both, swapped_too, sentence))
+    second = either(is_half, _halves(sentence, other, draws.is_in(_HALF, 0.5)), second)
+    second = either(is_related, first, either(is_other, other, second))
     second = _disturbed(second, other, keys, draws)
     is_exchanged = draws.is_in(_EXCHANGED, 0.5)
-    return _where(is_exchanged, second, first), _where(is_exchanged, first, second)
+    return either(is_exchanged, second, first), either(is_exchanged, first, second)
 
 
 def _swapped(words: Words, keys: tf.Tensor, number: int, draws: _Draws) -> tuple[Texts, tf.Tensor]:
@@ -217,7 +217,7 @@ def _swapped(words: Words, keys: tf.Tensor, number: int, draws: _Draws) -> tuple
 
 def _halves(sentence: Texts, other: Texts, begins_other: tf.Tensor) -> Texts:
     """The first half of one and the second half of the other; `begins_other` bool [batch, 1]: the other comes first."""
-    first, second = _where(begins_other, other, sentence), _where(begins_other, sentence, other)
+    first, second = either(begins_other, other, sentence), either(begins_other, sentence, other)
     kept, skipped = first.lengths // 2, second.lengths // 2
     return _joined(first, kept, second, skipped, second.lengths - skipped)
 
@@ -255,12 +255,6 @@ def _joined(first: Texts, kept: tf.Tensor, second: Texts, skipped: tf.Tensor, ad
     of_second = first.width + skipped[:, None] + first.places - kept[:, None]
     sources = tf.where(first.places < kept[:, None], first.places, of_second)
     return gathered(both, sources, tf.minimum(kept + added, first.width))
-
-
-def _where(condition: tf.Tensor, texts: Texts, others: Texts) -> Texts:
-    """Each example's text: of `texts` where `condition` bool [batch, 1] is true, else of `others`."""
-    lengths = tf.where(condition[:, 0], texts.lengths, others.lengths)
-    return Texts(tf.where(condition, texts.word_ids, others.word_ids), lengths)
 
 
 def _times(numbers: tf.Tensor, factor: float) -> tf.Tensor:

@@ -29,7 +29,7 @@ from keras_bert.data.batches.corruption.restored import (
     sentence_ends,
 )
 from keras_bert.data.batches.corruption.sentinels import replace_spans, targets_length
-from keras_bert.data.batches.corruption.texts import Texts, drawn_below, framed, stream_bits, unframed
+from keras_bert.data.batches.corruption.texts import Texts, drawn_below, either, framed, stream_bits, unframed
 from keras_bert.data.batches.masking import example_keys
 from keras_bert.text.vocabulary import Vocabulary
 
@@ -159,10 +159,7 @@ def _one_of(texts: Texts, keys: tf.Tensor, corrupted: list[Texts]) -> Texts:
     """Draws one of several corrupted versions of each text, uniformly."""
     which = drawn_below(stream_bits(keys, _WHICH, 1), tf.constant(len(corrupted)))
     for number, made in enumerate(corrupted):
-        is_this = which == number
-        texts = Texts(
-            tf.where(is_this, made.word_ids, texts.word_ids), tf.where(is_this[:, 0], made.lengths, texts.lengths)
-        )
+        texts = either(which == number, made, texts)
     return texts
 
 

@@ -75,6 +75,12 @@ def gathered(texts: Texts, sources: tf.Tensor, lengths: tf.Tensor) -> Texts:
     return Texts(tf.where(is_token, word_ids, 0), lengths)
 
 
+def either(condition: tf.Tensor, texts: Texts, others: Texts) -> Texts:
+    """Each example's text: of `texts` where `condition` bool [batch, 1] is true, else of `others`."""
+    lengths = tf.where(condition[:, 0], texts.lengths, others.lengths)
+    return Texts(tf.where(condition, texts.word_ids, others.word_ids), lengths)
+
+
 def counts_by_length(texts: Texts, count: Callable[[int], int]) -> tuple[tf.Tensor, int]:
     """Return (`count` of each text's length, int32 [batch], but 0 for an empty text; its maximum over all lengths).
 
