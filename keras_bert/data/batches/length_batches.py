@@ -141,8 +141,10 @@ class LengthBatches:
         ids, starts, seconds, extra, token_extra = self._constants
         token_files = self._rows.token_files
         rows_of, targets_of = self._rows_of_examples(), self._targets_of_examples()
+        one_size = int(self._sizes[0]) if len(self._sizes) == 1 else None
 
         def assemble(numbers: tf.Tensor, width: tf.Tensor | int, size: tf.Tensor | int) -> dict[str, tf.Tensor]:
+            size = one_size or size  # A Python number keeps the shape static.
             # Examples that fill the batch copy its first one, so that their label is one of their choices.
             example = tf.where(numbers >= 0, numbers, numbers[0])
             weights = tf.cast(numbers >= 0, tf.float32)
@@ -196,13 +198,12 @@ class LengthBatches:
         if self._rows.group_starts is None:
             return lambda example, is_real, size: (example, tf.ones_like(is_real), is_real)
         group_starts = tf.constant(self._rows.group_starts)
-        one_size = int(self._sizes[0]) if len(self._sizes) == 1 else None
 
         def rows_of(
             example: tf.Tensor, is_real: tf.Tensor, size: tf.Tensor | int
         ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
             first = tf.gather(group_starts, example)[:, None]
-            row = first + tf.range(one_size or size, dtype=tf.int64)  # A Python number keeps the shape static.
+            row = first + tf.range(size, dtype=tf.int64)
             is_there = row < tf.gather(group_starts, example + 1)[:, None]
             return tf.where(is_there, row, first), is_there, tf.broadcast_to(is_real[:, None], tf.shape(row))
 
@@ -214,11 +215,10 @@ class LengthBatches:
         if targets is None:
             return lambda example, is_real, size: {}
         ids, starts = tf.constant(targets.ids), tf.constant(targets.starts)
-        one_size = int(self._sizes[0]) if len(self._sizes) == 1 else None
 
         def targets_of(example: tf.Tensor, is_real: tf.Tensor, size: tf.Tensor | int) -> dict[str, tf.Tensor]:
             begins = tf.gather(starts, example)[:, None]
-            place = begins + tf.range(one_size or size, dtype=tf.int64)  # A Python number keeps the shape static.
+            place = begins + tf.range(size, dtype=tf.int64)
             is_there = is_real[:, None] & (place < tf.gather(starts, example + 1)[:, None])
             return {
                 "target_ids": tf.where(is_there, tf.cast(tf.gather(ids, tf.where(is_there, place, 0)), tf.int32), -1)
