@@ -43,7 +43,6 @@ def pack_sentences(
 
     number = tf.gather(document_of, first)[:, None] + tf.range(documents_in_row)
     is_used = number <= tf.gather(document_of, after - 1)[:, None]
-    number = tf.minimum(number, tf.maximum(document_count - 1, 0))
     bounds = tf.concat([first_tokens, [tf.reduce_sum(lengths)]], axis=0)
     span_starts = tf.maximum(tf.gather(bounds, first)[:, None], _gather_twice(bounds, first_sentences, number))
     span_ends = tf.minimum(tf.gather(bounds, after)[:, None], _gather_twice(bounds, first_sentences, number + 1))
@@ -208,10 +207,8 @@ def _spans_of_other_documents(text: Text, chunks: Chunk, key: tf.Tensor) -> tupl
     other = tf.minimum(other + tf.cast(other >= chunks.document, tf.int32), tf.size(text.first_sentences) - 2)
     first, last = tf.gather(text.first_sentences, other), tf.gather(text.first_sentences, other + 1)
     sentence = first + tf.cast(_below(high_bits(place_bits), tf.cast(last - first, tf.int64)), tf.int32)
-    begin, length = (
-        tf.gather(text.bounds, sentence),
-        tf.gather(text.bounds, sentence + 1) - tf.gather(text.bounds, sentence),
-    )
+    begin = tf.gather(text.bounds, sentence)
+    length = tf.gather(text.bounds, sentence + 1) - begin
     inside = tf.minimum(1 + _below(low_bits(place_bits), length - 1), length - 1)
     start = begin + tf.where(chunks.splits_inside, inside, 0)
     wanted = tf.maximum(chunks.target - (chunks.middle - chunks.start), 1)
@@ -223,16 +220,16 @@ def _truncate(chunks: Chunk, b_start: tf.Tensor, b_end: tf.Tensor, max_tokens: i
     a_length, b_length = chunks.middle - chunks.start, b_end - b_start
     a_kept = tf.minimum(a_length, tf.maximum(max_tokens - b_length, (max_tokens + 1) // 2))
     b_kept = tf.minimum(b_length, tf.maximum(max_tokens - a_length, max_tokens // 2))
-    a_start = chunks.start + _count_heads(key, chunks.start, _CUT_DRAW, a_length - a_kept, 2 * max_tokens)
     words = -(-2 * max_tokens // 64)
-    b_start += _count_heads(key, chunks.start, _CUT_DRAW + words, b_length - b_kept, 2 * max_tokens)
+    a_start = chunks.start + _count_heads(key, chunks.start, _CUT_DRAW, a_length - a_kept, words)
+    b_start += _count_heads(key, chunks.start, _CUT_DRAW + words, b_length - b_kept, words)
     return tf.stack([a_start, a_start + a_kept, b_start, b_start + b_kept], axis=1)
 
 
-def _count_heads(key: tf.Tensor, starts: tf.Tensor, draw: int, tosses: tf.Tensor, most: int) -> tf.Tensor:
-    """The number of heads in `tosses` of a coin, int64 [n], at most `most`: int64 [n]."""
+def _count_heads(key: tf.Tensor, starts: tf.Tensor, draw: int, tosses: tf.Tensor, words: int) -> tf.Tensor:
+    """The number of heads in `tosses` of a coin, int64 [n], for which `words` draws of 64 bits suffice: int64 [n]."""
     heads = tf.zeros_like(tosses)
-    for word in range(-(-most // 64)):
+    for word in range(words):
         used = tf.cast(tf.clip_by_value(tosses - 64 * word, 0, 64), tf.uint64)
         # A shift by 64 is not defined.
         bits = tf.bitwise.right_shift(_draws(key, starts, draw + word), tf.where(used > 0, 64 - used, 0))
