@@ -2,12 +2,13 @@
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import Any
 
 from keras_bert.core.errors import UserError
 from keras_bert.data.corpus.text_lines import decoded_blocks
-from keras_bert.data.tables.rows import Reading, Row
+from keras_bert.data.tables.rows import Reading, Row, picked
 
 _SPACES = re.compile(r"[ \t\n\r]*")
 # A literal, a number or an escape that ends this close to the end of the buffer may continue in the next block.
@@ -164,7 +165,7 @@ def json_line_rows(path: str, chunks: Iterable[bytes], reading: Reading) -> Iter
     Raises:
         UserError: a line is broken and not skipped, or there is none.
     """
-    return _rows(path, "line", ((number, _parsed, line) for number, line in _numbered(chunks)), reading)
+    return _rows(path, "line", ((number, partial(_parsed, line)) for number, line in _numbered(chunks)), reading)
 
 
 def json_rows(path: str, chunks: Iterable[bytes], reading: Reading) -> Iterator[Row]:
@@ -172,8 +173,7 @@ def json_rows(path: str, chunks: Iterable[bytes], reading: Reading) -> Iterator[
     content = JsonBlocks(decoded_blocks(chunks))
     try:
         if content.kind() == "[":
-            values = ((number + 1, _same, content.value()) for number in content.items())
-            yield from _rows(path, "row", values, reading)
+            yield from _rows(path, "row", ((number + 1, content.value) for number in content.items()), reading)
         else:
             columns = content.value()
             if not isinstance(columns, dict) or not all(isinstance(column, dict) for column in columns.values()):
@@ -185,8 +185,7 @@ def json_rows(path: str, chunks: Iterable[bytes], reading: Reading) -> Iterator[
                 raise UserError(
                     f"{path}: needs a list of objects, objects a line, or columns as objects. Received: {received}."
                 )
-            places = reading.places(path, list(columns))
-            kept = [None if place is None else list(columns.values())[place] for place in places]
+            kept = picked(list(columns.values()), reading.places(path, list(columns)))
             for number, key in enumerate(kept[0] or (), 1):
                 yield Row(number, tuple(None if column is None else column.get(key) for column in kept), f"{path} row")
         content.end()
@@ -196,13 +195,13 @@ def json_rows(path: str, chunks: Iterable[bytes], reading: Reading) -> Iterator[
         raise UserError(f"{path}: needs JSON. Received: lists nested too deep.") from None
 
 
-def _rows(path: str, unit: str, values: Iterable[tuple[int, Any, Any]], reading: Reading) -> Iterator[Row]:
-    """Yield the rows of `values`: (number, function from the raw input to its JSON value, the raw input)."""
+def _rows(path: str, unit: str, values: Iterable[tuple[int, Callable[[], Any]]], reading: Reading) -> Iterator[Row]:
+    """Yield the rows of `values`: (number, function that returns the JSON value)."""
     within, keys = f"{path} {unit}", None
     number = 0
-    for number, parsed, read in values:
+    for number, read in values:
         try:
-            value = parsed(read)
+            value = read()
             if not isinstance(value, dict):
                 raise _BrokenValue("not an object", f", {_shown(json.dumps(value).encode())}")
             required = () if reading.optional_in_rows else reading.optional
@@ -222,10 +221,6 @@ def _rows(path: str, unit: str, values: Iterable[tuple[int, Any, Any]], reading:
             yield Row(number, tuple(map(value.get, (*reading.wanted, *reading.optional))), within)
     if not number:
         raise UserError(f"{path}: needs a table. Received: an empty file.")
-
-
-def _same(value: object) -> object:
-    return value
 
 
 def _parsed(line: bytes | None) -> Any:
