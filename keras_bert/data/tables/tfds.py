@@ -19,7 +19,7 @@ from keras_bert.core.imports import import_extra, require
 from keras_bert.core.terminal_bar import Bar
 from keras_bert.core.time_limits import PROBE_SECONDS, any_answers
 from keras_bert.data.pipeline.runners import Runner
-from keras_bert.data.tables.rows import Reading, Row
+from keras_bert.data.tables.rows import Reading, Row, picked
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -158,6 +158,16 @@ def _prepared(name: str, prepare: Callable[[], object]) -> None:
         raise MissingData(f"{name}: tensorflow_datasets could not prepare it: {reason(error)}.") from None
 
 
+def _stored_examples(builder: DatasetBuilder, split: str, features: Iterable[str]) -> tf.data.Dataset:
+    """The examples of a split in stored order, with these features."""
+    return builder.as_dataset(
+        split=split,
+        decoders=tfds.decode.PartialDecoding(dict.fromkeys(features, True)),
+        read_config=tfds.ReadConfig(interleave_cycle_length=1, try_autocache=False),
+        shuffle_files=False,
+    )
+
+
 TEXT_FEATURE = "text"
 
 
@@ -221,12 +231,7 @@ class TfdsText:
 
     def dataset(self) -> tf.data.Dataset:
         """The texts in stored order: scalar strings."""
-        dataset = self._builder.as_dataset(
-            split=self._split,
-            decoders=tfds.decode.PartialDecoding({self._feature: True}),
-            read_config=tfds.ReadConfig(interleave_cycle_length=1, try_autocache=False),
-            shuffle_files=False,
-        )
+        dataset = _stored_examples(self._builder, self._split, [self._feature])
         return dataset.map(lambda example: example[self._feature])
 
 
@@ -259,17 +264,14 @@ class TfdsTable:
         """Iterates over the rows of the split, like `Table.rows`. Raises `UserError` like `examples`."""
         assert self._split is not None
         features = self._builder.info.features
-        there = [name for name in (*reading.wanted, *reading.optional) if name.partition("/")[0] in features]
+        columns = (*reading.wanted, *reading.optional)
+        there = [name for name in columns if name.partition("/")[0] in features]
         for name in reading.wanted:
             if name not in there:
                 raise reading.missing(self.name, list(features), name)
-        places = {name: place for place, name in enumerate(there)}
+        places = [there.index(name) if name in there else None for name in columns]
         for row in self.examples(self._split, there):
-            yield row._replace(
-                cells=tuple(
-                    row.cells[places[name]] if name in places else None for name in (*reading.wanted, *reading.optional)
-                )
-            )
+            yield row._replace(cells=picked(row.cells, places))
 
     def examples(self, split: str, wanted: Sequence[str], index: str | None = None) -> Iterable[Row]:
         """Every example of a split, sorted by the feature `index`, or in stored order if None.
@@ -302,12 +304,7 @@ class TfdsTable:
 
     def _rows(self, split: str, wanted: Sequence[str], index: Sequence[str]) -> Iterator[Row]:
         names = (*wanted, *index)
-        dataset = self._builder.as_dataset(
-            split=split,
-            decoders=tfds.decode.PartialDecoding({name.partition("/")[0]: True for name in names}),
-            read_config=tfds.ReadConfig(interleave_cycle_length=1, try_autocache=False),
-            shuffle_files=False,
-        )
+        dataset = _stored_examples(self._builder, split, [name.partition("/")[0] for name in names])
         within, count = f"{self.name}{'' if self._split else f' {split}'} example", 0
         # ragged_batch() returns sequences, which batch() rejects, as ragged; single values are as from batch().
         for batch in dataset.ragged_batch(_BATCH).as_numpy_iterator():
