@@ -113,8 +113,7 @@ class HubData(HubRepository):
         """Return (the name of a split, its files). Raises `UserError` if there is no such split."""
         configs = self._configs()
         if config is None and len(configs) > 1:
-            config = next((name for name in ("", "default") if name in configs), None)
-            config = config if config is not None else self._default
+            config = next((name for name in ("", "default") if name in configs), self._default)
         elif config is None:
             config = next(iter(configs), "")
         if config not in configs:
