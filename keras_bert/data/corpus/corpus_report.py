@@ -66,14 +66,8 @@ class CorpusReport:
 
     def counts(self) -> dict[str, Any]:
         """Nonzero counts of what was dropped, for `meta.json`."""
-        values = {
-            "cuts": self.cuts,
-            "dropped": self.dropped,
-            "broken_lines": self.broken_lines,
-            "filtered": self.filtered,
-            "lines": self.lines,
-            "removed": self.removed,
-        }
+        names = ("cuts", "dropped", "broken_lines", "filtered", "lines", "removed")
+        values = {name: getattr(self, name) for name in names}
         return {
             name: dict(sorted(value.items())) if isinstance(value, Counter) else value
             for name, value in values.items()

@@ -23,17 +23,15 @@ class BadWords:
     """
 
     def __init__(self, phrases: Iterable[str]):
-        phrases = list(dict.fromkeys(phrase.lower() for phrase in phrases))
-        self._unseparated = [phrase for phrase in phrases if _UNSEPARATED.search(phrase)]
+        self._unseparated: list[str] = []
         # A regex of hundreds of alternatives is slow. Looking up the runs of letters of a text is fast, and few texts
         # contain all runs of a phrase.
         self._of_symbols: list[str] = []
         self._of_letters: dict[str, list[tuple[frozenset[str], str]]] = {}
-        for phrase in phrases:
-            runs = _LETTERS.findall(phrase)
+        for phrase in dict.fromkeys(map(str.lower, phrases)):
             if _UNSEPARATED.search(phrase):
-                continue
-            if runs:
+                self._unseparated.append(phrase)
+            elif runs := _LETTERS.findall(phrase):
                 self._of_letters.setdefault(max(runs, key=len), []).append((frozenset(runs), phrase))
             else:
                 self._of_symbols.append(phrase)
