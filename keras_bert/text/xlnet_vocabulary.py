@@ -37,11 +37,6 @@ class XlnetVocabulary(SentencePieceVocabulary):
         return RowPattern((), (self.sep_id,), (self.sep_id, self.cls_id), _CLS_SEGMENT)
 
     @classmethod
-    def from_file(cls, path: StrPath) -> "XlnetVocabulary":
-        """Reads a model's file or a tokenizer.json. Raises `UserError`."""
-        return cls.read(path)
-
-    @classmethod
     def is_file(cls, path: str) -> bool:
         if os.path.basename(path) == TOKENIZER and is_file(path):
             return _has_first(settings.read_json(path))
