@@ -13,11 +13,11 @@ import numpy as np
 
 from keras_bert.core import settings
 from keras_bert.core.errors import UserError
-from keras_bert.core.files import StrPath, is_file, join, open_file, parent
+from keras_bert.core.files import StrPath, is_file, join, parent
 from keras_bert.core.program import PROGRAM
 from keras_bert.core.whole_files import write_json
 from keras_bert.text.model_vocabulary import ModelVocabulary
-from keras_bert.text.sentencepiece_vocabulary import charsmap_in, read_pieces, unigram_model
+from keras_bert.text.sentencepiece_vocabulary import charsmap_in, read_model, read_pieces, unigram_model
 from keras_bert.text.standalone_tokenizer import SPACES
 from keras_bert.text.tokenizer_files import TOKENIZER, TOKENIZER_CONFIG, TokenizerSettings, read_if_there, unigrams
 from keras_bert.text.vocabulary import RowPattern
@@ -118,11 +118,7 @@ class FairseqVocabulary(ModelVocabulary):
             if dictionary is None:
                 raise UserError(f"{path}: needs XLM-RoBERTa's pieces or CamemBERT's. Give {cls.file_name}.")
             return cls(_model_in(content, dictionary, path), path, dictionary)
-        try:
-            with open_file(path) as stream:
-                return cls(stream.read(), path, _dictionary_of(parent(path)))
-        except OSError as error:
-            raise UserError(f"{path}: cannot be read ({error.strerror or error}). Give {cls.file_name}.") from None
+        return cls(read_model(path, cls.file_name), path, _dictionary_of(parent(path)))
 
     def to_file(self, path: StrPath) -> None:
         """Writes the model's file and, unless it is XLM-RoBERTa's, the tokenizer's class into tokenizer_config.json."""

@@ -108,7 +108,7 @@ class SentencePieceVocabulary(Vocabulary):
             stream.write(self._file_bytes())
 
     @classmethod
-    def from_file(cls, path: StrPath) -> "SentencePieceVocabulary":
+    def from_file(cls, path: StrPath) -> Self:
         """Reads a model's file, whatever its name. Raises `UserError`."""
         return cls.read(path)
 
@@ -118,11 +118,7 @@ class SentencePieceVocabulary(Vocabulary):
 
     @classmethod
     def read(cls, path: StrPath) -> Self:
-        try:
-            with open_file(path) as stream:
-                return cls(stream.read(), source=path)
-        except OSError as error:
-            raise UserError(f"{path}: cannot be read ({error.strerror or error}). Give a spiece.model.") from None
+        return cls(read_model(path, "a spiece.model"), path)
 
     @classmethod
     def read_settings(
@@ -179,6 +175,15 @@ class SentencePieceVocabulary(Vocabulary):
 
     def _file_bytes(self) -> bytes:
         return self.model
+
+
+def read_model(path: StrPath, wanted: str) -> bytes:
+    """The content of a model's file. Raises `UserError`, which says to give the `wanted` file, if it cannot be read."""
+    try:
+        with open_file(path) as stream:
+            return stream.read()
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read ({error.strerror or error}). Give {wanted}.") from None
 
 
 def read_pieces(model: bytes, source: StrPath) -> list[tuple[str, int]]:

@@ -13,7 +13,7 @@ from keras_bert.core.errors import UserError
 from keras_bert.core.files import StrPath, is_file, join, open_file, parent
 from keras_bert.core.whole_files import write_json
 from keras_bert.text.model_vocabulary import ModelVocabulary
-from keras_bert.text.sentencepiece_vocabulary import charsmap_in, read_pieces, unigram_model
+from keras_bert.text.sentencepiece_vocabulary import charsmap_in, read_model, read_pieces, unigram_model
 from keras_bert.text.tokenizer_files import TOKENIZER, TOKENIZER_CONFIG, TokenizerSettings, read_if_there, unigrams
 from keras_bert.text.vocabulary import RowPattern
 
@@ -105,11 +105,7 @@ class T5Vocabulary(ModelVocabulary):
                 own, charsmap_in(content, path, cls.file_name), len(FIRST_PIECES), FIRST_PIECES.index(UNK)
             )
             return cls(model, path, len(pieces) - len(own) if sentinels is None else sentinels)
-        try:
-            with open_file(path) as stream:
-                return cls(stream.read(), path, SENTINELS if sentinels is None else sentinels)
-        except OSError as error:
-            raise UserError(f"{path}: cannot be read ({error.strerror or error}). Give {cls.file_name}.") from None
+        return cls(read_model(path, cls.file_name), path, SENTINELS if sentinels is None else sentinels)
 
     def to_file(self, path: StrPath) -> None:
         """Writes the model's file and, unless it is T5's 100, the number of sentinels into tokenizer_config.json."""
