@@ -104,14 +104,7 @@ def learn_from_counts(counts: Mapping[str, int], size: int, unused: int = 0) -> 
             f"The vocabulary's size: needs at least {len(first_pieces)}, for special tokens, slots and the characters "
             f"of these texts. Received: {size}. Give a larger size."
         )
-    tokenizer = tokenizers.Tokenizer(WordPiece(unk_token=UNK))
-    tokenizer.pre_tokenizer = CharDelimiterSplit(" ")
-    trainer = WordPieceTrainer(
-        vocab_size=size, min_frequency=SMALLEST_COUNT, special_tokens=first_pieces, show_progress=False
-    )
-    with working("Learning the vocabulary"):
-        tokenizer.train_from_iterator(_repeat(covered), trainer)
-    ids = tokenizer.get_vocab()
+    ids = _trained(WordPiece(unk_token=UNK), WordPieceTrainer, size, first_pieces, covered).get_vocab()
     return Vocabulary(sorted(ids, key=ids.__getitem__), source="learned vocabulary")
 
 
@@ -143,6 +136,18 @@ def _frequent_characters(counts: Counter[str]) -> set[str]:
         kept.add(character)
         remaining -= count
     return kept
+
+
+def _trained(
+    model: Any, trainer: Callable[..., Any], size: int, first_pieces: list[str], counts: Mapping[str, int]
+) -> tokenizers.Tokenizer:
+    """A tokenizer of `size` pieces, learned from words without spaces and how often each occurs."""
+    tokenizer = tokenizers.Tokenizer(model)
+    tokenizer.pre_tokenizer = CharDelimiterSplit(" ")
+    options = {"min_frequency": SMALLEST_COUNT, "special_tokens": first_pieces, "show_progress": False}
+    with working("Learning the vocabulary"):
+        tokenizer.train_from_iterator(_repeat(counts), trainer(vocab_size=size, **options))
+    return tokenizer
 
 
 def _repeat(counts: Mapping[str, int]) -> Iterator[str]:
@@ -387,13 +392,8 @@ def learn_byte_pieces(texts: Iterable[str], size: int, lower_case: bool = False)
         raise UserError("texts: needs words to learn a vocabulary from. Received: none. Give files with text in them.")
     divisor = count_divisor(counts.total())
     counts = Counter({part: count // divisor for part, count in counts.items() if count >= divisor})
-    tokenizer = tokenizers.Tokenizer(BPE())
-    tokenizer.pre_tokenizer = CharDelimiterSplit(" ")  # No part contains a space: it is written as another character.
-    trainer = BpeTrainer(
-        vocab_size=size - 1, min_frequency=SMALLEST_COUNT, special_tokens=first_pieces, show_progress=False
-    )
-    with working("Learning the vocabulary"):
-        tokenizer.train_from_iterator(_repeat(counts), trainer)
+    # No part contains a space: it is written as another character.
+    tokenizer = _trained(BPE(), BpeTrainer, size - 1, first_pieces, counts)
     model = json.loads(tokenizer.to_str())["model"]
     tokens = [*sorted(model["vocab"], key=model["vocab"].__getitem__), standalone_byte_tokenizer.MASK]
     return ByteVocabulary(tokens, [(first, second) for first, second in model["merges"]], "learned vocabulary")
