@@ -165,7 +165,9 @@ def json_line_rows(path: str, chunks: Iterable[bytes], reading: Reading) -> Iter
     Raises:
         UserError: a line is broken and not skipped, or there is none.
     """
-    return _rows(path, "line", ((number, partial(_parsed, line)) for number, line in _numbered(chunks)), reading)
+    lines = enumerate(_lines(chunks), start=1)
+    values = ((number, partial(_parsed, line)) for number, line in lines if line is None or line.strip())
+    return _rows(path, "line", values, reading)
 
 
 def json_rows(path: str, chunks: Iterable[bytes], reading: Reading) -> Iterator[Row]:
@@ -246,13 +248,6 @@ def _fields(values: dict[str, Any]) -> str:
 def _shown(line: bytes) -> str:
     text = line.decode("utf-8", "replace").strip()
     return repr(text if len(text) <= 60 else f"{text[:30]} … {text[-25:]}")
-
-
-def _numbered(chunks: Iterable[bytes]) -> Iterator[tuple[int, bytes | None]]:
-    """(number, line) of the lines that are not blank."""
-    for number, line in enumerate(_lines(chunks), start=1):
-        if line is None or line.strip():
-            yield number, line
 
 
 def _lines(chunks: Iterable[bytes]) -> Iterator[bytes | None]:
