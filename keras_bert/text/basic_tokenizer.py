@@ -223,12 +223,7 @@ class BasicTokenizer(tf.Module):
 
     def _lower_rare(self, characters: Characters) -> Characters:
         """Handles what the look-up cannot: final sigma, one character to several, the order of combining marks."""
-        characters = drop(characters, table.DELETED)
-        is_sigma = kind(characters.entries) == table.SIGMA
-        entries = tf.cond(
-            tf.reduce_any(is_sigma), lambda: lower_sigma(characters, is_sigma), lambda: characters.entries
-        )
-        characters = self._look_up.expand(characters._replace(entries=entries))
+        characters = self._look_up.expand(lower_sigma(drop(characters, table.DELETED)))
         needs_order = tf.reduce_any(order(characters.entries) > 0)
         return tf.cond(needs_order, lambda: _put_marks_in_order(characters), lambda: characters)
 

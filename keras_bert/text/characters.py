@@ -173,11 +173,19 @@ def kept(characters: Characters, keep: tf.Tensor) -> Characters:
     return tf.cond(tf.reduce_all(keep), lambda: characters, keep_others)
 
 
-def lower_sigma(characters: Characters, is_sigma: tf.Tensor) -> tf.Tensor:
+def lower_sigma(characters: Characters) -> Characters:
     """Replaces Σ by σ, or by ς at the end of a word: after a cased letter and not before one (Unicode, table 3-17).
 
     Case-ignorable characters are skipped; a space or the end of the text is not cased.
     """
+    is_sigma = kind(characters.entries) == table.SIGMA
+    entries = tf.cond(
+        tf.reduce_any(is_sigma), lambda: _with_lower_sigma(characters, is_sigma), lambda: characters.entries
+    )
+    return characters._replace(entries=entries)
+
+
+def _with_lower_sigma(characters: Characters, is_sigma: tf.Tensor) -> tf.Tensor:
     places = tf.where(casing(characters.entries) != table.CASE_IGNORABLE)[:, 0]
     cased = tf.gather(casing(characters.entries), places) == table.CASED
     rows = tf.gather(row_ids(characters.splits, tf.size(is_sigma)), places)

@@ -79,11 +79,7 @@ class AlbertNormalizer(tf.Module):
         characters = tf.cond(expands, lambda: self._look_up.expand(characters), lambda: characters)
         characters = drop(characters, table.DELETED)
         if self._lower_case:
-            is_sigma = kind(characters.entries) == table.SIGMA
-            entries = tf.cond(
-                tf.reduce_any(is_sigma), lambda: lower_sigma(characters, is_sigma), lambda: characters.entries
-            )
-            characters = characters._replace(entries=entries)
+            characters = lower_sigma(characters)
         letters = character(characters.entries)
         by_text = tf.RaggedTensor.from_row_splits(letters, characters.splits, validate=False)
         normalized = tf.ensure_shape(tf.strings.unicode_encode(by_text, "UTF-8"), [None])
