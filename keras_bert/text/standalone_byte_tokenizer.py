@@ -80,15 +80,10 @@ class StandaloneByteTokenizer:
 
         Offsets exclude a piece's leading blank. A piece of some of a character's bytes has that character's offsets.
         """
-        ids: list[int] = []
-        starts: list[int] = []
-        ends: list[int] = []
         text, added = self._read(text)
-        for piece, start, end in self._pieces(text):
-            ids.append(piece)
-            starts.append(max(start - added, 0))
-            ends.append(max(end - added, 0))
-        return ids, starts, ends
+        found = list(self._pieces(text))
+        starts = [max(start - added, 0) for _, start, _ in found]
+        return [piece for piece, _, _ in found], starts, [max(end - added, 0) for _, _, end in found]
 
     def encode(
         self, text: "str | bytes", second: "str | bytes | None" = None, max_length: int = 512

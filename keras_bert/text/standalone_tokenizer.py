@@ -169,14 +169,8 @@ class StandaloneTokenizer:
 
     def tokenize_with_offsets(self, text: "str | bytes") -> "tuple[list[int], list[int], list[int]]":
         """`(ids, starts, ends)`: each piece comes from `text[start:end]`, in code points of the valid UTF-8."""
-        ids: list[int] = []
-        starts: list[int] = []
-        ends: list[int] = []
-        for piece, start, end in self._pieces(text):
-            ids.append(piece)
-            starts.append(start)
-            ends.append(end)
-        return ids, starts, ends
+        found = list(self._pieces(text))
+        return [piece for piece, _, _ in found], [start for _, start, _ in found], [end for _, _, end in found]
 
     def encode(
         self, text: "str | bytes", second: "str | bytes | None" = None, max_length: int = 512
