@@ -67,7 +67,12 @@ class RawLines:
         self.validation_share = validation_share
         self._corpus = None
         if any(name.startswith(TFDS_PREFIX) for name in names):
-            self._corpus = _open_corpus(names)
+            if len(names) > 1:
+                raise UserError(
+                    "data.files: needs either files or a single TFDS corpus if data.source is text. "
+                    f"Received: {self.names}. Give one of them."
+                )
+            self._corpus = open_tfds_text(names[0]).dataset()
             self.sources = 1
         else:
             paths = [os.fspath(path) for path in expand(names)]
@@ -206,12 +211,3 @@ def _check_utf8(path: str, start: bytes) -> None:
             raise UserError(
                 f"{path}: needs UTF-8. Received: byte {start[error.start]:#04x} at {error.start}. Convert the file."
             ) from None
-
-
-def _open_corpus(names: Sequence[str]) -> tf.data.Dataset:
-    if len(names) > 1:
-        raise UserError(
-            f"data.files: needs either files or a single TFDS corpus if data.source is text. "
-            f"Received: {', '.join(names)}. Give one of them."
-        )
-    return open_tfds_text(names[0]).dataset()
