@@ -161,16 +161,14 @@ def choose_spans(
     sequence_length = candidate.shape[1]
     places = tf.range(sequence_length)
 
-    def visit(index: tf.Tensor, span: tf.Tensor) -> tf.Tensor:
-        start = starts[index]
-        end = tf.where(tf.gather(span, visited[index], batch_dims=1) == max_predictions, ends[index], start)
-        is_inside = (places >= start[:, None]) & (places < end[:, None])
-        return tf.where(is_inside, tf.minimum(span, index), span)
-
     def visit_some(index: tf.Tensor, span: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         # Completion is checked every few spans; extra visits are no-ops.
         for ahead in range(_SPANS_AT_ONCE):
-            span = visit(tf.minimum(index + ahead, max_predictions - 1), span)
+            number = tf.minimum(index + ahead, max_predictions - 1)
+            start, is_free = starts[number], tf.gather(span, visited[number], batch_dims=1) == max_predictions
+            end = tf.where(is_free, ends[number], start)
+            is_inside = (places >= start[:, None]) & (places < end[:, None])
+            span = tf.where(is_inside, tf.minimum(span, number), span)
         return index + _SPANS_AT_ONCE, span
 
     def is_unfinished(index: tf.Tensor, span: tf.Tensor) -> tf.Tensor:
