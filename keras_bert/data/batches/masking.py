@@ -99,8 +99,6 @@ class DynamicMasking:
     ):
         self._masking = masking
         self._max_predictions = max_predictions_per_seq
-        self._vocab_size = len(vocabulary)
-        self._mask_id = vocabulary.mask_id
         self._vocabulary = vocabulary
         self._seed = seed
         self._unigram = None
@@ -112,7 +110,7 @@ class DynamicMasking:
         if masking.unit == PMI:
             if collocations is None:
                 raise ValueError(f"collocations: needed for unit: {PMI}. Received: None.")
-            self._collocations = CollocationUnits(collocations, self._vocab_size)
+            self._collocations = CollocationUnits(collocations, len(vocabulary))
 
     def __call__(
         self,
@@ -208,10 +206,10 @@ class DynamicMasking:
         else:
             draw = high_bits(bits)
         if self._unigram is None:
-            random_ids = tf.bitwise.right_shift(low_bits(bits) * self._vocab_size, tf.constant(32, tf.int64))
+            random_ids = tf.bitwise.right_shift(low_bits(bits) * len(self._vocabulary), tf.constant(32, tf.int64))
         else:
             random_ids = drawn_classes(low_bits(bits), self._unigram)
-        return replaced(original_ids, draw, tf.cast(random_ids, tf.int32), self._masking, self._mask_id)
+        return replaced(original_ids, draw, tf.cast(random_ids, tf.int32), self._masking, self._vocabulary.mask_id)
 
 
 def replaced(
