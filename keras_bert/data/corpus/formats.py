@@ -158,12 +158,7 @@ def plain_documents(lines: Iterable[str], report: CorpusReport) -> tuple[Iterabl
         (the documents, whether the file is a book)
     """
     blocks = _blocks(lines, report)
-    sample, length = [], 0
-    for block in blocks:
-        sample.append(block)
-        length += len(block)
-        if len(sample) == _BOOK_SAMPLE or length >= LONGEST_DOCUMENT:
-            break
+    sample = next(groups(blocks, len, LONGEST_DOCUMENT, _BOOK_SAMPLE), [])
     blocks = chain(sample, blocks)
     singles = sum(len(split_sentences(block)) == 1 for block in sample)
     if len(sample) < _FEWEST_BLOCKS or singles < _BOOK_SINGLE_SHARE * len(sample):
