@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from itertools import count
 from typing import Any
 
 from keras_bert.core.errors import UserError
@@ -80,10 +81,8 @@ class JsonBlocks:
         if self.kind() == "]":
             self._place += 1
             return
-        number = 0
-        while True:
+        for number in count():
             yield number
-            number += 1
             if self._take(",]") == "]":
                 return
 
