@@ -6,7 +6,7 @@ import html
 import io
 import re
 from collections.abc import Iterable, Iterator
-from itertools import chain
+from itertools import chain, groupby
 from typing import TYPE_CHECKING, Any, NamedTuple
 from xml.etree import ElementTree
 
@@ -236,13 +236,13 @@ class WikitextReader:
 
 def _paragraphs(text: str) -> Iterator[str]:
     """The paragraphs, each on one line."""
-    paragraph: list[str] = []
-    for line in [*text.split("\n"), ""]:
-        if line.strip() and not line.startswith(_OTHER_LINES):
-            paragraph.append(line.strip())
-        elif paragraph:
-            yield " ".join(paragraph)
-            paragraph = []
+
+    def is_text(line: str) -> bool:
+        return bool(line.strip()) and not line.startswith(_OTHER_LINES)
+
+    for are_text, lines in groupby(text.split("\n"), is_text):
+        if are_text:
+            yield " ".join(line.strip() for line in lines)
 
 
 _ARTICLES, _FILES, _CATEGORIES = "0", "6", "14"  # Namespaces.
