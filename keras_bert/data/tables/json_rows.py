@@ -10,6 +10,7 @@ from typing import Any
 from keras_bert.core.errors import UserError
 from keras_bert.data.corpus.text_lines import decoded_blocks
 from keras_bert.data.tables.rows import Reading, Row, picked
+from keras_bert.data.windows import groups
 
 _SPACES = re.compile(r"[ \t\n\r]*")
 # A literal, a number or an escape that ends this close to the end of the buffer may continue in the next block.
@@ -105,12 +106,7 @@ class JsonBlocks:
         It at least doubles the text in memory that is not decoded yet, so that long values are not decoded too often.
         """
         read, waiting = self._text[: self._place], self._text[self._place :]
-        blocks, wanted = [], len(waiting)
-        for block in self._blocks:
-            blocks.append(block)
-            wanted -= len(block)
-            if wanted <= 0:
-                break
+        blocks = next(groups(self._blocks, len, len(waiting)), [])
         if not blocks:
             return False
         self._lines += read.count("\n")
