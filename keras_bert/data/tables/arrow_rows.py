@@ -10,7 +10,7 @@ from keras_bert.core.errors import UserError
 from keras_bert.core.files import open_file
 from keras_bert.core.imports import import_extra
 from keras_bert.data.corpus.text_lines import Unreadable, compression, read_chunks
-from keras_bert.data.tables.rows import Reading, Row
+from keras_bert.data.tables.rows import Reading, Row, picked
 
 PARQUET, ARROW = "parquet", "arrow"
 PARQUET_MAGIC, FILE_MAGIC, STREAM_MAGIC = b"PAR1", b"ARROW1", b"\xff\xff\xff\xff"
@@ -38,13 +38,13 @@ def arrow_rows(path: str, local: str, format: str, reading: Reading) -> Iterator
     try:
         with _seekable(local) as stream:
             schema, batches = _opened(stream, format, *modules)
-            places = reading.places(path, schema.names)
-            names = [schema.names[place] for place in places if place is not None]
+            columns = picked(schema.names, reading.places(path, schema.names))
+            names = [name for name in columns if name is not None]
             features = _features(path, schema, names)
             for batch in batches(names):
                 values = {name: _values(arrow, batch.column(name), features.get(name)) for name in names}
                 none = [None] * batch.num_rows
-                for cells in zip(*(none if place is None else values[schema.names[place]] for place in places)):
+                for cells in zip(*(values.get(name, none) for name in columns)):
                     number += 1
                     yield Row(number, cells, f"{path} row")
     except (arrow.ArrowException, OSError) as error:
