@@ -106,7 +106,7 @@ class Corpus:
 
         The mark is that of `files.content_mark`. For a `tfds:` entry `[name, size]`.
         """
-        return [list(entry) for entry in files.map_paths(_fingerprint, self.paths)]
+        return files.map_paths(_fingerprint, self.paths)
 
     def settings(self) -> dict[str, Any]:
         """How the text is read and filtered; see `reading_settings`."""
@@ -332,9 +332,9 @@ def _tfds_documents(entry: str, config: CorpusConfig) -> Iterator[tuple[str | No
     return ((text, problem) if problem else article((text or "").split("\n")) for text, problem in documents)
 
 
-def _fingerprint(path: str) -> tuple[Any, ...]:
+def _fingerprint(path: str) -> list[Any]:
     if is_tfds(path):
         text = open_tfds_text(path)
-        return text.name, text.size
+        return [text.name, text.size]
     local = local_file(path)
-    return str(path), files.size(local), files.content_mark(local)
+    return [str(path), files.size(local), files.content_mark(local)]
