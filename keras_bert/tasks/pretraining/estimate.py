@@ -76,8 +76,8 @@ class MemoryFit:
         if self.largest < self.batch_size:
             advice = " Lower it, or raise training.accumulation or set training.recompute_every=1."
         return (
-            f"{self.key} {self.batch_size} x {self.sequence_length} needs about {needed} of {available} of memory; "
-            f"{fits} (peaks of {self.sizes[0]} and {self.sizes[1]} examples, extrapolated).{advice}"
+            f"{self.key} {self.batch_size:,} x {self.sequence_length:,} needs about {needed} of {available} of memory; "
+            f"{fits} (peaks of {self.sizes[0]:,} and {self.sizes[1]:,} examples, extrapolated).{advice}"
         )
 
 
@@ -190,9 +190,9 @@ class Estimate:
     def lines(self) -> Iterator[str]:
         """The estimate as lines of text."""
         for phase in self.phases:
-            epochs = "" if phase.epochs is None else f" ({phase.epochs:.2g} epochs)"
+            epochs = "" if phase.epochs is None else f" ({_count(phase.epochs)} epochs)"
             yield (
-                f"{phase.steps:,} steps of {phase.batch_size} x {phase.sequence_length}: {phase.sequences:,} "
+                f"{phase.steps:,} steps of {phase.batch_size:,} x {phase.sequence_length:,}: {phase.sequences:,} "
                 f"sequences{epochs}, {phase.tokens:,.0f} tokens, {phase.step_seconds * 1000:,.1f} ms a step, "
                 f"{duration(phase.seconds)}"
             )
@@ -212,9 +212,14 @@ class Estimate:
         if self.seconds_before >= 1.0:
             yield f"Before the first step, once: {duration(self.seconds_before)} to initialize the weights."
         yield (
-            f"In total, with {self.evaluations:.0f} validations and {self.checkpoints:,} checkpoints: "
+            f"In total, with {self.evaluations:,.0f} validations and {self.checkpoints:,} checkpoints: "
             f"{sum(phase.tokens for phase in self.phases):,.0f} tokens, {duration(self.seconds)}."
         )
+
+
+def _count(number: float) -> str:
+    """A number of epochs: two significant digits of a small one, a large one whole."""
+    return f"{number:,.0f}" if number >= 10 else f"{number:.2g}"
 
 
 def estimate(pretraining: Pretraining) -> Estimate:

@@ -67,6 +67,9 @@ def test_a_run_of_so_many_steps(config, tmp_path, timed):
     assert result.parameter_memory == 16 * result.parameters
     assert any("6,000 sequences" in line for line in result.lines())
     assert not any("initialize" in line for line in result.lines())
+    result.evaluations, result.phases[0].epochs, result.phases[1].epochs = 166_667, 45_000.0, 2.54
+    text = "\n".join(result.lines())
+    assert "(45,000 epochs)" in text and "(2.5 epochs)" in text and "with 166,667 validations" in text
     result.seconds_before = 12.0
     assert any("12 seconds to initialize the weights" in line for line in result.lines())
 
