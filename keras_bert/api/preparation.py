@@ -13,7 +13,7 @@ from keras_bert.config.finetuning import FinetuneConfig
 from keras_bert.config.pretraining import require_files
 from keras_bert.config.recipes import find_config
 from keras_bert.core import files
-from keras_bert.core.errors import UserError
+from keras_bert.core.errors import TooLittleText, UserError
 from keras_bert.models.bert.config import MASKED
 from keras_bert.models.kind import kind_of_config
 from keras_bert.training.run_folder import PAIRS, TASK_TEXT
@@ -70,9 +70,18 @@ def _pretrained_on_task(recipe: FinetuneConfig, output: str) -> FinetuneConfig:
     problem, vocabulary = _opened(recipe)
     texts = texts_of(problem.rows("train"), vocabulary)
     folder = files.join(output, TASK_TEXT)
+    too_few = UserError(
+        "training.pretrain_minutes (--pretrain-on-task): needs enough different training texts to fill a "
+        f"batch of masked LM, and to hold some out. Received: {len(texts):,}. Leave it out."
+    )
+    if not texts:
+        raise too_few
     _log.info(f"First {minutes:g} minutes of masked LM on the {len(texts):,} different training texts, in {folder}.")
     data = [{"text": text} for text in texts]  # As rows, because bare texts may be taken for paths.
-    return _pretrained(recipe, folder, "continue", data=data, max_length=recipe.input.max_length, minutes=minutes)
+    try:
+        return _pretrained(recipe, folder, "continue", data=data, max_length=recipe.input.max_length, minutes=minutes)
+    except TooLittleText:  # Its remedies are settings of pretraining, which a task's recipe does not have.
+        raise too_few from None
 
 
 def _prepared_for_pairs(recipe: FinetuneConfig, output: str) -> FinetuneConfig:

@@ -25,6 +25,10 @@ class MissingData(UserError):
     """The examples of a task are missing; a caller with other tasks may skip this one."""
 
 
+class TooLittleText(UserError):
+    """A text is too short to pretrain on, for a batch or for held-out documents."""
+
+
 class RunStopped(Exception):
     """A run ended before its last step, on request or because a worker was lost. The message says how to resume it.
 

@@ -105,6 +105,15 @@ def test_pretraining_is_told_what_is_a_text_and_what_a_path(tmp_path, monkeypatc
     assert of_pairs["data.files"] == ["w1 w2"] and "data" not in of_pairs
 
 
+@pytest.mark.parametrize("text, received", [("w1 w2", 1), ("", 0)])
+def test_too_few_texts_of_a_task_are_refused_with_a_remedy_in_reach(tmp_path, text, received):
+    """A smaller batch of pretraining, or blank lines between documents, are nothing that a task's recipe can set."""
+    rows = [{"text": text, "label": index % 2} for index in range(8)]
+    message = rf"training texts to fill a batch .* Received: {received}\. Leave it out."
+    with pytest.raises(UserError, match=message):
+        keras_bert.finetune(tiny_bert(tmp_path), output=tmp_path / "run", text="text", **{**TABLE, "train": rows})
+
+
 def letters_bert(folder):
     """Writes a model of letters, `folder`/model, and a text for it, corpus.txt; returns the text's lines."""
     with open(write_corpus(folder / "corpus.txt", 60), encoding="utf-8") as stream:

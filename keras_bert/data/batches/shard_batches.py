@@ -9,7 +9,7 @@ import numpy.typing as npt
 import tensorflow as tf
 
 from keras_bert.config.objectives import MaskingConfig, ObjectiveConfig, PhaseConfig
-from keras_bert.core.errors import UserError
+from keras_bert.core.errors import TooLittleText, UserError
 from keras_bert.data.batches.packing import assemble_rows, with_segment_of_cls
 from keras_bert.data.batches.plans import Plans
 from keras_bert.data.batches.predictions import make_predictions
@@ -137,7 +137,7 @@ class ShardBatches:
         self.padding_share = self._plans.padding_share
         self.next_share = self._plans.next_share if objective.pairing else None
         if self.examples_per_epoch == 0:
-            raise UserError(
+            raise TooLittleText(
                 f"{shards.folder}: needs a document with at least two tokens. Received: none. Give more text."
             )
         self._groups = _group_shards(self._counts, shards_per_group, phase.batch_size, seed)
@@ -145,10 +145,10 @@ class ShardBatches:
 
     @property
     def batches_per_epoch(self) -> int:
-        """The full batches of an epoch. Raises `UserError` if there are too few examples for one."""
+        """The full batches of an epoch. Raises `TooLittleText` if there are too few examples for one."""
         batches = int((self._group_sizes // self._phase.batch_size).sum())
         if batches == 0:
-            raise UserError(
+            raise TooLittleText(
                 f"{self._shards.folder}: needs at least batch_size ({self._phase.batch_size}) examples. "
                 f"Received: {self.examples_per_epoch}. Lower the batch_size of the recipe's phases, or give more text."
             )

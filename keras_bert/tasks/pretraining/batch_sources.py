@@ -12,7 +12,7 @@ import tensorflow as tf
 from keras_bert.config.objectives import MaskingConfig, ObjectiveConfig, PhaseConfig
 from keras_bert.config.pretraining import PretrainConfig
 from keras_bert.core import files
-from keras_bert.core.errors import UserError
+from keras_bert.core.errors import TooLittleText
 from keras_bert.data.batches.raw_lines import RawLines, split_lines
 from keras_bert.data.batches.shard_batches import ShardBatches
 from keras_bert.data.batches.text_batches import TextBatches
@@ -107,7 +107,7 @@ def _shard_sources(config: PretrainConfig, folder: str, worker: int, is_settled:
     both = shards_folder(config, folder)
     shards = {side: ShardSet.open(files.join(both, side), vocabulary, verify=side != TRAIN) for side in SIDES}
     if not shards[VALIDATION].meta["documents"]:
-        raise UserError(
+        raise TooLittleText(
             f"{shards[VALIDATION].folder}: needs documents that are held out. Received: none, because all of the text "
             "is one document. Put blank lines between documents, or give more of them."
         )
