@@ -144,7 +144,9 @@ class FinetuningRun(Run):
             given.write()
             split = "dev"
         finetuned = FinetunedModel(folder, changes)
-        scores = {one: finetuned.evaluate(one) for one in splits_like(finetuned.problem, split)}
+        splits = splits_like(finetuned.problem, split)
+        finetuned.require_recorded(splits)
+        scores = {one: finetuned.evaluate(one) for one in splits}
         if len(scores) == 1:
             return next(iter(scores.values()))
         return {f"{one} {name}": value for one, figures in scores.items() for name, value in figures.items()}

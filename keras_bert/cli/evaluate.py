@@ -79,10 +79,12 @@ def evaluate(
     from keras_bert.tasks.segmentation.problem import set_restored_spaces
 
     given = table_settings(**data)
-    ensemble = Ensemble([FinetunedModel(folder, given, task, outputs=[output, picture]) for folder in folders])
+    finetuned = [FinetunedModel(folder, given, task, outputs=[output, picture]) for folder in folders]
+    ensemble = Ensemble(finetuned)
     problem = ensemble.problem
     set_restored_spaces(problem, restore_spaces)
     splits = splits_like(problem, split)
+    finetuned[0].require_recorded(splits)
     if noises:
         problem.require_noise()
     for scored in splits:  # Before any is scored, which takes long.

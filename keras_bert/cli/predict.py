@@ -117,7 +117,10 @@ def predict(
 
     finetuned = FinetunedModel(folder, table_settings(**data), task, asked=source, outputs=[output], n_best=n_best)
     set_restored_spaces(finetuned.problem, restore_spaces)
-    splits = splits_like(finetuned.problem, split) if split else [INPUT]
+    splits = [INPUT]
+    if split:
+        splits = splits_like(finetuned.problem, split)
+        finetuned.require_recorded(splits)
     written, count = write_answers(finetuned, splits, output)
     for line in finetuned.problem.notes:
         click.echo(line, err=output == STANDARD_STREAM)

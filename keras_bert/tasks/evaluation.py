@@ -2,6 +2,8 @@
 
 import dataclasses
 import functools
+import glob
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from typing import Any, TypeVar
 
@@ -19,7 +21,7 @@ from keras_bert.core.terminal_bar import terminal_bar
 from keras_bert.data.batches.length_batches import FEW_SHAPES, MANY_SHAPES, every_row_once
 from keras_bert.data.batches.token_rows import TokenRows
 from keras_bert.data.corpus.text_lines import plain_ending
-from keras_bert.data.tables.tables import known_format, source_files
+from keras_bert.data.tables.tables import is_data_set, known_format, source_files
 from keras_bert.inference.loading import load_folder
 from keras_bert.models.kind import with_article
 from keras_bert.tasks.answer_files import FILE, FOLDER, STANDARD_STREAM, check_output, require_unread
@@ -201,6 +203,7 @@ class FinetunedModel:
         self.model, self.tokenizer = loaded.model, loaded.tokenizer
         self.problem = open_problem(self.config, self.tokenizer, loaded.head, folder.task, asked)
         self._asked = asked
+        self._given = {name for name, value in (data or {}).items() if value}
         evaluator = functools.partial(
             Evaluator, self.problem, self.model, self.tokenizer.vocabulary.pad_id, strategy, batch_size
         )
@@ -219,6 +222,20 @@ class FinetunedModel:
         own = self.config.data
         source = {INPUT: self._asked, "train": own.train, "dev": own.dev, "test": own.test}.get(split)
         return source_files(source) if source else []
+
+    def require_recorded(self, splits: Iterable[str]) -> None:
+        """Raises `UserError` for a split whose file the run recorded by a relative path, which now leads nowhere."""
+        for split in splits:
+            own = {name: getattr(self.config.data, name, None) for name in (split, "folder", "train")}
+            name, path = next(((name, path) for name, path in own.items() if path), ("folder", ""))
+            if name in self._given or not path or is_data_set(path) or glob.has_magic(path):
+                continue
+            if not (files.is_remote(path) or os.path.isabs(path) or files.exists(path)):
+                raise UserError(
+                    f"{path}: needs the split {split!r} where the run of {self.folder.name} recorded it, relative to "
+                    f"the folder that the run was started in. Received: no such path in {os.getcwd()}. Go to that "
+                    f"folder, or give {'--data-dir' if name == 'folder' else f'--{name}'}."
+                )
 
 
 def splits_like(problem: Problem, name: str) -> list[str]:

@@ -103,6 +103,28 @@ def test_what_cannot_be_scored_is_refused_before_anything_is(trained, monkeypatc
     assert "--noise: needs a task whose texts can take it" in result.output, result.output
 
 
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (("evaluate",), "the run was started in. Received: no such path in .* Go to that folder, or give --data-dir"),
+        (("predict", "--split", "dev", "--output", "a.tsv"), "Go to that folder, or give --data-dir"),
+        (("evaluate", "--dev", "absent.tsv"), "^(?!.*the run was started in)"),
+    ],
+)
+def test_a_path_that_the_run_recorded_begins_where_it_was_started(trained, place, tmp_path, monkeypatch, more, message):
+    """`no such folder` sounded as if the data were gone."""
+    run = tmp_path / "run"
+    shutil.copytree(trained, run, ignore=shutil.ignore_patterns("checkpoints"))
+    recipe = (run / "config.yaml").read_text(encoding="utf-8")
+    (run / "config.yaml").write_text(recipe.replace(f"{place / 'sst2'}", "sst2"), encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    refused = give(more[0], "--model", "run", *more[1:], status=2)
+    assert re.search(message, refused.output), refused.output
+    monkeypatch.chdir(place)
+    if more == ("evaluate",):
+        assert "accuracy" in give("evaluate", "--model", run).output
+
+
 def biased(trained, folder, margins):
     """A copy of a model that finds texts more negative; between the two, the mean changes some of its answers.
 
