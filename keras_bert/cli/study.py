@@ -1,15 +1,18 @@
 """`run.py study`: a command for each study."""
 
+import contextlib
 import logging
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from keras_bert.cli.options import Number, folder_to_write, model_option, set_by_key
+from keras_bert.config.finetuning import FinetuneConfig
+from keras_bert.config.pretraining import PretrainConfig
 from keras_bert.config.recipes import find_config, given
-from keras_bert.config.studies import AblationPlan, EmbryologyPlan, PilotsPlan, selected, task_plans
+from keras_bert.config.studies import AblationPlan, EmbryologyPlan, PilotsPlan, TaskPlan, selected, task_plans
 from keras_bert.core import files, settings
 from keras_bert.core.errors import UserError
 from keras_bert.core.imports import require
@@ -90,6 +93,24 @@ def _named(pairs: Sequence[str]) -> dict[str, str]:
     return found
 
 
+def _require_tasks(tasks: Mapping[str, TaskPlan], data: str) -> None:
+    """Raises `UserError` for a task without files, recipe or valid settings, which would only be missed after hours."""
+    for name, task in tasks.items():
+        if not files.is_folder(folder := files.join(data, task.folder)):
+            raise UserError(f"{folder}: needs the files of {name}. Received: no folder. Give --data with its parent.")
+        with _said_of(name):
+            FinetuneConfig.from_file(find_config("finetune", task.task or name), task.set)
+
+
+@contextlib.contextmanager
+def _said_of(name: str) -> Iterator[None]:
+    """Begins the message of a `UserError` with a name in the plan."""
+    try:
+        yield
+    except UserError as error:
+        raise UserError(f"{name}: {error}") from None
+
+
 @study.command(short_help="Compare models by fine-tuning on tasks.")
 @click.argument("models", nargs=-1, required=True, metavar="NAME=MODEL…")
 @_plan_option("worth")
@@ -121,6 +142,7 @@ def worth(
     inits = _named(models)
     path = find_config("studies", plan)
     tasks = selected(task_plans(settings.read_yaml(path)), only, "task", path)
+    _require_tasks(tasks, data)
     _begin(context)
     from keras_bert.studies.downstream import worth as make
 
@@ -192,9 +214,12 @@ def ablation(
     values.update(given({"recipe": recipe}), set={**settings.section_of(values, "set"), **changes})
     planned = settings.from_mapping(AblationPlan, values)
     variants = selected(planned.variants, only, "variant", path)
-    for name, task in planned.tasks.items():  # Otherwise it would only be missed after hours.
-        if not files.is_folder(folder := files.join(data, task.folder)):
-            raise UserError(f"{folder}: needs the files of {name}. Received: no folder. Give --data with its parent.")
+    for name, variant in planned.variants.items():
+        if not variant.pretrained_as and (name in variants or any(v.pretrained_as == name for v in variants.values())):
+            with _said_of(name):
+                file = find_config("pretrain", variant.recipe or planned.recipe)
+                PretrainConfig.from_file(file, {**planned.set, **variant.set}).require_warmup()
+    _require_tasks(planned.tasks, data)
     _begin(context)
     from keras_bert.studies.ablation import ablation as make
 
@@ -242,6 +267,8 @@ def embryology(
       python run.py study embryology runs/mini --data data --output runs/embryology
     """
     planned = settings.from_mapping(EmbryologyPlan, settings.read_yaml(find_config("studies", plan)))
+    if not only or "tasks" in only:
+        _require_tasks(planned.tasks, data)
     _begin(context)
     from keras_bert.studies.embryology import PARTS
     from keras_bert.studies.embryology import embryology as make

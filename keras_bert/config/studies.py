@@ -123,7 +123,7 @@ class VariantPlan:
     recipe: str | None = None
     pretrained_as: str | None = None
     finetuning: dict = dataclasses.field(default_factory=dict)
-    published: dict = dataclasses.field(default_factory=dict)
+    published: dict[str, float | None] = dataclasses.field(default_factory=dict)
     source: str = ""
 
     def __post_init__(self) -> None:
@@ -192,7 +192,7 @@ class EmbryologyPlan(Checked):
     probes: dict[str, TaggedText] = dataclasses.field(default_factory=dict)
     probe_words: Positive[int] = 8000
     tasks: dict[str, TaskPlan] = dataclasses.field(default_factory=dict)
-    published: dict = dataclasses.field(default_factory=dict)
+    published: dict[str, float] = dataclasses.field(default_factory=dict)
     source: str = ""
 
 
@@ -211,8 +211,10 @@ def selected(plans: Mapping[str, _Plan], names: Collection[str], what: str, sour
         source: the file of the plans.
 
     Raises:
-        UserError: a name is unknown.
+        UserError: a name is unknown, or the file has none.
     """
+    if not plans:
+        raise UserError(f"{source}: needs at least one {what}. Received: none.")
     if unknown := [name for name in names if name not in plans]:
         raise UserError(f"{_listed(unknown)}: no such {what} in {source}. It has {_listed(plans)}.")
     return {name: plans[name] for name in names or plans}

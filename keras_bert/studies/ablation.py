@@ -94,7 +94,8 @@ def ablation(
         for heading, figures in measured.items()
     }
     lines = [*table(found, learned, variants), "", *sources(variants)]
-    return Findings(TITLE, lines, {"ablation": scores_picture(drawn(found, variants), TITLE)})
+    scores = drawn(found, variants)
+    return Findings(TITLE, lines, {"ablation": scores_picture(scores, TITLE)} if scores else {})
 
 
 def pooled(results: Sequence[Results]) -> list[float]:

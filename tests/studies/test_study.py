@@ -173,6 +173,31 @@ def test_bad_input_gets_one_line(tmp_path):
     assert "nothing: no such config" in refused("pilots", "--plan", "nothing", *rest)
 
 
+ABLATION = "recipe: five_minutes\nvariants: {base: {}, other: %s}\ntasks: {sst2: {folder: ., rates: [1.0e-3]}}"
+
+
+@pytest.mark.parametrize(
+    ("study", "plan", "message"),
+    [
+        ("worth", "{}", "plan.yaml: needs at least one task. Received: none."),
+        ("pilots", "{recipe: demo, pilots: {}}", "plan.yaml: needs at least one pilot. Received: none."),
+        ("worth", "sst2: {folder: absent, rates: [1.0e-3]}", "absent: needs the files of sst2. Received: no folder."),
+        ("worth", "sst3: {folder: ., rates: [1.0e-3]}", "sst3: sst3: no such config."),
+        ("worth", "sst2: {folder: ., rates: [1.0e-3], set: {training.epoch: 3}}", "sst2: training.epoch: no such set"),
+        ("ablation", ABLATION % "{recipe: absent}", "other: absent: no such config."),
+        ("ablation", ABLATION % "{set: {masking.units: word}}", "other: masking.units: no such setting"),
+        ("ablation", ABLATION % "{published: {MNLI: '84,4'}}", "published.MNLI: needs a finite number."),
+        ("embryology", "{treebank: {task: pos, folder: .}, published: {DET: early}}", "published.DET: needs a finite"),
+    ],
+)
+def test_what_could_only_fail_after_hours_is_refused_first(tmp_path, study, plan, message):
+    """In the last task's recipe, or in the table; and without any part there was a traceback."""
+    (tmp_path / "plan.yaml").write_text(plan)
+    more = {"worth": ["a=b"], "ablation": ["--text", "prepared"], "embryology": ["run"]}.get(study, [])
+    told = refused(study, "--plan", tmp_path / "plan.yaml", "--data", tmp_path, "--output", tmp_path / "out", *more)
+    assert message in told and not (tmp_path / "out").exists(), told
+
+
 def test_every_plan_that_is_shipped_can_be_read():
     """A typo would show only to who starts the study."""
     more = {"worth": ["a=b"], "ablation": ["--text", "prepared"]}
