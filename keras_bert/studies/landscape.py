@@ -191,10 +191,11 @@ def table(runs: Mapping[str, Mapping[str, Any]], grids: Mapping[str, Grid]) -> I
 
 
 def planes_picture(grids: Mapping[str, Grid], radius: float, title: str) -> bytes:
-    """PNG of the loss around each end, with the same colours."""
+    """PNG of the loss around each end, with the same colours; blank where it is not finite."""
     figure = new_figure(PAGE, 1 + PAGE / (len(grids) + 0.5))
-    losses = {name: np.array(grid) for name, grid in grids.items()}
-    least, most = (function([function(values) for values in losses.values()]) for function in (np.min, np.max))
+    losses = {name: np.ma.masked_invalid(grid) for name, grid in grids.items()}
+    finite = np.concatenate([values.compressed() for values in losses.values()])
+    least, most = (finite.min(), finite.max()) if len(finite) else (0.0, 0.0)
     levels = np.linspace(least, most if most > least else least + 1.0, _LEVELS)
     drawn: Any = None
     for axes, (name, values) in zip(figure.subplots(1, len(losses), squeeze=False)[0], losses.items()):

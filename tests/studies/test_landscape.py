@@ -48,6 +48,13 @@ def test_the_table_and_the_grid():
     assert planes_picture({**grids, "flat": [[1.0] * 3] * 3}, 0.5, "title").startswith(b"\x89PNG")
 
 
+@pytest.mark.parametrize("lost", [float("nan"), float("inf")])
+def test_a_loss_that_is_not_finite_leaves_a_blank(lost):
+    """Far from the end of a run a loss may overflow; after all runs and measurements there was a traceback."""
+    for grid in ([[1.0, 2.0, 1.0], [2.0, 1.0, lost], [1.0, 2.0, 1.0]], [[lost] * 3] * 3):
+        assert planes_picture({"pretrained": grid, "scratch": grid}, 0.5, "title").startswith(b"\x89PNG")
+
+
 def scripted(score):
     """Stands in for a run, whose folder it writes."""
 
