@@ -77,13 +77,17 @@ def _is_same(one, other):
         return False
     if isinstance(one, np.ndarray):
         return (one.dtype, one.shape, one.tobytes()) == (other.dtype, other.shape, other.tobytes())
-    return one == other
+    return one == other or repr(one) == repr(other)  # Two NaN are the same figure.
 
 
 @click.command()
 @click.argument("one")
 @click.argument("other")
 def main(one, other):
+    for run in (one, other):
+        for name in ("metrics.jsonl", "results.json"):
+            if not os.path.exists(os.path.join(run, name)):
+                raise click.UsageError(f"{run}: needs the folder of one finished run. Received: one without {name}.")
     rows = compare(one, other)
     show(rows)
     sys.exit(any(different for _, _, different in rows))

@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import safetensors.numpy
+from click.testing import CliRunner
 
 from tools import compare_runs
 
@@ -22,3 +23,14 @@ def test_what_only_one_run_has_differs(tmp_path, monkeypatch):
     assert found["tensors of model.safetensors"] == ["head", "pooler"]
     assert found["figures of results.json"] == ["one", "other"]
     assert found["lines of metrics.jsonl"] == []
+
+
+def test_two_figures_that_are_nan_are_the_same():
+    one, other = json.loads('[{"loss": NaN}, {"loss": NaN}]')
+    assert compare_runs._is_same(one, other) and not compare_runs._is_same(one, {"loss": 1.0})
+
+
+def test_what_is_no_finished_run_gets_one_line(tmp_path):
+    """A traceback had the exit status of runs that differ."""
+    result = CliRunner().invoke(compare_runs.main, [str(tmp_path), str(tmp_path)])
+    assert result.exit_code == 2 and "needs the folder of one finished run" in result.output
