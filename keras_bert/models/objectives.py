@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from keras_bert.core.settings import require
 from keras_bert.models.bert.config import BOTH, DECODED, MASKED, NEXT, PERMUTED, REPLACED, BertConfig
-from keras_bert.models.tensor_names import StoredName, TensorName, dense, layer_norm
+from keras_bert.models.tensor_names import TensorName, dense, layer_norm, own_tensor
 from keras_bert.models.term import RANDOM_NEXT, RELATED, RUNNING_TEXT, SWAPPED, Rows, Term
 
 if TYPE_CHECKING:
@@ -147,8 +147,7 @@ class NextSentence(_PairTerm):
         return NextSentenceHead(config.hidden_size, config.initializer_range, dtype=model.dtype_policy, name=self.head)
 
     def tensors(self) -> tuple[TensorName, ...]:
-        stored = "keras_bert.next_sentence.classifier"
-        return dense(f"{self.head}.classifier", stored, stored.replace(".", "/"))
+        return dense(f"{self.head}.classifier", "keras_bert.next_sentence.classifier")
 
     def logits(
         self, head: keras.layers.Layer, encoded: Mapping[str, Tensor], inputs: Batch, training: bool
@@ -168,7 +167,7 @@ class SentenceOrder(_PairTerm):
         return model.make_classifier(2, self.head, dropout_prob=0.1)
 
     def tensors(self) -> tuple[TensorName, ...]:
-        return dense(f"{self.head}.dense", "keras_bert.sop_classifier", "keras_bert/sop_classifier")
+        return dense(f"{self.head}.dense", "keras_bert.sop_classifier")
 
 
 class Related(_PairTerm):
@@ -268,13 +267,10 @@ class SpanBoundary(ClassTerm):
     def tensors(self) -> tuple[TensorName, ...]:
         names: list[TensorName] = []
         for number in (0, 1):
-            stored = f"keras_bert.span_boundary.dense_{number}"
-            names += dense(f"{self.head}.denses.{number}", stored, stored.replace(".", "/"))
-            stored = f"keras_bert.span_boundary.LayerNorm_{number}"
-            names += layer_norm(f"{self.head}.layer_norms.{number}", stored, stored.replace(".", "/"))
+            names += dense(f"{self.head}.denses.{number}", f"keras_bert.span_boundary.dense_{number}")
+            names += layer_norm(f"{self.head}.layer_norms.{number}", f"keras_bert.span_boundary.LayerNorm_{number}")
         for name in ("position_embeddings", "bias"):
-            stored = f"keras_bert.span_boundary.{name}"
-            names.append(TensorName(f"{self.head}.{name}", StoredName(stored), StoredName(stored.replace(".", "/"))))
+            names.append(own_tensor(f"{self.head}.{name}", f"span_boundary.{name}"))
         return tuple(names)
 
     def logits(

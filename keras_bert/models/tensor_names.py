@@ -116,7 +116,9 @@ def decoder(config: BertConfig, head: str) -> tuple[TensorName, ...]:
     )
 
 
-def dense(attribute: str, huggingface: str, google: str) -> tuple[TensorName, ...]:
+def dense(attribute: str, huggingface: str, google: str = "") -> tuple[TensorName, ...]:
+    """A dense layer. Its name in Google's files is by default Hugging Face's with slashes."""
+    google = google or with_slashes(huggingface)
     return (
         TensorName(
             f"{attribute}.kernel", StoredName(f"{huggingface}.weight", transposed=True), StoredName(f"{google}/kernel")
@@ -137,7 +139,9 @@ def output_layer(attribute: str, huggingface: str, google: str) -> tuple[TensorN
     )
 
 
-def layer_norm(attribute: str, huggingface: str, google: str) -> tuple[TensorName, ...]:
+def layer_norm(attribute: str, huggingface: str, google: str = "") -> tuple[TensorName, ...]:
+    """A LayerNorm; the default of `google` is that of `dense`."""
+    google = google or with_slashes(huggingface)
     return (
         TensorName(f"{attribute}.gamma", StoredName(f"{huggingface}.weight"), StoredName(f"{google}/gamma")),
         TensorName(f"{attribute}.beta", StoredName(f"{huggingface}.bias"), StoredName(f"{google}/beta")),
@@ -146,7 +150,17 @@ def layer_norm(attribute: str, huggingface: str, google: str) -> tuple[TensorNam
 
 def own_tensor(attribute: str, name: str) -> TensorName:
     """A tensor that neither Hugging Face's nor Google's models have, stored in Keras' orientation."""
-    return TensorName(attribute, StoredName(f"keras_bert.{name}"), StoredName(f"keras_bert/{name.replace('.', '/')}"))
+    return plain_tensor(attribute, f"keras_bert.{name}")
+
+
+def plain_tensor(attribute: str, name: str, also: tuple[str, ...] = ()) -> TensorName:
+    """A tensor stored in Keras' orientation, in Google's format under Hugging Face's name with slashes."""
+    return TensorName(attribute, StoredName(name, also=also), StoredName(with_slashes(name)))
+
+
+def with_slashes(name: str) -> str:
+    """A dotted name in the style of Google's."""
+    return name.replace(".", "/")
 
 
 def bidirectional(attribute: str, name: str) -> tuple[TensorName, ...]:

@@ -51,14 +51,12 @@ def blocks(kind: str, config: BertConfig) -> list[TensorName]:
     return for_layers(rows, config.num_hidden_layers)
 
 
-_MASKED_LM_HEAD = (
-    *dense("mlm_head.transform", "cls.predictions.transform.dense", "cls/predictions/transform/dense"),
-    *layer_norm("mlm_head.layer_norm", "cls.predictions.transform.LayerNorm", "cls/predictions/transform/LayerNorm"),
-)
-
 _HEADS: dict[str, tuple[TensorName, ...]] = {
-    POOLER: dense("encoder.pooler.dense", "bert.pooler.dense", "bert/pooler/dense"),
-    MASKED_LM_HEAD: _MASKED_LM_HEAD,
+    POOLER: dense("encoder.pooler.dense", "bert.pooler.dense"),
+    MASKED_LM_HEAD: (
+        *dense("mlm_head.transform", "cls.predictions.transform.dense"),
+        *layer_norm("mlm_head.layer_norm", "cls.predictions.transform.LayerNorm"),
+    ),
     NEXT_SENTENCE_HEAD: output_layer("nsp_head.classifier", "cls.seq_relationship", "cls/seq_relationship/"),
 }
 

@@ -132,7 +132,7 @@ class Electra(Bert):
     def parts(self, config: Any) -> dict[str, list[TensorName]]:
         words, *others = embeddings("electra", config, _DECODER)
         stored = dataclasses.replace(words.huggingface, also=(f"{_DECODER}.weight",))
-        mapping = dense("encoder.embeddings.mapping", "electra.embeddings_project", "electra/embeddings_project")
+        mapping = dense("encoder.embeddings.mapping", "electra.embeddings_project")
         return {
             ENCODER: [
                 dataclasses.replace(words, huggingface=stored),
@@ -142,12 +142,12 @@ class Electra(Bert):
             ],
             POOLER: [*dense("encoder.pooler.dense", "sequence_summary.summary", "bert/pooler/dense")],
             REPLACED_TOKEN_HEAD: [
-                *dense(f"{REPLACED_TOKEN_HEAD}.dense", f"{_DETECTOR}.dense", f"{_DETECTOR}/dense"),
+                *dense(f"{REPLACED_TOKEN_HEAD}.dense", f"{_DETECTOR}.dense"),
                 *dense(f"{REPLACED_TOKEN_HEAD}.output_dense", f"{_DETECTOR}.dense_prediction", f"{_DETECTOR}/dense_1"),
             ],
             MASKED_LM_HEAD: [
-                *dense("mlm_head.transform", f"{_HEAD}.dense", f"{_HEAD}/dense"),
-                *layer_norm("mlm_head.layer_norm", f"{_HEAD}.LayerNorm", f"{_HEAD}/LayerNorm"),
+                *dense("mlm_head.transform", f"{_HEAD}.dense"),
+                *layer_norm("mlm_head.layer_norm", f"{_HEAD}.LayerNorm"),
                 TensorName("mlm_head.bias", StoredName(f"{_DECODER}.bias"), StoredName(f"{_HEAD}/output_bias")),
             ],
         }

@@ -13,11 +13,11 @@ from keras_bert.models.tensor_names import (
     ENCODER,
     MASKED_LM_HEAD,
     POOLER,
-    StoredName,
     TensorName,
     dense,
     for_layers,
     layer_norm,
+    plain_tensor,
 )
 
 if TYPE_CHECKING:
@@ -72,25 +72,21 @@ class ElmoConfig(BertConfig):
         return super().from_fields({key: value for key, value in values.items() if key in names}, where)
 
 
-def _named(attribute: str, name: str) -> TensorName:
-    return TensorName(attribute, StoredName(name), StoredName(name.replace(".", "/")))
-
-
 _PARTS: dict[str, tuple[TensorName, ...]] = {
     ENCODER: (
-        _named("encoder.embeddings.word_embeddings", "elmo.embeddings.word_embeddings.weight"),
+        plain_tensor("encoder.embeddings.word_embeddings", "elmo.embeddings.word_embeddings.weight"),
         *(
-            _named(f"encoder.blocks.{{i}}.{way}.cell.{weight}", f"elmo.encoder.layer.{{i}}.{way}.{weight}")
+            plain_tensor(f"encoder.blocks.{{i}}.{way}.cell.{weight}", f"elmo.encoder.layer.{{i}}.{way}.{weight}")
             for way in ("forward", "backward")
             for weight in ("kernel", "recurrent_kernel", "bias")
         ),
     ),
-    POOLER: dense("encoder.pooler.dense", "elmo.pooler.dense", "elmo/pooler/dense"),
+    POOLER: dense("encoder.pooler.dense", "elmo.pooler.dense"),
     # Of both language models, with the word embeddings as the decoder's kernel.
     MASKED_LM_HEAD: (
-        *dense("mlm_head.transform", "lm_head.transform.dense", "lm_head/transform/dense"),
-        *layer_norm("mlm_head.layer_norm", "lm_head.transform.LayerNorm", "lm_head/transform/LayerNorm"),
-        _named("mlm_head.bias", "lm_head.bias"),
+        *dense("mlm_head.transform", "lm_head.transform.dense"),
+        *layer_norm("mlm_head.layer_norm", "lm_head.transform.LayerNorm"),
+        plain_tensor("mlm_head.bias", "lm_head.bias"),
     ),
 }
 

@@ -14,11 +14,11 @@ from keras_bert.models.tensor_names import (
     ENCODER,
     MASKED_LM_HEAD,
     POOLER,
-    StoredName,
     TensorName,
     dense,
     for_layers,
     layer_norm,
+    plain_tensor,
 )
 
 if TYPE_CHECKING:
@@ -129,17 +129,13 @@ class XlnetConfig(BertConfig):
         return frozenset({"model_type", "d_head", *_NAMES, *_OLD_NAMES, *_FIXED})
 
 
-def _named(attribute: str, name: str, also: tuple[str, ...] = ()) -> TensorName:
-    return TensorName(attribute, StoredName(name, also=also), StoredName(name.replace(".", "/")))
-
-
 _LAYER, _ATTENTION = "transformer.layer.{i}", "transformer.layer.{i}.rel_attn"
 _PARTS: dict[str, tuple[TensorName, ...]] = {
     ENCODER: (
-        _named("encoder.embeddings.word_embeddings", "transformer.word_embedding.weight", ("lm_loss.weight",)),
-        _named("encoder.mask_embedding", "transformer.mask_emb"),
+        plain_tensor("encoder.embeddings.word_embeddings", "transformer.word_embedding.weight", ("lm_loss.weight",)),
+        plain_tensor("encoder.mask_embedding", "transformer.mask_emb"),
         *(
-            _named(f"encoder.blocks.{{i}}.attention.{weight}", f"{_ATTENTION}.{weight}")
+            plain_tensor(f"encoder.blocks.{{i}}.attention.{weight}", f"{_ATTENTION}.{weight}")
             for weight in ("q", "k", "v", "o", "r", "r_r_bias", "r_s_bias", "r_w_bias", "seg_embed")
         ),
         *layer_norm("encoder.blocks.{i}.attention_layer_norm", f"{_ATTENTION}.layer_norm", f"{_ATTENTION}/LayerNorm"),
@@ -147,8 +143,8 @@ _PARTS: dict[str, tuple[TensorName, ...]] = {
         *dense("encoder.blocks.{i}.output_dense", f"{_LAYER}.ff.layer_2", f"{_LAYER}/ff/layer_2"),
         *layer_norm("encoder.blocks.{i}.output_layer_norm", f"{_LAYER}.ff.layer_norm", f"{_LAYER}/ff/LayerNorm"),
     ),
-    POOLER: dense("encoder.pooler.dense", "sequence_summary.summary", "sequence_summary/summary"),
-    MASKED_LM_HEAD: (_named("mlm_head.bias", "lm_loss.bias"),),
+    POOLER: dense("encoder.pooler.dense", "sequence_summary.summary"),
+    MASKED_LM_HEAD: (plain_tensor("mlm_head.bias", "lm_loss.bias"),),
 }
 
 # Names of transformers' classes that differ from BERT's in more than the prefix.
