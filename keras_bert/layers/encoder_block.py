@@ -9,7 +9,7 @@ from keras import ops
 
 from keras_bert.layers.attention_kernel import kernel_attention
 from keras_bert.layers.dropout import Dropout
-from keras_bert.layers.tensors import PlainLayer, Tensor, gather_positions, truncated_normal
+from keras_bert.layers.tensors import PlainLayer, Tensor, gather_positions, new_dense
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
@@ -43,19 +43,11 @@ class SelfAttention(PlainLayer):
         self.initializer_range = initializer_range
         self.dropout_rate = dropout_rate
         self.head_size = hidden_size // num_attention_heads
-        self.query = self._projection("query")
-        self.key = self._projection("key")
-        self.value = self._projection("value")
-        self.output_projection = self._projection("output_projection")
-        self.dropout = Dropout(dropout_rate, dtype=self.dtype_policy, name="dropout")
-
-    def _projection(self, name: str) -> keras.layers.Dense:
-        return keras.layers.Dense(
-            self.hidden_size,
-            kernel_initializer=truncated_normal(self.initializer_range),
-            dtype=self.dtype_policy,
-            name=name,
+        self.query, self.key, self.value, self.output_projection = (
+            new_dense(hidden_size, initializer_range, self.dtype_policy, name)
+            for name in ("query", "key", "value", "output_projection")
         )
+        self.dropout = Dropout(dropout_rate, dtype=self.dtype_policy, name="dropout")
 
     def build(self, *input_shapes: tuple[int | None, ...]) -> None:
         for projection in (self.query, self.key, self.value, self.output_projection):
@@ -230,8 +222,7 @@ class EncoderBlock(keras.layers.Layer):
             self.inner_dropout = Dropout(inner_dropout_rate, dtype=policy, name="inner_dropout")
 
     def _dense(self, units: int, name: str) -> keras.layers.Dense:
-        initializer = truncated_normal(self.initializer_range)
-        return keras.layers.Dense(units, kernel_initializer=initializer, dtype=self.dtype_policy, name=name)
+        return new_dense(units, self.initializer_range, self.dtype_policy, name)
 
     def _layer_norm(self, name: str) -> keras.layers.LayerNormalization:
         return keras.layers.LayerNormalization(epsilon=self.layer_norm_eps, dtype=self.dtype_policy, name=name)

@@ -7,7 +7,7 @@ from keras import ops
 
 from keras_bert.layers.dropout import Dropout
 from keras_bert.layers.encoder_block import activation
-from keras_bert.layers.tensors import PlainLayer, Tensor, gather_positions, truncated_normal
+from keras_bert.layers.tensors import PlainLayer, Tensor, gather_positions, new_dense, truncated_normal
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
@@ -25,13 +25,7 @@ class Pooler(PlainLayer):
         self.hidden_size = hidden_size
         self.initializer_range = initializer_range
         self.hidden_act = hidden_act
-        self.dense = keras.layers.Dense(
-            hidden_size,
-            activation=activation(hidden_act),
-            kernel_initializer=truncated_normal(initializer_range),
-            dtype=self.dtype_policy,
-            name="dense",
-        )
+        self.dense = new_dense(hidden_size, initializer_range, self.dtype_policy, "dense", activation(hidden_act))
 
     def build(self, input_shape: tuple[int | None, ...]) -> None:
         self.dense.build((None, self.hidden_size))
@@ -62,9 +56,7 @@ class ClassificationHead(PlainLayer):
         self.dropout_prob = dropout_prob
         self.initializer_range = initializer_range
         self.dropout = Dropout(dropout_prob, dtype=self.dtype_policy, name="dropout")
-        self.dense = keras.layers.Dense(
-            num_labels, kernel_initializer=truncated_normal(initializer_range), dtype=self.dtype_policy, name="dense"
-        )
+        self.dense = new_dense(num_labels, initializer_range, self.dtype_policy, "dense")
 
     def build(self, input_shape: tuple[int | None, ...]) -> None:
         self.dense.build((None, self.hidden_size))
@@ -127,12 +119,7 @@ class MaskedLMHead(PlainLayer):
         self.hidden_act = hidden_act
         self.initializer_range = initializer_range
         self.layer_norm_eps = layer_norm_eps
-        self.transform = keras.layers.Dense(
-            self.embedding_size,
-            kernel_initializer=truncated_normal(initializer_range),
-            dtype=self.dtype_policy,
-            name="transform",
-        )
+        self.transform = new_dense(self.embedding_size, initializer_range, self.dtype_policy, "transform")
         self.activation = activation(hidden_act)
         self.layer_norm = keras.layers.LayerNormalization(
             epsilon=layer_norm_eps, dtype=self.dtype_policy, name="layer_norm"
@@ -171,9 +158,7 @@ class NextSentenceHead(PlainLayer):
         super().__init__(**kwargs)
         self.hidden_size = hidden_size
         self.initializer_range = initializer_range
-        self.classifier = keras.layers.Dense(
-            2, kernel_initializer=truncated_normal(initializer_range), dtype=self.dtype_policy, name="classifier"
-        )
+        self.classifier = new_dense(2, initializer_range, self.dtype_policy, "classifier")
 
     def build(self, input_shape: tuple[int | None, ...]) -> None:
         self.classifier.build((None, self.hidden_size))
@@ -193,16 +178,8 @@ class ReplacedTokenHead(PlainLayer):
         self.hidden_size = hidden_size
         self.hidden_act = hidden_act
         self.initializer_range = initializer_range
-        self.dense, self.output_dense = (
-            keras.layers.Dense(
-                units,
-                activation=function,
-                kernel_initializer=truncated_normal(initializer_range),
-                dtype=self.dtype_policy,
-                name=name,
-            )
-            for units, function, name in ((hidden_size, activation(hidden_act), "dense"), (1, None, "output_dense"))
-        )
+        self.dense = new_dense(hidden_size, initializer_range, self.dtype_policy, "dense", activation(hidden_act))
+        self.output_dense = new_dense(1, initializer_range, self.dtype_policy, "output_dense")
 
     def build(self, input_shape: tuple[int | None, ...]) -> None:
         for layer in (self.dense, self.output_dense):
@@ -293,12 +270,10 @@ class SpanBoundaryHead(PlainLayer):
         self.layer_norm_eps = layer_norm_eps
         self.denses, self.layer_norms = [], []
         for number, size in enumerate((hidden_size, self.embedding_size)):
-            kernel = truncated_normal(initializer_range)
-            dense = keras.layers.Dense(size, kernel_initializer=kernel, dtype=self.dtype_policy, name=f"dense_{number}")
+            self.denses.append(new_dense(size, initializer_range, self.dtype_policy, f"dense_{number}"))
             norm = keras.layers.LayerNormalization(
                 epsilon=layer_norm_eps, dtype=self.dtype_policy, name=f"layer_norm_{number}"
             )
-            self.denses.append(dense)
             self.layer_norms.append(norm)
         self.activation = activation(hidden_act)
 

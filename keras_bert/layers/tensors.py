@@ -1,4 +1,4 @@
-"""What all layers share: tensor types, a base class, initializers, a gather and a range check."""
+"""What all layers share: tensor types, a base class, initializers, dense layers, a gather and a range check."""
 
 import contextlib
 import contextvars
@@ -32,6 +32,18 @@ def truncated_normal(stddev: float) -> Callable:
 def normal(stddev: float) -> Callable:
     """A normal distribution without truncation, as in T5."""
     return _replacement.get() or keras.initializers.RandomNormal(stddev=stddev)
+
+
+def new_dense(
+    units: int,
+    initializer_range: float,
+    policy: keras.DTypePolicy,
+    name: str,
+    activation: Callable[[Tensor], Tensor] | None = None,
+) -> keras.layers.Dense:
+    """A dense layer whose kernel begins as `truncated_normal`."""
+    kernel = truncated_normal(initializer_range)
+    return keras.layers.Dense(units, activation=activation, kernel_initializer=kernel, dtype=policy, name=name)
 
 
 def gather_positions(sequence: Tensor, positions: Tensor) -> Tensor:

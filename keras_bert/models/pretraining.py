@@ -8,7 +8,7 @@ import numpy as np
 from keras import ops
 
 from keras_bert.layers.heads import MaskedLMHead
-from keras_bert.layers.tensors import Batch, Sums, Tensor, truncated_normal
+from keras_bert.layers.tensors import Batch, Sums, Tensor, new_dense
 from keras_bert.models.bert.config import BertConfig
 from keras_bert.models.encoder_with_heads import EncoderWithHeads
 from keras_bert.models.kind import kind_of_config, with_article
@@ -85,10 +85,7 @@ class BertForPreTraining(EncoderWithHeads):
         self.terms = tuple(term.name for term in all_terms() if term.has_head and term in asked)
         self.mapped_size, self.state_map = mapped_size, None
         if mapped_size is not None:
-            initial = truncated_normal(config.initializer_range)
-            self.state_map = keras.layers.Dense(
-                mapped_size, kernel_initializer=initial, dtype=self.dtype_policy, name="state_map"
-            )
+            self.state_map = new_dense(mapped_size, config.initializer_range, self.dtype_policy, "state_map")
         self.build()
 
     @property

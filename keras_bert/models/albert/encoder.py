@@ -6,7 +6,7 @@ import keras
 
 from keras_bert.layers.embeddings import BertEmbeddings
 from keras_bert.layers.encoder_block import EncoderBlock
-from keras_bert.layers.tensors import Tensor, truncated_normal
+from keras_bert.layers.tensors import Tensor, new_dense
 from keras_bert.models.albert.kind import AlbertConfig
 from keras_bert.models.bert.config import SINUSOIDAL, BertConfig
 from keras_bert.models.bert.encoder import BertEncoder
@@ -22,12 +22,7 @@ class AlbertEmbeddings(BertEmbeddings):
     def __init__(self, vocab_size: int, hidden_size: int, *, output_size: int | None, **kwargs: Any) -> None:
         super().__init__(vocab_size, hidden_size, **kwargs)
         self.output_size = output_size
-        self.mapping = output_size and keras.layers.Dense(
-            output_size,
-            kernel_initializer=truncated_normal(self.initializer_range),
-            dtype=self.dtype_policy,
-            name="mapping",
-        )
+        self.mapping = output_size and new_dense(output_size, self.initializer_range, self.dtype_policy, "mapping")
 
     def build(self, *input_shapes: tuple[int | None, ...]) -> None:
         super().build(*input_shapes)
