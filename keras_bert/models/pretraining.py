@@ -99,9 +99,8 @@ class BertForPreTraining(EncoderWithHeads):
         return getattr(self, term.head)
 
     def call(self, inputs: Batch, training: bool = False) -> dict[str, Tensor]:
-        causal = True if "next_token_ids" in inputs else None
         width, positions = self.config.lm_width, inputs.get("masked_lm_positions")
-        options = {"causal": causal}
+        options = {"causal": True if "next_token_ids" in inputs else None}
         if positions is not None and self.reads_predictions:
             options, positions = {**options, "positions": positions}, None
         encoded = self.encoder(inputs, training=training, **options)

@@ -148,8 +148,8 @@ class XlnetEncoder(ConfiguredEncoder):
 
         query = None
         if places is not None:
-            shape = (*ops.shape(places), width)
-            query = self.dropout(ops.broadcast_to(self._mask_embedding(), shape), training=training)
+            first = ops.cast(self.mask_embedding, self.compute_dtype)
+            query = self.dropout(ops.broadcast_to(first, (*ops.shape(places), width)), training=training)
             of_query = (query_bias, gather_positions(is_other_segment, places), places)
         hidden_states, attentions, new_mems = [states], [], []
         for index, block in enumerate(self.blocks):
@@ -174,9 +174,6 @@ class XlnetEncoder(ConfiguredEncoder):
         if return_mems or mems is not None:
             outputs["mems"] = new_mems
         return outputs
-
-    def _mask_embedding(self) -> Tensor:
-        return ops.cast(self.mask_embedding, self.compute_dtype)
 
     def _biases(self, inputs: Batch, remembered: int | Tensor, places: Tensor | None) -> tuple[Tensor | None, Tensor]:
         """The attention biases of the query stream, [batch, 1, predictions, memory + seq], and of the content stream.
