@@ -148,21 +148,16 @@ class HubModel(HubRepository):
     def _choose(self, names: Collection[str]) -> None:
         """Sets `kind` and the files of the weights, and fetches the other files."""
         weights = next((name for name in huggingface.WEIGHT_FILES if name in names), None)
-        small: tuple[str, ...]
-        of_kinds = (name for kind in vocabulary_kinds() for name in (kind.file_name, *kind.other_files))
-        vocabularies = dict.fromkeys(of_kinds)
         of_google = [name for name in google_configs() if name in names]
         if of_google and not (huggingface.CONFIG in names and weights):
-            self.kind, small = (
-                "google",
-                (of_google[0], Vocabulary.file_name, *(name for name in names if name.endswith(".model"))),
-            )
+            self.kind = "google"
+            small = [of_google[0], Vocabulary.file_name, *(name for name in names if name.endswith(".model"))]
             self._weights = google.checkpoint_files(names, self._asked)
         else:
-            self.kind, small = (
-                "huggingface",
-                (huggingface.CONFIG, *vocabularies, *TOKENIZER_FILES, GENERATION, *sentence_transformers.FILES),
-            )
+            self.kind = "huggingface"
+            of_kinds = (name for kind in vocabulary_kinds() for name in (kind.file_name, *kind.other_files))
+            vocabularies = dict.fromkeys(of_kinds)
+            small = [huggingface.CONFIG, *vocabularies, *TOKENIZER_FILES, GENERATION, *sentence_transformers.FILES]
             self._weights = [weights] if weights else []
             if not weights and not self._unreachable:
                 raise UserError(
