@@ -193,9 +193,8 @@ def _index(card: ModelCard, pipeline: str | None) -> list[dict[str, Any]] | None
 
 
 def _made(card: ModelCard) -> list[str]:
-    command = f"```\n{card.command}\n```" if card.command else ""
-    written = f"Written by keras_bert {VERSION}."
-    return ["## How it was made", *([command] if command else []), written]
+    command = [f"```\n{card.command}\n```"] if card.command else []
+    return ["## How it was made", *command, f"Written by keras_bert {VERSION}."]
 
 
 def _sizes(config: BertConfig, fields: Mapping[str, Any], parameters: int, lower_case: bool) -> list[str]:

@@ -6,6 +6,7 @@ keys of the storages), followed by each storage: 8 bytes with its number of elem
 """
 
 import io
+import math
 import zipfile
 from typing import TypeAlias
 
@@ -108,9 +109,7 @@ class TorchFile:
             raise RefusedPickleError(
                 f"ends early: the storage {printable(storage.key)} needs {held:,} bytes. Received: {len(content):,}"
             )
-        count = 1
-        for length in tensor.shape:
-            count *= length
+        count = math.prod(tensor.shape)
         # A tensor that repeats its elements would be larger than the file once it is copied.
         if count and max(tensor.offset + _reach(tensor) + 1, count) * size > held:
             raise RefusedPickleError(f"has a tensor of shape {list(tensor.shape)} that its storage does not hold")
