@@ -128,14 +128,11 @@ class Preprocessor(keras.layers.Layer):
 
 def _columns(texts: Texts, as_tensors: bool = True) -> list[Any]:
     """One or two columns of strings [batch]. Raises `ValueError` for another number."""
+    columns = [texts]
     if isinstance(texts, Mapping):
         columns = list(texts.values())
-    elif isinstance(texts, tuple):
+    elif isinstance(texts, tuple) or isinstance(texts, Sequence) and texts and not isinstance(texts[0], (str, bytes)):
         columns = list(texts)
-    elif isinstance(texts, Sequence) and texts and not isinstance(texts[0], (str, bytes)):
-        columns = list(texts)
-    else:
-        columns = [texts]
     if not 1 <= len(columns) <= 2:
         raise ValueError(f"texts: needs one column of texts, or two for pairs. Received: {len(columns)}.")
     return [tf.convert_to_tensor(column, tf.string) for column in columns] if as_tensors else columns
