@@ -26,26 +26,21 @@ def profiled(
         profile_at: steps done before the trace starts. A process compiles in its first steps; 50 is late enough.
         folder: a folder of TensorBoard events.
     """
+    counted = _Counted(batches, first_step)
     with contextlib.closing(batches):
-        yield from _profiled(_Counted(batches, first_step), first_step, profile_at, folder)
-
-
-def _profiled(
-    counted: "_Counted", first_step: int, profile_at: int, folder: str
-) -> Generator[Batch | LoopBatches, None, None]:
-    if first_step <= profile_at:
-        yield from counted.until(profile_at)
-        with as_os_errors(folder):
-            tf.profiler.experimental.start(folder)
-        try:
-            while counted.step < profile_at + PROFILED_STEPS and not counted.is_over:
-                # TensorBoard's overview page finds the steps by these marks; waiting for a batch is part of its step.
-                with tf.profiler.experimental.Trace("train", step_num=counted.step, _r=1):
-                    yield from counted.until(counted.step + 1)
-        finally:
+        if first_step <= profile_at:
+            yield from counted.until(profile_at)
             with as_os_errors(folder):
-                tf.profiler.experimental.stop()
-    yield from counted.until(math.inf)
+                tf.profiler.experimental.start(folder)
+            try:
+                while counted.step < profile_at + PROFILED_STEPS and not counted.is_over:
+                    # TensorBoard's overview page finds steps by these marks; a step includes the wait for its batch.
+                    with tf.profiler.experimental.Trace("train", step_num=counted.step, _r=1):
+                        yield from counted.until(counted.step + 1)
+            finally:
+                with as_os_errors(folder):
+                    tf.profiler.experimental.stop()
+        yield from counted.until(math.inf)
 
 
 class _Counted:
