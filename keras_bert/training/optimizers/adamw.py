@@ -32,15 +32,7 @@ class AdamW(BertOptimizer, keras.optimizers.Adam):
         name: str = "adamw",
         **kwargs: Any,
     ):
-        super().__init__(
-            learning_rate=learning_rate,
-            decay=decay,
-            beta_1=beta_1,
-            beta_2=beta_2,
-            epsilon=epsilon,
-            name=name,
-            **kwargs,
-        )
+        super().__init__(learning_rate, decay, beta_1=beta_1, beta_2=beta_2, epsilon=epsilon, name=name, **kwargs)
 
     def shared_by_variables(self, step: tf.Tensor) -> tuple[tf.Tensor, ...]:
         beta_1, beta_2 = tf.constant(self.beta_1), tf.constant(self.beta_2)
