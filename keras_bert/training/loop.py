@@ -60,7 +60,6 @@ class Loop:
     ):
         self._engine = engine
         self.step, self.budget, self.checkpoints = engine.trainer, engine.budget, engine.checkpoints
-        self._averaged_weights = engine.averaged_weights
         self.batches = batches
         self.evaluate = evaluate
         self.run_config = run_config
@@ -172,7 +171,7 @@ class Loop:
         return evaluation or self._evaluation(done)
 
     def _evaluation(self, done: int) -> dict[str, float]:
-        with self._averaged_weights():
+        with self._engine.averaged_weights():
             return self.evaluate(done)
 
     def _record(self, done: int, figures: dict[str, float]) -> None:

@@ -198,7 +198,7 @@ class WandbLogger(RunLogger):
     """Logs to Weights & Biases, whose environment variables say where and how: WANDB_PROJECT, WANDB_MODE and so on."""
 
     def __init__(self, run: RunFolder, config: Mapping[str, Any]):
-        wandb, known = imports.import_extra("wandb", "training.log_to wandb"), _known_id(run, "wandb")
+        wandb, known = imports.import_extra("wandb", "training.log_to wandb"), _known_ids(run).get("wandb")
         more: dict[str, Any] = {"id": known, "resume": "allow"} if known else {"config": config}
         if not files.is_remote(run.path):
             more["dir"] = os.environ.get("WANDB_DIR", run.path)
@@ -217,7 +217,7 @@ class MlflowLogger(RunLogger):
     """Logs to MLflow, whose environment variables say where: MLFLOW_TRACKING_URI, MLFLOW_EXPERIMENT_NAME and so on."""
 
     def __init__(self, run: RunFolder, config: Mapping[str, Any]):
-        mlflow, known = imports.import_extra("mlflow", "training.log_to mlflow"), _known_id(run, "mlflow")
+        mlflow, known = imports.import_extra("mlflow", "training.log_to mlflow"), _known_ids(run).get("mlflow")
         self._mlflow = mlflow
         with _explained("mlflow", mlflow.exceptions.MlflowException):
             started = mlflow.start_run(run_id=known, run_name=None if known else _shown_name(run), nested=True)
@@ -259,14 +259,13 @@ def _ids_file(run: RunFolder) -> str:
     return files.join(run.path, "loggers.json")
 
 
-def _known_id(run: RunFolder, service: str) -> str | None:
-    """The service's id of this run, if an earlier start recorded one, so that logging continues there."""
-    return settings.read_json(_ids_file(run)).get(service) if files.exists(_ids_file(run)) else None
+def _known_ids(run: RunFolder) -> dict[str, str]:
+    """The services' ids of this run that an earlier start recorded, so that logging continues there."""
+    return settings.read_json(_ids_file(run)) if files.exists(_ids_file(run)) else {}
 
 
 def _keep_id(run: RunFolder, service: str, number: str) -> None:
-    found = settings.read_json(_ids_file(run)) if files.exists(_ids_file(run)) else {}
-    whole_files.write_json(_ids_file(run), {**found, service: number})
+    whole_files.write_json(_ids_file(run), {**_known_ids(run), service: number})
 
 
 _SERVICES: dict[str, Callable[[RunFolder, Mapping[str, Any]], RunLogger]] = {
