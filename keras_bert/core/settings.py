@@ -113,26 +113,23 @@ def read_yaml(path: StrPath) -> dict[Any, Any]:
 
 def read_json(path: StrPath) -> dict[str, Any]:
     """The object in a JSON file. Raises `UserError` naming the file and the line."""
-    values = _json_values(path)
-    if not isinstance(values, dict):
-        raise UserError(f"{path}: needs a JSON object. Received: {type(values).__name__}.")
-    return values
+    return _read_json(path, dict, "object")
 
 
 def read_json_list(path: StrPath) -> list[Any]:
     """The array in a JSON file. Raises `UserError` naming the file and the line."""
-    values = _json_values(path)
-    if not isinstance(values, list):
-        raise UserError(f"{path}: needs a JSON array. Received: {type(values).__name__}.")
-    return values
+    return _read_json(path, list, "array")
 
 
-def _json_values(path: StrPath) -> Any:
+def _read_json(path: StrPath, kind: type, name: str) -> Any:
     text = _read_text(path, "JSON")
     try:
-        return json.loads(text, object_pairs_hook=_unique_keys)
+        values = json.loads(text, object_pairs_hook=_unique_keys)
     except (ValueError, RecursionError) as error:
         raise UserError(f"{path}: is not valid JSON ({error}). Fetch or write it again.") from None
+    if not isinstance(values, kind):
+        raise UserError(f"{path}: needs a JSON {name}. Received: {type(values).__name__}.")
+    return values
 
 
 class _Loader(yaml.SafeLoader):
