@@ -16,6 +16,7 @@ from keras_bert.core.program import command_line
 # mallopt(3), from malloc.h of glibc. Other C libraries, and allocators preloaded in its place, do not have it.
 _TRIM_THRESHOLD, _MMAP_MAX, _ARENA_MAX = -1, -4, -8
 _SETTINGS = {_ARENA_MAX: 1, _MMAP_MAX: 0, _TRIM_THRESHOLD: -1}
+_UNUSED = ("IPython", "matplotlib", "pandas", "sklearn")
 
 
 def keep_freed_memory() -> bool:
@@ -70,7 +71,7 @@ def lean_import() -> Iterator[None]:
     frames and notebooks that no command has; in the block they look uninstalled. The garbage collector pauses during
     the block, and then ignores what the imports made: a million permanent objects, half a second for each collection.
     """
-    unused = _Uninstalled(("IPython", "matplotlib", "pandas", "sklearn"))
+    unused = _Uninstalled()
     sys.meta_path.insert(0, unused)
     gc.disable()
     try:
@@ -82,15 +83,12 @@ def lean_import() -> Iterator[None]:
 
 
 class _Uninstalled(importlib.abc.MetaPathFinder):
-    """Makes packages look as if they were not installed."""
-
-    def __init__(self, packages: Sequence[str]) -> None:
-        self._packages = packages
+    """Makes the packages in `_UNUSED` look as if they were not installed."""
 
     def find_spec(
         self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
-        if name in self._packages:
+        if name in _UNUSED:
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
         return None
 
