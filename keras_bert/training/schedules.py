@@ -75,14 +75,8 @@ class WarmupDecay(keras.optimizers.schedules.LearningRateSchedule):
         return ops.clip((step - self.warmup_steps) / max(self.total_steps - self.warmup_steps, 1), 0.0, 1.0)
 
     def get_config(self) -> dict[str, Any]:
-        return {
-            "peak": self.peak,
-            "warmup_steps": self.warmup_steps,
-            "total_steps": self.total_steps,
-            "decay": self.decay,
-            "power": self.power,
-            "decay_share": self.decay_share,
-        }
+        names = ("peak", "warmup_steps", "total_steps", "decay", "power", "decay_share")
+        return {name: getattr(self, name) for name in names}
 
 
 class TimedWarmupDecay(WarmupDecay):

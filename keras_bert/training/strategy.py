@@ -99,10 +99,6 @@ def _found_here(devices: Sequence[str]) -> str:
     return "mirrored" if len(tf.config.list_physical_devices("GPU")) > 1 else "one"
 
 
-def _listed() -> list[str]:
-    return [device.name.removeprefix("/physical_device:") for device in tf.config.list_physical_devices()]
-
-
 def _devices(wanted: Sequence[str]) -> list[str]:
     """The given devices, or else all GPUs, or else all CPUs, as `GPU:0`."""
     found = {
@@ -162,7 +158,8 @@ def _tpu(name: str) -> tf.distribute.Strategy:
     if found is not None and not isinstance(found, (ValueError, OSError, RuntimeError, tf.errors.OpError)):
         raise found
     if name == "local" and found is not None:
-        said = f"TensorFlow lists {', '.join(_listed())}"
+        listed = [device.name.removeprefix("/physical_device:") for device in tf.config.list_physical_devices()]
+        said = f"TensorFlow lists {', '.join(listed)}"
     else:
         said = f"no answer within {TPU_SECONDS} seconds" if found is None else reason(found, 150)
     gpus = tf.config.list_physical_devices("GPU")
