@@ -31,9 +31,9 @@ class ConfiguredModel(keras.Model):
 
     @classmethod
     def from_config(cls: type[_Model], config: dict[str, Any]) -> _Model:
-        mode = config.get("quantization_mode")
-        arguments = {name: value for name, value in config.items() if name != "quantization_mode"}
-        model = cls(**{**arguments, "config": config_from_mapping(config["config"])})
+        arguments = {**config, "config": config_from_mapping(config["config"])}
+        mode = arguments.pop("quantization_mode", None)
+        model = cls(**arguments)
         if mode:
             model.quantize(mode)  # Creates the file's variables; Keras loads their values later.
         return model
