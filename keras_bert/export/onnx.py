@@ -185,9 +185,9 @@ def _example(spec: tf.TensorSpec, batch: int, seq: int) -> np.ndarray:
     return values
 
 
-def open_onnx(model: str | bytes, threads: int = 1) -> Any:
-    """An `onnxruntime.InferenceSession` on the CPU for the path or the content of a file."""
+def open_onnx(model: str | bytes) -> Any:
+    """An `onnxruntime.InferenceSession` on one thread of the CPU for the path or the content of a file."""
     onnxruntime = import_extra("onnxruntime", "Reading an ONNX model")
     options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
     return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])

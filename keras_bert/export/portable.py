@@ -104,15 +104,11 @@ class PortableNetwork(Network):
 
 
 def _look_up_int8(table: tf.Variable, ids: tf.Tensor) -> tf.Tensor:
-    values = _values(table)
+    with tf.init_scope():  # Outside the graph being traced.
+        values = table.numpy()
     scales = np.maximum(np.abs(values).max(axis=1, keepdims=True), 1e-12) / 127
     rounded = tf.constant(np.round(values / scales).astype("int8"))
     return tf.cast(tf.gather(rounded, ids), tf.float32) * tf.gather(tf.constant(scales), ids)
-
-
-def _values(table: tf.Variable) -> np.ndarray:
-    with tf.init_scope():  # Outside the graph being traced.
-        return table.numpy()
 
 
 def _without_strings(outputs: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
