@@ -287,6 +287,8 @@ class _Machine:
         self.top(dict)
 
 
+_NUMBERS = ("BININT", "BININT1", "BININT2", "LONG1", "BINFLOAT")
+_STRINGS = ("BINUNICODE", "SHORT_BINUNICODE", "BINSTRING", "SHORT_BINSTRING")
 _ACTIONS: dict[str, Callable[[_Machine, Any], None]] = {
     "PROTO": lambda machine, argument: None,
     "FRAME": lambda machine, argument: None,
@@ -294,20 +296,7 @@ _ACTIONS: dict[str, Callable[[_Machine, Any], None]] = {
     "NONE": lambda machine, argument: machine.stack.append(None),
     "NEWTRUE": lambda machine, argument: machine.stack.append(True),
     "NEWFALSE": lambda machine, argument: machine.stack.append(False),
-    **dict.fromkeys(
-        (
-            "BININT",
-            "BININT1",
-            "BININT2",
-            "LONG1",
-            "BINFLOAT",
-            "BINUNICODE",
-            "SHORT_BINUNICODE",
-            "BINSTRING",
-            "SHORT_BINSTRING",
-        ),
-        lambda machine, argument: machine.stack.append(argument),
-    ),
+    **dict.fromkeys((*_NUMBERS, *_STRINGS), lambda machine, argument: machine.stack.append(argument)),
     "EMPTY_DICT": lambda machine, argument: machine.stack.append({}),
     "EMPTY_LIST": lambda machine, argument: machine.stack.append([]),
     "EMPTY_TUPLE": lambda machine, argument: machine.stack.append(()),
