@@ -43,7 +43,6 @@ _NAMES = {
     "n_positions": "max_position_embeddings",
 }
 # Fields that transformers lacks or leaves out are written only if they differ from its values.
-_OWN = {"attention_dropout_rate": "dropout_rate"}
 _OWN_DEFAULTS = {
     "initializer_range": BertConfig.initializer_range,
     "forced_bos_token_id": None,
@@ -53,7 +52,7 @@ _FEED_FORWARD, _GATED = "feed_forward_proj", "gated-"
 # transformers 5 writes every config as tied; this field says whether the embeddings are.
 _SCALES = "scale_decoder_outputs"
 # transformers' name for gelu by tanh in a gated network, and ours.
-_GATED_GELU = ("gelu", "gelu_new")
+_THEIR_GELU, _OUR_GELU = "gelu", "gelu_new"
 # The supported classes of transformers, one of them under an old name.
 _CLASSES = (
     "T5ForConditionalGeneration",
@@ -146,14 +145,14 @@ class T5Config(BertConfig):
 
     def to_fields(self) -> dict[str, Any]:
         fields = {theirs: getattr(self, ours) for theirs, ours in _NAMES.items()}
-        for name, other in _OWN.items():
-            if fields[name] == fields[other]:
-                del fields[name]
+        if self.attention_probs_dropout_prob == self.hidden_dropout_prob:
+            del fields["attention_dropout_rate"]  # transformers has one dropout.
         for name, default in _OWN_DEFAULTS.items():
             if fields[name] == default:
                 del fields[name]
-        old, new = _GATED_GELU
-        function = f"{_GATED}{old if self.hidden_act == new else self.hidden_act}" if self.is_gated else self.hidden_act
+        function: str = self.hidden_act
+        if self.is_gated:
+            function = f"{_GATED}{_THEIR_GELU if function == _OUR_GELU else function}"
         fields["num_decoder_layers"] = self.decoder_layers
         return {"model_type": self.model_type, **fields, _FEED_FORWARD: function, "is_encoder_decoder": True}
 
@@ -164,9 +163,8 @@ class T5Config(BertConfig):
             known["attention_probs_dropout_prob"] = values["dropout_rate"]
         function = str(values.get(_FEED_FORWARD) or cls.hidden_act)
         known["is_gated"] = function.startswith(_GATED)
-        old, new = _GATED_GELU
         function = function.removeprefix(_GATED)
-        known["hidden_act"] = new if known["is_gated"] and function == old else function
+        known["hidden_act"] = _OUR_GELU if known["is_gated"] and function == _THEIR_GELU else function
         if values.get(_SCALES) is False:
             known["tie_word_embeddings"] = False
         if known.get("num_decoder_layers") == known.get("num_hidden_layers", cls.num_hidden_layers):
