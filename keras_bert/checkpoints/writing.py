@@ -77,16 +77,13 @@ def write_huggingface_folder(
             files.join(aside, TOKENIZER_CONFIG), vocabulary.tokenizer_config(tokenizer, config.max_position_embeddings)
         )
         vocabulary.to_file(files.join(aside, vocabulary.file_name))
-        for name, content in {**_files_of_kind(config, fields), **(more_files or {})}.items():
+        task_kind = kind_of_fields(fields)
+        of_kind = task_kind.folder_files(config, fields) if task_kind and kind.in_transformers else {}
+        for name, content in {**of_kind, **(more_files or {})}.items():
             files.make_folder(files.parent(files.join(aside, name)))
             whole_files.write_json(files.join(aside, name), content)
         parameters = sum(value.size for value in tensors.values())
         write_card(aside, card or ModelCard(), config, fields, parameters, tokenizer.lower_case)
-
-
-def _files_of_kind(config: BertConfig, fields: Mapping[str, Any]) -> Mapping[str, Any]:
-    kind = kind_of_fields(fields)
-    return kind.folder_files(config, fields) if kind and kind_of_config(config).in_transformers else {}
 
 
 def _config(
