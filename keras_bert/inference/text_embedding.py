@@ -149,11 +149,7 @@ class Embedder(abc.ABC):
 
     def _pieces(self, texts: Sequence[str], with_offsets: bool = False) -> _Pieces:
         texts = text_list(texts)
-        found: tuple[tf.RaggedTensor, ...]
-        if with_offsets:
-            found = self._tokenizer.tokenize_with_offsets(texts)
-        else:
-            found = (self._tokenizer.tokenize(texts),)
+        found = self._tokenizer.tokenize_with_offsets(texts) if with_offsets else (self._tokenizer.tokenize(texts),)
         spans = single_row(PieceSpans.of(found[0]), self.max_length, self._long, self._tokenizer.vocabulary)
         lengths = spans.lengths.numpy()
         splits = np.concatenate([[0], np.cumsum(lengths, dtype="int64")])

@@ -90,8 +90,7 @@ def search_with_beams(step: Step, cache: Cache, tokens: DecoderTokens, settings:
         return _Search(place + 1, beams, answers, may_improve, goes_on)
 
     ended = loop(lambda search: search.goes_on, turn, _begun(cache, tokens, settings)).answers
-    best = [tf.reshape(kept[:, : settings.n_best], [-1, *kept.shape[2:]]) for kept in ended[:3]]
-    ids, lengths, scores = best
+    ids, lengths, scores = (tf.reshape(kept[:, : settings.n_best], [-1, *kept.shape[2:]]) for kept in ended[:3])
     return Decoded(ids[:, 1:], lengths, scores)
 
 
