@@ -84,18 +84,15 @@ class LogFileHandler(logging.Handler):
 
     def _write(self) -> None:
         self._written = time.monotonic()
-        added = self._waiting.encode(errors="backslashreplace")
+        mode, content = "ab", self._waiting.encode(errors="backslashreplace")
         with contextlib.suppress(OSError):
-            if not files.is_remote(self._path):
-                with files.open_file(self._path, "ab") as stream:
-                    stream.write(added)
-            else:
-                before = b""
+            if files.is_remote(self._path):
+                mode = "wb"
                 if files.exists(self._path):
                     with files.open_file(self._path) as stream:
-                        before = stream.read()
-                with files.open_file(self._path, "wb") as stream:
-                    stream.write(before + added)
+                        content = stream.read() + content
+            with files.open_file(self._path, mode) as written:
+                written.write(content)
             self._waiting = ""
 
     def close(self) -> None:
