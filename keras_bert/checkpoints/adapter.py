@@ -36,6 +36,7 @@ _TASK_TYPES = {
     "BertForTokenClassification": "TOKEN_CLS",
     "BertForQuestionAnswering": "QUESTION_ANS",
 }
+_MERGE = "Merge the adapter with peft (merge_and_unload), and give the merged model"
 # Settings that are not supported, and the values that turn them off.
 _NOT_READ = {
     "use_dora": (None, False),
@@ -71,16 +72,10 @@ class Adapter:
         config_file = files.join(path, ADAPTER_CONFIG)
         config = settings.read_json(config_file)
         if config.get("peft_type") != "LORA":
-            raise UserError(
-                f"{config_file}: needs peft_type LORA. Received: {config.get('peft_type')!r}. Merge the adapter with "
-                "peft (merge_and_unload), and give the merged model."
-            )
+            raise UserError(f"{config_file}: needs peft_type LORA. Received: {config.get('peft_type')!r}. {_MERGE}.")
         for key, unused in _NOT_READ.items():
             if config.get(key) not in unused:
-                raise UserError(
-                    f"{config_file}: needs {key} {unused[-1]!r}. Received: {config[key]!r}. Merge the adapter with "
-                    "peft (merge_and_unload), and give the merged model."
-                )
+                raise UserError(f"{config_file}: needs {key} {unused[-1]!r}. Received: {config[key]!r}. {_MERGE}.")
         try:
             root = math.sqrt if config.get("use_rslora") else float
             self.scale = float(config["lora_alpha"]) / root(config["r"])
@@ -203,8 +198,7 @@ class _AdapterTensors(StoredTensors):
             if not is_same:
                 raise UserError(
                     f"{self.path}: needs the same LoRA of {copy} as of {name.name}, with which the model shares it, "
-                    "and it differs. Merge the adapter with peft (merge_and_unload), and give the merged model with "
-                    "sharing: none in config.json."
+                    f"and it differs. {_MERGE} with sharing: none in config.json."
                 )
         return addition
 

@@ -84,20 +84,17 @@ class StoredTensors:
         return [self.places[known] for known in (stored.name, *stored.also, *stored.copies) if known in self.places]
 
     def _checked(self, name_in_file: str, needed: Sequence[int] | None) -> npt.NDArray[np.float32]:
-        shape = tuple(self.shape(name_in_file))
+        shape, what = tuple(self.shape(name_in_file)), f"{self.file_of(name_in_file)}: {name_in_file}"
         if needed is not None and shape != tuple(needed):
-            raise UserError(
-                f"{self.file_of(name_in_file)}: {name_in_file} needs shape {list(needed)} by the config. "
-                f"Received: {list(shape)}."
-            )
+            raise UserError(f"{what} needs shape {list(needed)} by the config. Received: {list(shape)}.")
         value = self.value(name_in_file)
         if value is None:
             raise UserError(
-                f"{self.file_of(name_in_file)}: {name_in_file} needs floating-point numbers. "
-                f"Received: {self.kind(name_in_file)}. Quantized models are not supported."
+                f"{what} needs floating-point numbers. Received: {self.kind(name_in_file)}. Quantized models are not "
+                "supported."
             )
         value = value.astype("float32", copy=False)
-        require_finite(value, f"{self.file_of(name_in_file)}: {name_in_file}")
+        require_finite(value, what)
         return value
 
 
