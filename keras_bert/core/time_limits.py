@@ -28,18 +28,18 @@ def within(seconds: float, function: Callable[[], Result]) -> Result | Exception
     return outcome[0] if outcome else None
 
 
-def any_answers(addresses: Iterable[str], seconds: float = PROBE_SECONDS) -> bool:
-    """Whether any of these web servers answers, even with an error; uses the proxies of the environment.
+def any_answers(addresses: Iterable[str]) -> bool:
+    """Whether any of these web servers answers in time, even with an error; uses the environment's proxies.
 
     Without a network, downloads retry for minutes; this tells at once.
     """
 
     def ask(address: str) -> bool:
         try:
-            urllib.request.urlopen(urllib.request.Request(address, method="HEAD"), timeout=seconds).close()
+            urllib.request.urlopen(urllib.request.Request(address, method="HEAD"), timeout=PROBE_SECONDS).close()
         except urllib.error.HTTPError:
             pass  # An answer.
         return True
 
     # A timeout of the request does not cover the look-up of the name.
-    return any(within(seconds, lambda address=address: ask(address)) is True for address in addresses)  # type: ignore[misc]
+    return any(within(PROBE_SECONDS, lambda address=address: ask(address)) is True for address in addresses)  # type: ignore[misc]

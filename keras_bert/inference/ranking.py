@@ -14,19 +14,19 @@ _RECALL_DEPTHS = (1, 10, 100, 1000)
 _PRECISION_DEPTH = 100
 
 
-def reciprocal_rank(gains: np.ndarray, depth: int = DEPTH) -> float:
-    """1 / the rank of the first relevant item within the depth; 0 without one."""
-    relevant = np.flatnonzero(gains[:depth])
+def reciprocal_rank(gains: np.ndarray) -> float:
+    """1 / the rank of the first relevant item within `DEPTH`; 0 without one."""
+    relevant = np.flatnonzero(gains[:DEPTH])
     return 1.0 / (1 + int(relevant[0])) if len(relevant) else 0.0
 
 
-def ndcg(gains: np.ndarray, grades: np.ndarray, depth: int = DEPTH) -> float:
-    """A ranking's discounted gain as a share of the best ranking's.
+def ndcg(gains: np.ndarray, grades: np.ndarray) -> float:
+    """A ranking's discounted gain within `DEPTH`, as a share of the best ranking's.
 
     Args:
         grades: float [judged], all grades of the query, of ranked items or not; at least one is above 0.
     """
-    return _discounted(gains, depth) / _discounted(np.sort(grades)[::-1], depth)
+    return _discounted(gains) / _discounted(np.sort(grades)[::-1])
 
 
 def recall(gains: np.ndarray, grades: np.ndarray, depth: int) -> float:
@@ -34,12 +34,12 @@ def recall(gains: np.ndarray, grades: np.ndarray, depth: int) -> float:
     return np.count_nonzero(gains[:depth]) / np.count_nonzero(grades)
 
 
-def average_precision(gains: np.ndarray, grades: np.ndarray, depth: int = _PRECISION_DEPTH) -> float:
-    """The mean, over all relevant items, of the precision at their ranks; 0 for items not within the depth.
+def average_precision(gains: np.ndarray, grades: np.ndarray) -> float:
+    """The mean, over all relevant items, of the precision at their ranks; 0 for items not among the first 100.
 
-    `grades` as for `ndcg`. sentence-transformers divides by at most `depth`, so it differs if more are relevant.
+    `grades` as for `ndcg`. sentence-transformers divides by at most 100, so it differs if more are relevant.
     """
-    ranks = np.flatnonzero(gains[:depth]) + 1
+    ranks = np.flatnonzero(gains[:_PRECISION_DEPTH]) + 1
     return float(np.sum(np.arange(1, len(ranks) + 1) / ranks)) / np.count_nonzero(grades)
 
 
@@ -66,6 +66,6 @@ def retrieval_scores(judged: Iterable[tuple[Sequence[float], Sequence[float]]], 
     return {name: float(np.mean([row[name] for row in rows])) for name in rows[0]}
 
 
-def _discounted(gains: np.ndarray, depth: int) -> float:
-    gains = gains[:depth]
+def _discounted(gains: np.ndarray) -> float:
+    gains = gains[:DEPTH]
     return float(gains @ (1 / np.log2(np.arange(len(gains)) + 2)))
