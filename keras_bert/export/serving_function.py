@@ -83,7 +83,10 @@ class ServingFunction:
         """
         pairs = zip(values, self.inputs[signature], strict=True)
         tensors = [tf.constant(_padded(value, spec), spec.dtype) for value, spec in pairs]
-        return {name: output.numpy() for name, output in self.signatures[signature](*tensors).items()}
+        return {name: output.numpy() for name, output in self._outputs(signature, tensors).items()}
+
+    def _outputs(self, signature: str, tensors: Sequence[tf.Tensor]) -> dict[str, tf.Tensor]:
+        return self.signatures[signature](*tensors)
 
     def answers_by_length(
         self, *columns: Sequence[Any], signature: str = DEFAULT, may_lack: str = ""
