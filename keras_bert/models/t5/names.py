@@ -1,6 +1,6 @@
 """Where each tensor of a T5 is in transformers' files."""
 
-from keras_bert.models.tensor_names import DECODER, ENCODER, LM_HEAD, StoredName, TensorName, for_layers
+from keras_bert.models.tensor_names import DECODER, ENCODER, LM_HEAD, StoredName, TensorName, for_layers, with_slashes
 
 _EMBEDDINGS, _OUTPUT = "shared.weight", "lm_head.weight"
 _ATTENTION = (("query", "q"), ("key", "k"), ("value", "v"), ("output_projection", "o"))
@@ -20,8 +20,8 @@ def t5_parts(encoder_layers: int, decoder_layers: int, is_gated: bool, is_tied: 
 
 
 def _named(attribute: str, name: str, transposed: bool = False, also: tuple[str, ...] = ()) -> TensorName:
-    google = name.removesuffix(".weight").replace(".", "/")
-    return TensorName(attribute, StoredName(name, transposed, also=also), StoredName(google))
+    google = StoredName(with_slashes(name.removesuffix(".weight")))
+    return TensorName(attribute, StoredName(name, transposed, also=also), google)
 
 
 def _stack(stack: str, layers: int, is_gated: bool) -> list[TensorName]:

@@ -26,7 +26,7 @@ class FewShot(Classification):
 
     head, part = FewShotConfig, PART
     tasks, own_task = (NAME,), NAME
-    tensors = {PART: dense(f"{PART}.dense", f"keras_bert.{PART}", f"keras_bert/{PART}")}
+    tensors = {PART: dense(f"{PART}.dense", f"keras_bert.{PART}")}
     titles = {PART: "logistic head"}
     in_transformers = pools = in_google = takes_bilstm = weighs_classes = takes_teacher = False
 

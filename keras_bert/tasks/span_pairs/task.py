@@ -8,7 +8,7 @@ from keras_bert.config.finetuning import SINGLE_LABEL, FinetuneConfig
 from keras_bert.config.reading import own_field
 from keras_bert.core.settings import require
 from keras_bert.models.bert.config import BertConfig
-from keras_bert.models.tensor_names import StoredName, TensorName, dense
+from keras_bert.models.tensor_names import dense, own_tensor
 from keras_bert.tasks import superglue
 from keras_bert.tasks.classification.head import ClassificationConfig
 from keras_bert.tasks.kind import TaskKind
@@ -84,12 +84,8 @@ class SpanPairs(TaskKind):
     head, part, tasks = SpanPairConfig, PART, tuple(SPAN_PAIRS)
     tensors = {
         PART: (
-            TensorName(
-                f"{PART}.attention.kernel",
-                StoredName(f"keras_bert.{PART}.attention"),
-                StoredName(f"keras_bert/{PART}/attention"),
-            ),
-            *dense(f"{PART}.classifier.dense", f"keras_bert.{PART}.classifier", f"keras_bert/{PART}/classifier"),
+            own_tensor(f"{PART}.attention.kernel", f"{PART}.attention"),
+            *dense(f"{PART}.classifier.dense", f"keras_bert.{PART}.classifier"),
         )
     }
     titles = {PART: "classifier of two spans"}

@@ -111,7 +111,7 @@ class FeatureTagging(Tagging):
     tensors = {
         FEATURE_TAGGER: (
             *lstms("tagger.lstms", "tagger.lstm"),
-            *dense("tagger.classifier.dense", "keras_bert.tagger.classifier", "keras_bert/tagger/classifier"),
+            *dense("tagger.classifier.dense", "keras_bert.tagger.classifier"),
         ),
         # The features may be a mix of all layers.
         SCALAR_MIX: tuple(own_tensor(name, name) for name in ("tagger.mix.layer_weights", "tagger.mix.gamma")),
@@ -140,7 +140,7 @@ class CrfTagging(Tagging):
     tensors = {
         CRF_TAGGER: (
             *(own_tensor(name, name) for name in ("crf.transitions", "crf.starts", "crf.ends")),
-            *dense("crf.classifier.dense", "keras_bert.crf.classifier", "keras_bert/crf/classifier"),
+            *dense("crf.classifier.dense", "keras_bert.crf.classifier"),
         )
     }
     titles = {CRF_TAGGER: "conditional random field"}
