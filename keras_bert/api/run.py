@@ -133,7 +133,7 @@ class FinetuningRun(Run):
         Raises:
             UserError: the data have no labels, or cannot be read.
         """
-        from keras_bert.tasks.evaluation import FinetunedModel, splits_like  # Imports TensorFlow.
+        from keras_bert.tasks.evaluation import FinetunedModel  # Imports TensorFlow.
 
         folder = open_model_folder(self.path)  # Before anything is written into it.
         changes: dict[str, Any] = {} if text is None else {"texts": [text] if isinstance(text, str) else list(text)}
@@ -144,9 +144,7 @@ class FinetuningRun(Run):
             given.write()
             split = "dev"
         finetuned = FinetunedModel(folder, changes)
-        splits = splits_like(finetuned.problem, split)
-        finetuned.require_recorded(splits)
-        scores = {one: finetuned.evaluate(one) for one in splits}
+        scores = {one: finetuned.evaluate(one) for one in finetuned.splits(split)}
         if len(scores) == 1:
             return next(iter(scores.values()))
         return {f"{one} {name}": value for one, figures in scores.items() for name, value in figures.items()}

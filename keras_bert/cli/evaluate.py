@@ -73,7 +73,7 @@ def evaluate(
         Noise(setting)  # Refuses invalid noise before anything is read.
     folders = [open_model_folder(model) for model in models]
     import_tensorflow(context.find_root().params["debug"])
-    from keras_bert.tasks.evaluation import Ensemble, FinetunedModel, splits_like
+    from keras_bert.tasks.evaluation import Ensemble, FinetunedModel
     from keras_bert.tasks.finetuning.pictures import evaluation_groups, write_picture
     from keras_bert.tasks.finetuning.results import evaluation_lines
     from keras_bert.tasks.segmentation.problem import set_restored_spaces
@@ -83,8 +83,7 @@ def evaluate(
     ensemble = Ensemble(finetuned)
     problem = ensemble.problem
     set_restored_spaces(problem, restore_spaces)
-    splits = splits_like(problem, split)
-    finetuned[0].require_recorded(splits)
+    splits = finetuned[0].splits(split)
     if noises:
         problem.require_noise()
     for scored in splits:  # Before any is scored, which takes long.

@@ -214,11 +214,10 @@ def ablation(
     values.update(given({"recipe": recipe}), set={**settings.section_of(values, "set"), **changes})
     planned = settings.from_mapping(AblationPlan, values)
     variants = selected(planned.variants, only, "variant", path)
-    for name, variant in planned.variants.items():
-        if not variant.pretrained_as and (name in variants or any(v.pretrained_as == name for v in variants.values())):
-            with _said_of(name):
-                file = find_config("pretrain", variant.recipe or planned.recipe)
-                PretrainConfig.from_file(file, {**planned.set, **variant.set}).require_warmup()
+    for name in dict.fromkeys(variant.pretrained_as or name for name, variant in variants.items()):
+        with _said_of(name):
+            file = find_config("pretrain", planned.variants[name].recipe or planned.recipe)
+            PretrainConfig.from_file(file, {**planned.set, **planned.variants[name].set}).require_warmup()
     _require_tasks(planned.tasks, data)
     _begin(context)
     from keras_bert.studies.ablation import ablation as make

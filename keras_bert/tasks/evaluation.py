@@ -223,19 +223,25 @@ class FinetunedModel:
         source = {INPUT: self._asked, "train": own.train, "dev": own.dev, "test": own.test}.get(split)
         return source_files(source) if source else []
 
-    def require_recorded(self, splits: Iterable[str]) -> None:
-        """Raises `UserError` for a split whose file the run recorded by a relative path, which now leads nowhere."""
-        for split in splits:
-            own = {name: getattr(self.config.data, name, None) for name in (split, "folder", "train")}
-            name, path = next(((name, path) for name, path in own.items() if path), ("folder", ""))
-            if name in self._given or not path or is_data_set(path) or glob.has_magic(path):
+    def splits(self, name: str) -> list[str]:
+        """`splits_like` of the task.
+
+        Raises:
+            UserError: there is none, or the run recorded its file by a relative path, which leads nowhere now.
+        """
+        found = splits_like(self.problem, name)
+        for split in found:
+            own = {setting: getattr(self.config.data, setting, None) for setting in (split, "folder", "train")}
+            setting, path = next(((setting, path) for setting, path in own.items() if path), ("folder", ""))
+            if setting in self._given or not path or is_data_set(path) or glob.has_magic(path):
                 continue
             if not (files.is_remote(path) or os.path.isabs(path) or files.exists(path)):
                 raise UserError(
                     f"{path}: needs the split {split!r} where the run of {self.folder.name} recorded it, relative to "
                     f"the folder that the run was started in. Received: no such path in {os.getcwd()}. Go to that "
-                    f"folder, or give {'--data-dir' if name == 'folder' else f'--{name}'}."
+                    f"folder, or give {'--data-dir' if setting == 'folder' else f'--{setting}'}."
                 )
+        return found
 
 
 def splits_like(problem: Problem, name: str) -> list[str]:
