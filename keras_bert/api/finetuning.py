@@ -144,7 +144,7 @@ def finetune(
 def _seeds(given: Sequence[int]) -> list[int]:
     try:
         seeds = [operator.index(seed) for seed in given]  # JSON cannot write NumPy integers.
-        if all(0 <= seed <= settings.MAX_SEED for seed in seeds) and len(set(seeds)) == len(seeds):
+        if settings.are_seeds(seeds):
             return seeds
     except TypeError:
         pass

@@ -44,7 +44,7 @@ from keras_bert.core import files, imports, settings
 from keras_bert.core.errors import UserError
 from keras_bert.core.program import PROGRAM, command_line, note_fresh_folder
 from keras_bert.core.runtime import import_tensorflow
-from keras_bert.core.settings import MAX_SEED
+from keras_bert.core.settings import MAX_SEED, are_seeds
 from keras_bert.tasks.answer_files import require_unread
 from keras_bert.tasks.benchmarks import BENCHMARKS, Benchmark
 from keras_bert.training.run_folder import FINETUNING, SEEDS, SWEEP, TASKS, RunFolder
@@ -315,7 +315,7 @@ def _seeds(text: str | None) -> list[int]:
         seeds = [int(seed) for seed in text.split(",")]
     except ValueError:
         seeds = []
-    if not seeds or min(seeds) < 0 or max(seeds) > MAX_SEED or len(set(seeds)) < len(seeds):
+    if not seeds or not are_seeds(seeds):
         raise UserError(
             f"--seeds: needs distinct whole numbers from 0 to {MAX_SEED} separated by commas, as in 1,2,3. "
             f"Received: {text!r}."

@@ -14,7 +14,7 @@ import math
 import re
 import types
 import typing
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import yaml
@@ -73,6 +73,11 @@ OpenShare = Annotated[float, Bounds("a share between 0 and 1", max=1, min_open=T
 BelowOne = Annotated[float, Bounds("a value of at least 0 and less than 1", max=1, max_open=True)]
 Dropout = Annotated[float, Bounds("a rate of at least 0 and less than 1", max=1, max_open=True)]
 Seed = Annotated[int, Bounds(f"a whole number from 0 to {MAX_SEED}", max=MAX_SEED)]  # NumPy's seeds have 32 bits.
+
+
+def are_seeds(numbers: Collection[int]) -> bool:
+    """Whether whole numbers are distinct seeds, each for a run."""
+    return all(0 <= number <= MAX_SEED for number in numbers) and len(set(numbers)) == len(numbers)
 
 
 class Checked:
