@@ -151,6 +151,10 @@ class Problem(abc.ABC):
         """Raises `UserError` if a split cannot be evaluated; by default only `evaluate` checks that."""
         return
 
+    def require_different_answers(self) -> None:
+        """Raises `UserError` if all examples of "train" have one answer, from which no model learns anything."""
+        return
+
     def _once(self, key: Hashable, read: Callable[[], _T]) -> _T:
         """The result of `read`, called once per key and noise."""
         if key not in self._kept:

@@ -12,7 +12,7 @@ from served import HEADS, write_served
 from superglue_folder import write_superglue
 from tiny import VOCABULARY
 
-from keras_bert.config.finetuning import MULTI_LABEL, FinetuneConfig
+from keras_bert.config.finetuning import MULTI_LABEL, REGRESSION, FinetuneConfig
 from keras_bert.core.errors import UserError
 from keras_bert.tasks.classification.benchmarks import GLUE, SUPERGLUE
 from keras_bert.tasks.classification.head import ClassificationConfig
@@ -70,6 +70,28 @@ def test_of_very_many_labels_no_table_of_confusions_is_made(tmp_path):
     words = written(tmp_path / "train.txt", "".join(f"w1 N{n}\n\n" for n in range(501)))
     problem = open_problem(config_of("tokens", train=words, dev=words), TOKENIZER)
     assert problem.confusion("dev", [f"N{n}" for n in range(501)]) is None
+
+
+PAIRS = {"data.texts": ["a", "b"]}
+
+
+@pytest.mark.parametrize(
+    ("task", "rows", "changes", "received"),
+    [
+        ("text", ["text,label", "w1,0.5", "w2,.5"], {"data.kind": REGRESSION}, "0.5 for all 2"),
+        ("sst2", ["sentence,label", "w1,1", "w2,1"], {}, "'positive' for all 2"),
+        ("rerank", ["a,b,label", "w1,w2,1", "w1,w3,1"], PAIRS, "1 for all 2"),
+        ("pairs-contrastive", ["a,b,label", "w1,w2,3", "w3,w4,3"], {**PAIRS, "vectors.loss": "cosent"}, "3 for all 2"),
+        ("tokens", ["w1 N", "", "w2 N"], {}, "'N' for every word"),
+    ],
+)
+def test_one_answer_for_all_teaches_nothing(tmp_path, task, rows, changes, received):
+    """A column with one number or one tag was trained on, up to perfect scores."""
+    train = written(tmp_path / ("train.txt" if task == "tokens" else "train.csv"), "\n".join(rows) + "\n")
+    data = {"train": train, "dev": train, **({} if task in ("sst2", "tokens") else {"label": "label"})}
+    config = FinetuneConfig.from_mapping({"task": task, "name": task, "data": data}, changes)
+    with pytest.raises(UserError, match=f"train.* needs .* to train on. Received: {received}"):
+        open_problem(config, TOKENIZER).require_different_answers()
 
 
 @pytest.mark.parametrize("task", ["sst2", "squad", "ner", "swag"])

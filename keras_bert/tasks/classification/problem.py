@@ -189,6 +189,15 @@ class TextRowsProblem(Problem):
     def require_labels(self, split: str) -> None:
         self._labels(split)
 
+    def require_different_answers(self) -> None:
+        labels = self._labels("train")
+        if len(labels) > 1 and (labels == labels[0]).all() and self.head.problem_type != MULTI_LABEL:
+            answer = f"{labels[0]:g}" if self.head.problem_type == REGRESSION else repr(self.head.labels[labels[0]])
+            raise UserError(
+                f"{self.origin('train')}: needs examples with different answers to train on. Received: {answer} for "
+                f"all {len(labels):,}. Give training data with every answer."
+            )
+
     def evaluate(self, split: str, answers: np.ndarray) -> dict[str, float]:
         return scores(self.head, self.task.metrics, self._labels(split), predictions(self.head, answers))
 

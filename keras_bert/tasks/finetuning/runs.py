@@ -123,6 +123,7 @@ class FinetuningRuns:
         kind_of_head(self.problem.head).require_start(self._folder)
         for split in ("train", *self.problem.dev_splits):
             self.problem.rows(split)
+        self.problem.require_different_answers()
         for line in self.problem.notes:
             _log.info(line)
 

@@ -93,6 +93,10 @@ class ContrastiveProblem(SequenceProblem):
     def metric_names(self) -> tuple[str, ...]:
         return (*self.task.metrics, *(f"{self.task.main_metric}_{size}" for size in self._sizes))
 
+    def require_different_answers(self) -> None:
+        if self._trains_on_all:
+            super().require_different_answers()
+
     def answers_of(self, layout: TextLayout, outputs: Mapping[str, Any]) -> np.ndarray:
         return super().answers_of(layout, {"logits": self._cosines(outputs)})
 

@@ -325,6 +325,11 @@ class TaggingProblem(Problem):
             labels = scheme_labels(types, self._config.data.learned_scheme)
         else:
             labels = tuple(_distinct(tagged.labels))
+            if len(labels) < 2:
+                raise UserError(
+                    f"{tagged.origin}: needs two labels or more to train on. Received: {labels[0]!r} for every word. "
+                    "Give training data with every label."
+                )
         features, settings = self._config.features, self._config.head
         if features.kind:
             return FeatureTaggingConfig(labels, features.kind, features.lstm_size)
