@@ -1,5 +1,6 @@
 """`run.py retrieve`."""
 
+import itertools
 import logging
 from typing import Any
 
@@ -26,7 +27,7 @@ from keras_bert.config.recipes import given
 from keras_bert.core import whole_files
 from keras_bert.core.errors import UserError
 from keras_bert.core.runtime import import_tensorflow
-from keras_bert.data.tables.retrieval_files import read_retrieval_set, write_run
+from keras_bert.data.tables.retrieval_files import read_retrieval_set, require_run_ids, write_run
 from keras_bert.tasks.answer_files import require_unread
 
 _log = logging.getLogger(__name__)
@@ -95,6 +96,9 @@ def retrieve(
     reranking = open_model_folder(rerank) if rerank else None
     require_unread([output, run], [folder, opened.path, reranking.path if reranking else None])
     asked = read_retrieval_set(folder, split)
+    if run:
+        # Before the passages are embedded, which takes long.
+        require_run_ids(run, itertools.chain(asked.queries, (passage for passage, _ in asked.passages)))
     import_tensorflow(context.find_root().params["debug"])
     from keras_bert.inference.loading import load_folder
     from keras_bert.inference.retrieval import evaluate_retrieval

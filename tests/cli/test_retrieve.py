@@ -1,6 +1,7 @@
 """`run.py retrieve`."""
 
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -57,6 +58,19 @@ def test_a_reranker_has_a_row_of_its_own(data, tmp_path):
     assert written["vectors"] == pytest.approx(expected.scores) and "reranker" in told
     lines = [line.split() for line in run.read_text().splitlines()]
     assert [line[2] for line in lines if line[0] == "q0"] == [name for name, _ in expected.reranked.ranking["q0"]]
+
+
+def test_ids_that_a_run_cannot_hold_are_found_before_the_search(data, tmp_path):
+    """They were found when everything had been embedded and scored."""
+    model, folder, _ = data
+    spaced = tmp_path / "spaced"
+    shutil.copytree(folder, spaced)
+    with open(spaced / "corpus.jsonl", "a") as corpus:
+        corpus.write('{"_id": "d 30", "text": "w1"}\n')
+    options, run = ["--model", model, "--data", spaced, "--split", "dev"], tmp_path / "found.trec"
+    told = give("retrieve", *options, "--run", run, status=2).output
+    assert "found.trec: needs ids without spaces for TREC's columns. Received: 'd 30'." in told
+    assert "passages." not in told and not run.exists()
 
 
 def test_bad_input_is_one_line_and_status_2(data, tmp_path):

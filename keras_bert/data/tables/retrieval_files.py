@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -159,6 +159,13 @@ def _text(row: Row, cell: object, field: str) -> str:
     return cell.encode("utf-8", "replace").decode("utf-8")  # JSON may escape half a surrogate pair.
 
 
+def require_run_ids(path: str, ids: Iterable[object]) -> None:
+    """Raises `UserError` if `write_run` cannot write an id to the file `path`: a blank one, or one with white space."""
+    spaced = next((one for one in ids if len(str(one).split()) != 1), None)
+    if spaced is not None:
+        raise UserError(f"{path}: needs ids without spaces for TREC's columns. Received: {spaced!r}.")
+
+
 def write_run(path: str, ranking: Mapping[Any, Sequence[tuple[Any, float]]], name: str = "keras_bert") -> None:
     """Writes rankings as a TREC run, with lines of `query Q0 passage rank score name`, for trec_eval and the like.
 
@@ -166,12 +173,10 @@ def write_run(path: str, ranking: Mapping[Any, Sequence[tuple[Any, float]]], nam
         ranking: `{query's id: [(passage's id, score)]}`, the best first.
 
     Raises:
-        UserError: an id is blank or has white space inside.
+        UserError: see `require_run_ids`.
     """
     with atomic_write(path) as stream:
         for query, found in ranking.items():
             for rank, (passage, score) in enumerate(found, 1):
-                spaced = next((one for one in (query, passage) if len(str(one).split()) != 1), None)
-                if spaced is not None:
-                    raise UserError(f"{path}: needs ids without spaces for TREC's columns. Received: {spaced!r}.")
+                require_run_ids(path, (query, passage))
                 stream.write(f"{query} Q0 {passage} {rank} {score:.9g} {name}\n")
