@@ -211,10 +211,13 @@ def selected(plans: Mapping[str, _Plan], names: Collection[str], what: str, sour
         source: the file of the plans.
 
     Raises:
-        UserError: a name is unknown, or the file has none.
+        UserError: a name is unknown or cannot name a folder, or the file has none.
     """
     if not plans:
         raise UserError(f"{source}: needs at least one {what}. Received: none.")
+    for name in plans:
+        if not isinstance(name, str) or name in ("", ".", "..") or set(name) & {"/", "\\"}:
+            raise UserError(f"{source}: needs a name for every {what} that a folder may have. Received: {name!r}.")
     if unknown := [name for name in names if name not in plans]:
         raise UserError(f"{_listed(unknown)}: no such {what} in {source}. It has {_listed(plans)}.")
     return {name: plans[name] for name in names or plans}

@@ -66,8 +66,11 @@ def pilots(study: StudyFolder, plan: PilotsPlan, names: Iterable[str], data: str
 
 def _require_trainable(name: str, plan: PilotsPlan, data: str) -> None:
     """Raises `UserError` unless a pilot's phases end at known steps, to count tokens by, and its data fits."""
-    config = PretrainConfig.from_file(find_config("pretrain", plan.recipe), {**plan.set, **plan.pilots[name]})
-    config.require_warmup()
+    try:
+        config = PretrainConfig.from_file(find_config("pretrain", plan.recipe), {**plan.set, **plan.pilots[name]})
+        config.require_warmup()
+    except UserError as error:
+        raise UserError(f"pilots.{name}: {error}") from None
     if config.training.minutes and len(config.phases) > 1:
         raise UserError(
             f"pilots.{name}: needs training.minutes 0 with several phases, whose tokens are counted by training.steps. "

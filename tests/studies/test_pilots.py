@@ -55,7 +55,7 @@ def test_several_phases_of_so_many_minutes_are_refused_before_they_are_trained(t
     assert not (tmp_path / "out").exists()
 
 
-def test_collocations_that_were_not_prepared_are_refused_before_anything_is_trained(tmp_path, monkeypatch):
+def test_what_a_pilot_lacks_is_named_before_anything_is_trained(tmp_path, monkeypatch):
     """The other pilots would train for hours first."""
     monkeypatch.setattr("keras_bert.studies.runs.run_command", lambda *_: pytest.fail("Trained."))
     plan = PilotsPlan("demo", {"base": {}, "units": {"masking.unit": "pmi"}})
@@ -66,6 +66,9 @@ def test_collocations_that_were_not_prepared_are_refused_before_anything_is_trai
     ):
         with pytest.raises(UserError, match=message):
             pilots(StudyFolder(str(tmp_path / "out")), plan, plan.pilots, data, 1)
+    misspelt = PilotsPlan("demo", {"base": {}, "units": {"masking.units": "word"}})
+    with pytest.raises(UserError, match=r"^pilots\.units: masking\.units: no such setting"):
+        pilots(StudyFolder(str(tmp_path / "out")), misspelt, misspelt.pilots, "text", 1)
     assert not (tmp_path / "out").exists()
 
 

@@ -181,6 +181,8 @@ ABLATION = "recipe: five_minutes\nvariants: {base: {}, other: %s}\ntasks: {sst2:
     [
         ("worth", "{}", "plan.yaml: needs at least one task. Received: none."),
         ("pilots", "{recipe: demo, pilots: {}}", "plan.yaml: needs at least one pilot. Received: none."),
+        ("worth", "../a: {folder: ., rates: [1.0e-3]}", "every task that a folder may have. Received: '../a'."),
+        ("pilots", "{recipe: demo, pilots: {..: {}}}", "every pilot that a folder may have. Received: '..'."),
         ("worth", "sst2: {folder: absent, rates: [1.0e-3]}", "absent: needs the files of sst2. Received: no folder."),
         ("worth", "sst3: {folder: ., rates: [1.0e-3]}", "sst3: sst3: no such config."),
         ("worth", "sst2: {folder: ., rates: [1.0e-3], set: {training.epoch: 3}}", "sst2: training.epoch: no such set"),
