@@ -164,7 +164,7 @@ def inside(command):
 def main():
     if sys.argv[1:2] == ["--inside"]:
         sys.exit(inside(sys.argv[2:]))
-    if len(sys.argv) < 2:
+    if len(sys.argv) < 2 or sys.argv[1].startswith("-"):
         sys.exit(__doc__)
     alone = ["unshare", "--user", "--map-root-user", "--mount", "--net"]
     sys.exit(subprocess.run([*alone, sys.executable, __file__, "--inside", *sys.argv[1:]], check=False).returncode)

@@ -107,4 +107,6 @@ def _is_in_gb2312(char: str) -> bool:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) != 2 or sys.argv[1].startswith("-"):
+        sys.exit(__doc__)
     main(sys.argv[1])
