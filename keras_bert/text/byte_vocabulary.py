@@ -163,6 +163,12 @@ class ByteVocabulary(Vocabulary):
     def require_supported(self, folder: str, path: str) -> None:
         self._refuse_added_tokens(folder, path)
 
+    def padded(self, size: int) -> Vocabulary:
+        padded = super().padded(size)
+        assert isinstance(padded, ByteVocabulary)
+        padded.bytes_of = [*self.bytes_of, *[b""] * (len(padded) - len(self))]
+        return padded
+
     def to_file(self, path: StrPath) -> None:
         """Writes vocab.json, and merges.txt beside it."""
         with atomic_write(merges_path(path), "wb") as stream:

@@ -334,6 +334,15 @@ def test_pieces_are_text_again(vocabulary):
     assert vocabulary.continued("It", ["'s", "Ġthe"]) == "It's the"
 
 
+def test_rows_without_a_piece_split_nothing_and_are_no_text(vocabulary):
+    """A RoBERTa whose table was padded to a multiple of 8 could not be loaded."""
+    padded = vocabulary.padded(len(vocabulary) + 3)
+    tokenizer, texts = BytePieceTokenizer(padded), ["the house", "é中", ""]
+    assert tokenizer(texts).to_list() == BytePieceTokenizer(vocabulary)(texts).to_list()
+    assert len(padded.spellings()) == len(padded) and padded.appended("The", padded.tokens[-1]) == "The"
+    assert vocabulary.padded(len(vocabulary)).bytes_of == vocabulary.bytes_of
+
+
 def test_the_shipped_classes_are_what_the_code_builds():
     if unicodedata.unidata_version != "14.0.0":
         pytest.skip("another version of Unicode than the table's")
