@@ -265,7 +265,7 @@ class SentencePieceTokenizer(Tokenizer):
         vocabulary = self.vocabulary
         found = [
             index
-            for index, token in enumerate(vocabulary.tokens)
+            for index, token in enumerate(vocabulary.tokens[: vocabulary.num_pieces])
             if vocabulary.is_piece[index] and len(token) > 1 and token[-1] == "," and token[-2].isdigit()
         ]
         splits: dict[int, list[int]] = {}
