@@ -203,11 +203,13 @@ class Network:
             else in float32. Faster on processors with bfloat16 arithmetic (AMX, AVX-512), slower on others.
 
     Raises:
-        UserError: a weight is NaN or infinite, after training in this process (loading refuses such files); or
-            `compute` does not fit the kind of model or another option.
+        UserError: a weight is NaN or infinite, after training in this process (loading refuses such files); the dtype
+            is another; or `compute` does not fit the kind of model or another option.
     """
 
     def __init__(self, model: keras.Model, dtype: str = FLOAT32, jit: bool = False, compute: str = FLOAT32) -> None:
+        if dtype not in DTYPES:
+            raise UserError(f"dtype: needs one of {', '.join(DTYPES)}. Received: {dtype!r}.")
         for variable in model.variables:
             require_finite(variable.numpy(), variable.path)
         self._dense: list[keras.layers.Dense] = []

@@ -153,7 +153,8 @@ def serving_function(
         compute: the type of the products of the encoder's blocks, float32 or bfloat16, see `Network`.
 
     Raises:
-        UserError: config.json has invalid settings for reading texts, or `compute` does not fit the others.
+        UserError: config.json has invalid settings for reading texts, `dtype` is no such type, or `compute` does not
+            fit the others.
 
     Example:
         function = keras_bert.serving_function(keras_bert.load("runs/demo"))

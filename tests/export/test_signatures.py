@@ -268,6 +268,13 @@ def test_half_stored_is_the_rounded_model_in_float32(served, dtype):
     assert np.abs(received - exact).max() > 1e-4
 
 
+def test_weights_are_stored_in_no_other_type(served):
+    """int8, of LiteRT's exports, rounded all weights to whole numbers, and the answers came of what was left."""
+    bert, _ = served("regression")
+    with pytest.raises(UserError, match="dtype: needs one of float32, bfloat16, float16. Received: 'int8'"):
+        serving_function(bert, dtype="int8")
+
+
 @pytest.mark.parametrize("kind", shortened(["regression", CAUSAL, ALBERT, ROBERTA]))
 def test_products_in_bfloat16_read_kernels_in_bfloat16(served, kind):
     """A kernel that is kept in float32, or rounded for each request, would cost more than its product saves.
