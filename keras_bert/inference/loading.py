@@ -242,8 +242,8 @@ class LoadedModel:
                 the query's own id.
 
         Raises:
-            UserError: an unknown id, `relevant` ids that are not in a list, no relevant passage, or a setting that the
-                model does not support.
+            UserError: an unknown id, `relevant` ids that are not in a list, a grade that is no number, no relevant
+                passage, or a setting that the model does not support.
             ValueError: a query or a passage is not a text, or a setting is out of range.
 
         Example:

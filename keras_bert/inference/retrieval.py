@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
+import math
+import numbers
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
@@ -150,7 +152,8 @@ def retrieval_set(
     """The `RetrievalSet` of values in memory; see `LoadedModel.evaluate_retrieval`.
 
     Raises:
-        UserError: there are no passages, an id in `relevant` is unknown, or no passage is relevant.
+        UserError: there are no passages, an id in `relevant` is unknown, a grade is no number, or no passage is
+            relevant.
         ValueError: a query or a passage is not a text.
     """
     named = _by_id(queries)
@@ -167,6 +170,9 @@ def retrieval_set(
         for name, known, what in ((query, asked, "query"), *((one, texts, "passage") for one in grades[query])):
             if name not in known:
                 raise UserError(f"relevant: needs the id of a {what}. Received: {name!r}. Give one of those given.")
+        for grade in grades[query].values():
+            if not isinstance(grade, numbers.Real | np.bool_) or not math.isfinite(grade):
+                raise UserError(f"relevant: needs numbers as grades. Received: {grade!r} for {query!r}. Correct it.")
     if not any(grade > 0 for judged in grades.values() for grade in judged.values()):
         raise UserError("relevant: needs a relevant passage for a query. Received: none. Give some.")
     return RetrievalSet(asked, texts.items(), grades)

@@ -121,6 +121,8 @@ def test_a_reranker_sorts_what_was_found(bert):
         ({"relevant": {"q99": ["p0"]}}, "relevant: needs the id of a query. Received: 'q99'"),
         ({"relevant": {"q0": "p0"}}, "relevant: needs a list of ids for each query, or {id: grade}. Received: 'p0'"),
         ({"relevant": {"q0": 0}}, "relevant: needs a list of ids for each query, or {id: grade}. Received: 0"),
+        ({"relevant": {"q0": {"p0": "1"}}}, "relevant: needs numbers as grades. Received: '1' for 'q0'"),
+        ({"relevant": {"q0": {"p0": 1, "p1": float("nan")}}}, "relevant: needs numbers as grades. Received: nan"),
         ({"relevant": {"q0": {"p0": 0}}}, "relevant: needs a relevant passage for a query. Received: none"),
         ({"passages": {}, "relevant": {}}, "passages: needs one at least. Received: none"),
         ({"passages": "w1"}, "texts: needs a list of texts"),
