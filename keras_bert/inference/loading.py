@@ -163,7 +163,8 @@ class LoadedModel:
         """
         reading = self.folder.reading
         way = reading.long if reading.long != WINDOWS else TRUNCATE
-        return Preprocessor(self.tokenizer, max_length or reading.max_length, long or way, length)
+        most = reading.max_length if max_length is None else max_length
+        return Preprocessor(self.tokenizer, most, long or way, length)
 
     def predict(self, texts: Sequence[Any], top_k: int = 5) -> list[Any]:
         """Applies the model's head to each example, as its export does.

@@ -10,7 +10,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from keras_bert.config.reading import LONG, TRUNCATE, WINDOWS
+from keras_bert.config.reading import LONG, SHORTEST, TRUNCATE, WINDOWS
 from keras_bert.core import settings, whole_files
 from keras_bert.inputs.rows import PieceSpans, padded_rows
 from keras_bert.inputs.windows import fit_rows
@@ -66,6 +66,8 @@ class Preprocessor(keras.layers.Layer):
             raise ValueError(
                 f"long, length: need {' or '.join(ways)} and {', '.join(_LENGTHS)}. Received: {long}, {length}."
             )
+        if max_length < SHORTEST:
+            raise ValueError(f"max_length: needs {SHORTEST} tokens or more. Received: {max_length}.")
         self.tokenizer = tokenizer
         self.max_length = max_length
         self.long = long

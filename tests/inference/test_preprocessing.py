@@ -84,6 +84,9 @@ def test_invalid_arguments_are_named(folder):
         bert.preprocessor(long="windows")
     with pytest.raises(ValueError, match="needs one column of texts, or two for pairs. Received: 3"):
         bert.preprocessor(8)((["a"], ["b"], ["c"]))
+    for length in (0, 2):  # Rows lost their special tokens, and 0 was the model's own length.
+        with pytest.raises(ValueError, match=f"max_length: needs 3 tokens or more. Received: {length}"):
+            bert.preprocessor(length)
     for task, labels, message in (
         ("tekst", None, "task: needs one of .*text.* Received: 'tekst'"),
         ("text", None, "text: needs labels. Received: none"),
