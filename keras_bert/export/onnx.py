@@ -12,7 +12,7 @@ from tensorflow.python.framework.convert_to_constants import convert_variables_t
 from keras_bert.core import files
 from keras_bert.core.errors import UserError
 from keras_bert.core.imports import import_extra, require
-from keras_bert.export.portable import Format, portable_signature, write_portable
+from keras_bert.export.portable import EXAMPLES, Format, portable_signature, write_portable
 from keras_bert.export.signature import Signature
 from keras_bert.inference.loading import LoadedModel
 
@@ -171,9 +171,9 @@ def check(signature: Signature, content: bytes, origin: str, longest: int) -> No
 
 
 def _example(spec: tf.TensorSpec, batch: int, seq: int) -> np.ndarray:
-    """Tokens [batch, (2,) seq], with a half-padded last row in larger batches; for other inputs, columns [batch, 2]."""
+    """Tokens [batch, (2,) seq], with a half-padded last row in larger batches; for other inputs, `EXAMPLES`."""
     if spec.name not in _NAMES.values():
-        return np.tile([1, 2], (batch, 1))
+        return np.tile(EXAMPLES[spec.name], (batch, 1))
     shape = (batch, 2, seq) if spec.shape.rank == 3 else (batch, seq)
     values = np.ones(shape, np.int64)
     if spec.name == "input_ids":

@@ -116,7 +116,7 @@ def _without_strings(outputs: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
 
 
 # Example rows of inputs other than the tokens.
-_EXAMPLES = {"masked_lm_positions": [1], "span_starts": [1, 3], "span_ends": [2, 4]}
+EXAMPLES = {"masked_lm_positions": [1], "span_starts": [1, 3], "span_ends": [2, 4]}
 _DIMENSIONS = {2: ("batch", "seq"), 3: ("batch", "choices", "seq")}
 
 _TABLES = """\
@@ -155,7 +155,7 @@ def _card(bert: LoadedModel, form: Format, signature: Signature, stored: str, si
     reading = bert.folder.reading
     has_choices = signature.inputs[0].shape.rank == 3
     more = "".join(
-        f', {spec.name}=np.array([{_EXAMPLES[spec.name]}], "{spec.dtype.name}")' for spec in signature.inputs[3:]
+        f', {spec.name}=np.array([{EXAMPLES[spec.name]}], "{spec.dtype.name}")' for spec in signature.inputs[3:]
     )
     is_pair = reading.pair or has_choices or {"start_logits", "end_logits"} <= set(outputs)
     vocabulary = bert.tokenizer.vocabulary

@@ -14,6 +14,7 @@ from keras_bert.core.errors import UserError
 from keras_bert.export import onnx
 from keras_bert.export.onnx import TOLERANCE, convert, open_onnx, write_onnx
 from keras_bert.export.signature import Signature
+from keras_bert.tasks.span_pairs.task import SpanPairConfig
 
 NAMES = ("input_ids", "attention_mask", "token_type_ids")
 
@@ -47,6 +48,14 @@ def test_it_answers_what_the_saved_model_answers(served, tmp_path, kind):
             if values.ndim > 1:  # The SavedModel drops columns of padding alone, and rounds their number up.
                 place = (slice(None), slice(min(values.shape[1], other.shape[1])))
             np.testing.assert_allclose(values[place], other[place], rtol=TOLERANCE, atol=TOLERANCE)
+
+
+def test_two_spans_are_compared_before_they_are_written(tmp_path, monkeypatch):
+    """The examples had empty spans, which both answer with NaN: a file of another network would have been written."""
+    bert = keras_bert.load(write_served(tmp_path / "model", "wsc", SpanPairConfig(("no", "yes"), reads_cls=False)))
+    monkeypatch.setattr(onnx, "TOLERANCE", -1.0)
+    with pytest.raises(UserError, match=r"Received: logits off by (\d\.\de-0[5-9]|0\.0e\+00)\."):
+        write_onnx(tmp_path / "onnx", bert)
 
 
 def test_a_masked_lm_answers_at_positions(served, tmp_path):
