@@ -46,7 +46,8 @@ def quantize_vectors(
             the highest value of these vectors.
 
     Raises:
-        UserError: an unknown precision, a size outside 1 to the vectors' width, or ranges of another width.
+        UserError: vectors of another shape, an unknown precision, a size outside 1 to the vectors' width, or ranges of
+            another width.
 
     Example:
         bert = keras_bert.load("runs/demo")
@@ -55,6 +56,11 @@ def quantize_vectors(
         question = bert.encode(["Who sat?"])
         query = keras_bert.quantize_vectors(question, "int8", ranges=stored.ranges).vectors      # [1, hidden] int8
     """
+    vectors = vectors if scipy.sparse.issparse(vectors) else np.asarray(vectors)
+    if vectors.ndim != 2:
+        raise UserError(
+            f"vectors: needs the shape [texts, width]. Received: {list(vectors.shape)}. Put one vector into a list."
+        )
     check_quantization(vectors.shape[1], precision, size, ranges is not None, scipy.sparse.issparse(vectors))
     vectors = shorten(vectors, size)
     if precision == BINARY:

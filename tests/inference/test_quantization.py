@@ -58,6 +58,13 @@ def test_what_does_not_fit_is_refused(options, message):
         quantize_vectors(VECTORS, **options)
 
 
+def test_a_single_vector_is_refused_and_a_list_of_one_taken():
+    """Both ended in an error about a missing shape."""
+    with pytest.raises(UserError, match=r"needs the shape \[texts, width\]. Received: \[20\]. Put one vector into"):
+        quantize_vectors(VECTORS[0], "binary")
+    assert quantize_vectors([VECTORS[0]], "binary").vectors.shape == (1, 3)
+
+
 def test_no_vectors_have_no_ranges():
     with pytest.raises(UserError, match="ranges: needs vectors to take them from"):
         quantize_vectors(VECTORS[:0], "int8")
