@@ -172,8 +172,8 @@ def write_version(output: StrPath, function: ServingFunction) -> str:
     Returns: the path of the version.
     """
     make_folder(output)
-    write_serving_files(output)
     with taken(join(output, NAME)):
+        write_serving_files(output)
         version = join(output, str(next_version(output)))
         with whole_folder(version, last="saved_model.pb") as aside, as_os_errors(output):
             with function.tracked() as holder:

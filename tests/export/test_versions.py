@@ -86,6 +86,19 @@ def test_a_kill_while_writing_leaves_no_version(tmp_path):
     assert (output / "1" / "saved_model.pb").exists() and not (output / "1.partial").exists()
 
 
+def test_the_servers_files_are_written_by_one_export_at_a_time(tmp_path, monkeypatch):
+    """Two first exports shared the name of an unfinished file, which one of them did not find any more."""
+
+    def written(folder):
+        with pytest.raises(locks.Held):
+            locks.take(os.path.join(folder, locks.NAME))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(saved_model, "write_serving_files", written)
+    with pytest.raises(KeyboardInterrupt):
+        write_version(str(tmp_path), None)
+
+
 def test_two_exports_at_the_same_time_take_two_numbers(tmp_path, monkeypatch):
     """Both took the next one, and wrote into the same unfinished folder."""
     monkeypatch.setattr(locks, "_ASKED_EVERY", 0.01)
