@@ -90,13 +90,14 @@ def test_tokens_with_their_columns_are_answered_as_the_text(single):
 
 
 def test_what_cannot_be_is_not_answered_and_leaves_the_others_as_they_are(single):
-    """An empty span, one behind the text, one that is cut off; in tokens, one in the padding or out of the row."""
+    """An empty span, one behind the text, one that is cut off, one of what `find` did not find, at -1; in tokens, one
+    in the padding or out of the row."""
     _, function = single
-    texts, places = ["the cat"] * 4 + ["cat " * 60], [(0, 3), (3, 3), (4, 99), (90, 99), (230, 233)]
+    texts, places = ["the cat"] * 5 + ["cat " * 60], [(0, 3), (3, 3), (4, 99), (90, 99), (-1, 2), (230, 233)]
     answers = function(texts, [[start, 0] for start, _ in places], [[end, 3] for _, end in places])
     alone = function(["the cat"], [[0, 0]], [[3, 3]])
     np.testing.assert_allclose(answers["logits"][0], alone["logits"][0], atol=1e-5)
-    assert np.isnan(answers["logits"]).all(axis=1).tolist() == [False, True, False, True, True]
+    assert np.isnan(answers["logits"]).all(axis=1).tolist() == [False, True, False, True, True, True]
     ids = np.array([[2, 7, 8, 3, 0]] * 4, "int32")
     mask = (ids > 0).astype("int32")
     starts, ends = [[1, 1], [4, 1], [-1, 1], [2, 1]], [[2, 2], [5, 2], [2, 2], [1, 2]]

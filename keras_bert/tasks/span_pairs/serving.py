@@ -54,7 +54,8 @@ def span_rows(
         first = _counts(piece_ends, starts[:, number], tf.less_equal)
         last = _counts(piece_starts, ends[:, number], tf.less)
         start = before[of_text]
-        places.append((start + first, start + last, (first < last) & (last <= segments[of_text].lengths)))
+        is_inside = (starts[:, number] >= 0) & (last <= segments[of_text].lengths)
+        places.append((start + first, start + last, (first < last) & is_inside))
     firsts, lasts, is_whole = (tf.stack(values, axis=1) for values in zip(*places))
     return SpanRows(segments, firsts, lasts, tf.reduce_all(is_whole, axis=1))
 
@@ -77,8 +78,8 @@ def span_pair_signatures(head: SpanPairConfig, text_inputs: TextInputs, network:
     [batch, 2], the offsets of the two spans in their texts, in code points. `tokens` has `span_starts` and `span_ends`
     int32 [batch, 2], columns of the row. All ends are exclusive.
 
-    Outputs: those of `classification_signatures` for a single label. A row with a span that is empty, or not wholly
-    within `max_length`, is answered with NaN and "".
+    Outputs: those of `classification_signatures` for a single label. A row with a span that is empty, begins before the
+    text, or is not wholly within `max_length`, is answered with NaN and "".
     """
 
     def answer(inputs: dict[str, tf.Tensor], is_valid: tf.Tensor) -> dict[str, tf.Tensor]:
