@@ -96,8 +96,12 @@ def test_two_spans_are_classified(tmp_path):
     exported = signatures_of(bert)(["the cat sat"], [[0, 4]], [[3, 7]])
     assert answer.label == exported["label"][0].decode()
     np.testing.assert_allclose(list(answer.probabilities.values()), exported["probabilities"][0], rtol=1e-4)
-    with pytest.raises(ValueError, match="needs a dict of text, starts, ends for each. Received: the cat"):
-        bert.predict(["the cat"])
+    whole = {"text": "the cat", "starts": [0, 4], "ends": [3, 7]}
+    for wrong in ("the cat", {**whole, "starts": [0]}, {**whole, "ends": 7}, {**whole, "ends": [3, 7.5]}):
+        with pytest.raises(ValueError, match="needs a dict of text, starts, ends, the last two with a whole number"):
+            bert.predict([wrong])
+    with pytest.raises(ValueError, match="texts: needs strings. Received: None"):
+        bert.predict([{**whole, "text": None}])
     # The graph has NaN for it, which would otherwise be taken for those of a model that diverged.
     empty = {"text": "the cat", "starts": [0, 3], "ends": [3, 4]}
     with pytest.raises(

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any, ClassVar
 
 from keras_bert.config.finetuning import SINGLE_LABEL, FinetuneConfig
@@ -125,16 +126,19 @@ class SpanPairs(TaskKind):
 
     def answer(self, bert: Any, examples: Sequence[Any]) -> list[Any]:
         from keras_bert.export.serving_function import signatures_of
+        from keras_bert.inference.texts import text_list
         from keras_bert.tasks.classification.in_python import class_answers
 
         function = signatures_of(bert)
         for example in examples:
-            if not isinstance(example, Mapping) or set(example) != set(function.columns):
-                needed = f"a dict of {', '.join(function.columns)}"
-                raise ValueError(f"texts: needs {needed} for each. Received: {str(example)[:80]}.")
+            is_whole = isinstance(example, Mapping) and set(example) == set(function.columns)
+            if not is_whole or not all(map(_are_two_places, (example["starts"], example["ends"]))):
+                needed = f"a dict of {', '.join(function.columns)}, the last two with a whole number for each span"
+                raise ValueError(f"texts: needs {needed}. Received: {str(example)[:80]}.")
         if not examples:
             return []
-        columns = [[example[name] for example in examples] for name in function.columns]
+        *texts, starts, ends = ([example[name] for example in examples] for name in function.columns)
+        columns = [*map(text_list, texts), starts, ends]
         rows = function.answers_by_length(*columns, may_lack="label")
         for example, row in zip(examples, rows, strict=True):
             if not row["label"]:
@@ -157,6 +161,10 @@ class SpanPairs(TaskKind):
 
     def data_fields(self, task: str) -> Collection[str]:
         return ()
+
+
+def _are_two_places(places: Any) -> bool:
+    return isinstance(places, (list, tuple)) and len(places) == 2 and all(isinstance(one, Integral) for one in places)
 
 
 KINDS = (SpanPairs(),)
