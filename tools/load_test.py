@@ -60,6 +60,8 @@ def main():
     if arguments.swaps and arguments.at:
         parser.error("--swaps: needs a server that is started here, so no --at.")
     words = [word for word in open(arguments.vocab, encoding="utf-8").read().split("\n") if word.isalpha()]
+    if not words:
+        parser.error(f"--vocab: needs a vocab.txt with whole words, one a line. Received: none in {arguments.vocab}.")
     name = os.path.basename(os.path.abspath(arguments.folder))
     with tempfile.TemporaryDirectory() as temporary:
         folder = arguments.folder

@@ -86,7 +86,8 @@ class ServedModel:
         threading.Thread(target=self._follow, args=(seconds,), daemon=True).start()
 
     def _highest(self):
-        entries = [entry for entry in os.listdir(self._folder) if entry.isdecimal()]
+        held = os.listdir(self._folder) if os.path.isdir(self._folder) else []
+        entries = [entry for entry in held if entry.isdecimal()]
         return max((int(entry) for entry in entries if os.path.exists(self._path(entry, GRAPH))), default=None)
 
     def _path(self, *parts):

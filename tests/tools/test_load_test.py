@@ -51,3 +51,14 @@ def test_no_request_is_lost_while_a_version_takes_over(folder, tmp_path, capsys,
         server.kill()
         server.wait()
     assert "4 clients: " in capsys.readouterr().out
+
+
+def test_a_vocabulary_without_words_is_refused(tmp_path, monkeypatch, capsys):
+    """Every client ended with a traceback, and the test with no request, no error and status 0."""
+    from tools import load_test
+
+    (tmp_path / "vocab.json").write_text('{"a": 0}')
+    monkeypatch.setattr("sys.argv", ["load_test.py", str(tmp_path), "--vocab", str(tmp_path / "vocab.json")])
+    with pytest.raises(SystemExit, match="2"):
+        load_test.main()
+    assert "--vocab: needs a vocab.txt with whole words, one a line. Received: none in" in capsys.readouterr().err

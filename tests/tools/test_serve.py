@@ -68,6 +68,16 @@ def example(language, containing):
     return next(content for name, content, _ in blocks(PAGE) if name == language and containing in content)
 
 
+@needs_stubs
+def test_a_folder_that_is_not_there_is_named(monkeypatch, tmp_path):
+    """It was a traceback."""
+    monkeypatch.syspath_prepend(os.path.join(ROOT, "tools"))
+    from served_versions import ServedModel
+
+    with pytest.raises(SystemExit, match="absent: needs a version, such as 1/saved_model.pb"):
+        ServedModel(str(tmp_path / "absent"))
+
+
 @pytest.mark.slow
 @needs_stubs
 def test_the_grpc_client(ports, expected):
