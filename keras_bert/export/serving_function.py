@@ -80,8 +80,17 @@ class ServingFunction:
         """The outputs of a signature for arrays or lists in the order of `inputs[signature]`.
 
         Lists of texts, such as `choices`, may differ in length; shorter ones are padded with "".
+
+        Raises:
+            ValueError: there is no such signature, or not a list for each of its inputs.
         """
-        pairs = zip(values, self.inputs[signature], strict=True)
+        if signature not in self.inputs:
+            raise ValueError(f"signature: needs one of {', '.join(self.inputs)}. Received: {signature!r}.")
+        specs = self.inputs[signature]
+        if len(values) != len(specs) or any(isinstance(value, str | bytes) for value in values):
+            names, kinds = ", ".join(spec.name for spec in specs), [type(value).__name__ for value in values]
+            raise ValueError(f"{signature}: needs a list for each of {names}. Received: {', '.join(kinds) or 'none'}.")
+        pairs = zip(values, specs, strict=True)
         tensors = [tf.constant(_padded(value, spec), spec.dtype) for value, spec in pairs]
         return {name: output.numpy() for name, output in self._outputs(signature, tensors).items()}
 

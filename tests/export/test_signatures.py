@@ -107,6 +107,16 @@ def test_a_left_to_right_model_answers_with_what_may_follow(served):
     np.testing.assert_allclose(answers["scores"][2], answers["scores"][3], **TOLERANCE)
 
 
+def test_a_text_in_place_of_a_list_and_other_inputs_are_refused(served):
+    """A text ended in a traceback of TensorFlow's, as a batch without a dimension."""
+    _, function = served("pair")
+    for given, kinds in ((["a cat", "sat"], "str, str"), ([["a cat"]], "list"), ([], "none")):
+        with pytest.raises(ValueError, match=f"needs a list for each of text_a, text_b. Received: {kinds}."):
+            function(*given)
+    with pytest.raises(ValueError, match="signature: needs one of serving_default, tokens. Received: 'words'"):
+        function.answer("words", [["a", "cat"]])
+
+
 @pytest.mark.parametrize("number", [np.nan, np.inf])
 def test_weights_that_are_not_numbers_are_refused(tmp_path, number):
     """A model that was trained in this process would otherwise be served with NaN beside a label."""
