@@ -7,6 +7,7 @@ and overwritten when their tokens are known.
 
 import dataclasses
 import re
+import threading
 from collections.abc import Sequence
 from typing import TypeAlias
 
@@ -112,6 +113,7 @@ class TextGenerator:
         self._tokenizer = tokenizer
         self._positions = model.config.max_position_embeddings
         self._never = never_next(tokenizer.vocabulary)
+        self._one_at_a_time = threading.Lock()  # The reader holds a row.
 
     def __call__(self, text: str, sampling: SamplingConfig | None = None) -> Continuation:
         """Continues a text until [SEP], `sampling.max_tokens` or the model's last position.
@@ -119,7 +121,11 @@ class TextGenerator:
         Raises:
             UserError: the text fills the model's positions, or the model's outputs are not finite.
         """
-        sampling, vocabulary = sampling or SamplingConfig(), self._tokenizer.vocabulary
+        with self._one_at_a_time:
+            return self._continued(text, sampling or SamplingConfig())
+
+    def _continued(self, text: str, sampling: SamplingConfig) -> Continuation:
+        vocabulary = self._tokenizer.vocabulary
         ids = first_ids(self._tokenizer, text, self._positions)
         rng = np.random.default_rng(np.random.SeedSequence((sampling.seed, *ids)))
         most = min(sampling.max_tokens, self._positions - len(ids))

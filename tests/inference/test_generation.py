@@ -1,5 +1,7 @@
 """Continuing texts: the cache changes nothing, sampling draws what it says, and texts read as texts."""
 
+import threading
+
 import numpy as np
 import pytest
 from plain_decoding import shares_to_draw
@@ -72,6 +74,25 @@ def test_a_text_ends_at_the_separator_or_with_the_positions(parts):
         assert not found.has_ended and found.pieces == ["the"] * 21 and found.continued == "the cat" + " the" * 21
     finally:
         model.mlm_head.bias.assign(before)
+
+
+def test_two_threads_do_not_share_a_row(parts, monkeypatch):
+    """The generator of a loaded model is kept: a server's threads wrote into each other's texts."""
+    *_, generate = parts
+    texts, extend, begun = ["the cat sat on", "a"], CachedReader.extend, []
+    expected = [generate(text, SamplingConfig(8)) for text in texts]
+
+    def extended(reader, token):
+        if not begun:  # Another text begins, and may end, while this one is written.
+            begun.append(threading.Thread(target=lambda: begun.append(generate(texts[1], SamplingConfig(8)))))
+            begun[0].start()
+            begun[0].join(0.3)
+        return extend(reader, token)
+
+    monkeypatch.setattr(CachedReader, "extend", extended)
+    assert generate(texts[0], SamplingConfig(8)) == expected[0]
+    begun[0].join()
+    assert begun[1] == expected[1]
 
 
 def test_sampling_is_a_function_of_the_seed_and_the_text(parts):
