@@ -58,6 +58,9 @@ def open_arrays(path: StrPath) -> Iterator[Arrays]:
     """Opens an .npz. Raises `DamagedArrays`, or `OSError` if the file cannot be read."""
     with open_file(path) as stream:
         with _refusing():
+            if stream.read(2) not in (b"PK", b"\x93N"):  # NumPy would call it a pickle, and say how to load that.
+                raise ValueError("no arrays that NumPy saved")
+            stream.seek(0)
             found = np.load(stream, allow_pickle=False)
         if isinstance(found, np.ndarray):
             raise DamagedArrays("a single array")

@@ -141,7 +141,7 @@ def test_options_of_smaller_vectors_that_do_not_fit_are_refused(folder, tmp_path
         (["--size", "4", "--pooling", "tokens"], "--size: needs a vector for each text"),
         (["--ranges", ranges], "ranges: needs the precision int8. Received: float32"),
         (["--precision", "int8", "--ranges", floats], "Received: arrays embeddings. Give the file of the documents"),
-        (["--precision", "int8", "--ranges", text], "needs an .npz that embed --precision int8 has written"),
+        (["--precision", "int8", "--ranges", text], "int8 has written. Received: no arrays that NumPy saved. Give"),
         (["--precision", "int8", "--ranges", ranges, "--size", "8"], "needs ranges of 8 dimensions. Received: 16"),
         (["--precision", "int8", "--ranges", str(tmp_path / "absent")], "No such file"),
     ):
