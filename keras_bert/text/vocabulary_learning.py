@@ -25,7 +25,7 @@ from keras_bert.text.fairseq_vocabulary import XLM_ROBERTA as XLM_ROBERTA_DICTIO
 from keras_bert.text.fairseq_vocabulary import FairseqVocabulary
 from keras_bert.text.sentencepiece import AlbertNormalizer
 from keras_bert.text.sentencepiece_vocabulary import SentencePieceVocabulary, require_sentencepiece
-from keras_bert.text.sentences import split_sentences, utf8_batches
+from keras_bert.text.sentences import divide_text, split_sentences, utf8_batches
 from keras_bert.text.standalone_byte_tokenizer import byte_characters
 from keras_bert.text.t5_vocabulary import FIRST_PIECES, SENTINELS, T5Vocabulary
 from keras_bert.text.tokenizers import Tokenizer
@@ -360,11 +360,13 @@ def _unigram_model(lines: Iterator[str], size: int, outside: int = 0, **options:
 
 
 def _lines(texts: Iterable[str], normalize: AlbertNormalizer | None = None) -> Iterator[str]:
-    """The sentences of texts, normalized or as they are."""
+    """The sentences of texts, normalized or as they are, with those divided that are too long for the trainer."""
     sentences = (sentence for text in texts for sentence in split_sentences(text))
     for batch in utf8_batches(sentences):
         for line in normalize(batch).texts.numpy() if normalize else batch:
-            if 0 < len(line) <= _MOST_BYTES:
+            if len(line) > _MOST_BYTES:
+                yield from divide_text(line.decode("utf-8"), _MOST_BYTES // 4)  # UTF-8 takes at most 4 bytes.
+            elif line:
                 yield line.decode("utf-8")
 
 

@@ -245,6 +245,12 @@ def test_sizes_and_texts_that_cannot_be_learned_are_refused():
         learn_sentencepiece(corpus(), 10)
 
 
+def test_text_without_full_stops_is_learned_from_too():
+    """The trainer skips long sentences: lower-case text without punctuation, or Thai, would have taught nothing."""
+    learned = learn_sentencepiece(["the stone house of the river " * 400, "ภาษาไทย" * 400], 60)
+    assert {"▁river", "ท"} <= learned.ids.keys()
+
+
 def test_only_sentencepiece_looks_at_the_piece_before():
     """Masks of whole words and the words that are tagged are the same; those of WordPiece follow from the mark."""
     own = sentencepiece_vocabulary(["▁", "▁in", "(", "paris", ")", "s", "ian"])
