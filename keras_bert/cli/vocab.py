@@ -23,6 +23,7 @@ from keras_bert.cli.options import (
 )
 from keras_bert.config.pretraining import (
     BYTES,
+    CASED,
     SENTENCEPIECE,
     T5,
     WORDPIECE,
@@ -110,6 +111,11 @@ def vocab(
         raise click.UsageError("--unused goes with --size: --extend fills the existing [unused] rows.")
     if extend is not None and kind != WORDPIECE:
         raise click.UsageError("--kind goes with --size: --extend takes the kind of its vocabulary.")
+    if lower_case and kind in CASED:
+        raise UserError(
+            f"--uncased: needs a vocabulary that may be uncased. Received: --kind {kind}, which never is. "
+            "Leave --uncased out."
+        )
     of_file, of_base = _kind_of_file(output), _kind_of_file(extend or "")
     if kind != WORDPIECE or of_base != WORDPIECE:
         _check_other(of_base if extend else kind, extend, unused, runner, output)

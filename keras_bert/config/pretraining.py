@@ -36,7 +36,7 @@ _UPOS = "ADJ ADP ADV AUX CCONJ DET INTJ NOUN NUM PART PRON PROPN PUNCT SCONJ SYM
 PartOfSpeech = Annotated[str, OneOf(lambda: _UPOS)]
 VocabularyKind = Literal["wordpiece", "sentencepiece", "bytes", "xlm-roberta", "t5", "xlnet"]
 WORDPIECE, SENTENCEPIECE, BYTES, XLM_ROBERTA, T5, XLNET = get_args(VocabularyKind)
-_CASED = (BYTES, XLM_ROBERTA, T5)
+CASED = (BYTES, XLM_ROBERTA, T5)
 _MASK = "[MASK]"  # `text.vocabulary.MASK`, which settings cannot import.
 _OLD_WHOLE_WORD = (
     "masking.whole_word: is now masking.unit: word. With masking.validation_unit: word it validates as it used to."
@@ -266,7 +266,7 @@ class PretrainConfig(Checked):
             needed, why = (T5,), f"objective.corruption.kinds {SENTINELS}"
         if needed and chosen not in needed:
             raise UserError(f"vocabulary.kind: needs {' or '.join(needed)} for {why}. Received: {chosen}.")
-        if lower_case and chosen in _CASED:
+        if lower_case and chosen in CASED:
             raise UserError(
                 f"--uncased: needs a vocabulary that may be uncased. Received: vocabulary.kind {chosen}, which never "
                 "is. Leave --uncased out."

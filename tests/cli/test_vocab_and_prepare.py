@@ -139,6 +139,7 @@ def test_the_recipe_that_is_named_learns_such_a_vocabulary():
         ("--size 90 --input 'nothing*'", "No file matches 'nothing*'"),
         ("--size 90 --kind xlnet", "needs a name that ends in .model for a SentencePiece model like XLNet's"),
         ("--extend text.txt", "text.txt: needs a"),
+        ("--size 90 --kind bytes --output vocab.json --uncased", "--uncased: needs a vocabulary that may be uncased"),
     ],
 )
 def test_what_vocab_refuses(text, arguments, told):
