@@ -90,7 +90,9 @@ def open_builder(
     try:
         for folder in (name, data_dir):
             if folder is not None and (files.is_remote(folder) or files.is_folder(folder)):
-                if folder == name or files.exists(files.join(folder, "dataset_info.json")):
+                # Beside a folder with a user's own files of CoNLL-2003, say, conll2003 is still TFDS's.
+                is_named = folder == name and name.partition("/")[0] not in tfds.list_builders()
+                if is_named or files.exists(files.join(folder, "dataset_info.json")):
                     return tfds.builder_from_directory(folder)
         builder = tfds.builder(name, data_dir=data_dir)
         if builder.is_prepared():

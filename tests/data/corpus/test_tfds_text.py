@@ -130,6 +130,13 @@ def test_wikipedia_is_paragraphs_without_headings(wikipedia, monkeypatch):
     assert [paragraph.split()[0] for paragraph in paragraphs] == ["Paris", "The", "Paris"] and "also" not in read
 
 
+def test_a_folder_of_the_same_name_hides_no_data_set(wikipedia, monkeypatch):
+    """With TFDS_DATA_DIR as the working folder, or a user's own files in `conll2003`, TFDS's was not opened."""
+    monkeypatch.setattr(DATA_DIR, wikipedia)
+    monkeypatch.chdir(wikipedia)
+    assert len(documents(f"tfds:{WIKIPEDIA}")) == 1
+
+
 def test_a_data_set_becomes_the_files_of_the_documented_commands(wikipedia, tmp_path, monkeypatch):
     """The README's `--data 'wiki/*'` were files that no reader has; `make data` makes them."""
     monkeypatch.setattr(DATA_DIR, wikipedia)
