@@ -36,7 +36,7 @@ from keras_bert.models.tensor_names import (
 )
 from keras_bert.tasks.head import Head
 from keras_bert.tasks.kind import TaskKind, kind_of_fields, task_kinds
-from keras_bert.text.tokenizer_files import TOKENIZER_CONFIG, TokenizerSettings
+from keras_bert.text.tokenizer_files import TOKENIZER_CONFIG, TokenizerSettings, read_flag
 from keras_bert.text.vocabulary import (
     Vocabulary,
     first_capital,
@@ -417,8 +417,7 @@ def _stated(path: StrPath) -> bool | None:
     if is_hub_name(path):
         return open_model_folder(path).tokenizer.lower_case
     beside = files.join(files.parent(path), TOKENIZER_CONFIG)
-    said = settings.read_json(beside).get("do_lower_case") if files.is_file(beside) else None
-    return None if said is None else bool(said)
+    return read_flag(settings.read_json(beside), "do_lower_case", beside) if files.is_file(beside) else None
 
 
 def _is_uncased(vocabulary: Vocabulary) -> bool:

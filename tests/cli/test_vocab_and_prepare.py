@@ -79,6 +79,9 @@ def test_the_vocabulary_says_whether_texts_are_lower_cased(text):
     assert "which is cased" in output_of(
         "vocab", "--extend", "bert/vocab.txt", "--uncased", "--input", text, "--output", "w", status=2
     )
+    Path("bert/tokenizer_config.json").write_text('{"do_lower_case": "false"}')
+    output = output_of("prepare", "--vocab", "bert/vocab.txt", "--input", text, "--output", "w", status=2)
+    assert "needs true or false as do_lower_case. Received: 'false'" in output
     output_of("vocab", "--extend", "accents.txt", "--cased", "--input", text, "--output", "w.txt")
 
 
