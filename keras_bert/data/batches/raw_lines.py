@@ -155,7 +155,9 @@ def _of_bounded_size(lines: tf.Tensor) -> tf.data.Dataset:
     is_long = tf.strings.length(lines) > _LONGEST_LINE
 
     def divided() -> tf.Tensor:
-        return tf.strings.split(tf.where(is_long, break_sentences(lines), lines), "\n").values
+        # A blank line at the end would be the end of the document.
+        broken = tf.strings.regex_replace(break_sentences(lines), r"\n\s*\z", "")
+        return tf.strings.split(tf.where(is_long, broken, lines), "\n").values
 
     lines = tf.cond(tf.reduce_any(is_long), divided, lambda: lines)
     parts = tf.cumsum(tf.cast(tf.strings.length(lines), tf.int64)) // _BYTES_AT_ONCE

@@ -65,6 +65,14 @@ def test_chunks_are_bounded_by_bytes_and_long_lines_divided_between_sentences(tm
     assert found == [*(line for [line] in short), *(f"Sentence {n} of a long line." for n in range(40))]
 
 
+def test_a_long_chinese_line_does_not_end_its_document(tmp_path, monkeypatch):
+    """Its last full stop left a blank line, so that the next line was another document, perhaps of the other side."""
+    monkeypatch.setattr(raw_lines, "_LONGEST_LINE", 50)
+    document = ["这是一个很长的句子。" * 4 + " ", "这是下一行。"]
+    [found] = _read(RawLines([_write(tmp_path / "a.txt", [document])], 0.0), False)
+    assert "".join(found) == "".join(document).replace(" ", "")
+
+
 def test_chunk_numbers_do_not_depend_on_the_order(tmp_path):
     for name in "abcdef":
         _write(tmp_path / f"{name}.txt", _documents(300, name))
