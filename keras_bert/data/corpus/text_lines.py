@@ -273,6 +273,7 @@ _MAGIC_OF_NO_TEXT = {
     b"\xff\xd8\xff": "an image",
     b"GIF8": "an image",
     b"SQLite format 3": "a database",
+    b"version https://git-lfs.github.com/": "a pointer of Git LFS, for which `git lfs pull` fetches the file",
 }
 _TAR = slice(257, 262)
 _MARKUP = re.compile(
