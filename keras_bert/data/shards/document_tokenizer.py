@@ -1,15 +1,19 @@
 """From the texts of documents to token ids, sentence by sentence, in this process or in several."""
 
+import contextlib
 import hashlib
 import multiprocessing
 import os
+import pickle
 import signal
 import sys
 import threading
+import types
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import AbstractContextManager
 from multiprocessing import connection
 from typing import Any, TypeVar
 
@@ -191,10 +195,14 @@ def map_in_processes(
     """
     spawn = multiprocessing.get_context("spawn")
     processes = ProcessPoolExecutor(workers, spawn, _start_worker, (function,))
+    # A process that needs nothing of the user's script must not run it again: it may not be guarded against that.
+    hidden: Callable[[], AbstractContextManager[object]]
+    hidden = contextlib.nullcontext if b"__main__" in pickle.dumps(function) else _without_script
     waiting: deque[tuple[Tag, Future[Result]]] = deque()
     try:
         for tag, batch in batches:
-            waiting.append((tag, processes.submit(_call, batch)))
+            with hidden():
+                waiting.append((tag, processes.submit(_call, batch)))
             if len(waiting) >= _BATCHES_AHEAD * workers:
                 tag, future = waiting.popleft()
                 yield tag, future.result()
@@ -207,6 +215,17 @@ def map_in_processes(
         ) from None
     finally:
         processes.shutdown(cancel_futures=True)
+
+
+@contextlib.contextmanager
+def _without_script() -> Iterator[None]:
+    """Processes that are spawned in the block do not import the script that Python was started with."""
+    script = sys.modules["__main__"]
+    sys.modules["__main__"] = types.ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = script
 
 
 def start_tensorflow() -> None:

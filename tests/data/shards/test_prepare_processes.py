@@ -69,6 +69,19 @@ def test_a_worker_that_dies_or_fails_ends_the_work():
     assert [child for child in multiprocessing.active_children() if child.is_alive()] == []
 
 
+@pytest.mark.slow
+def test_a_script_need_not_be_guarded(tmp_path):
+    """`keras_bert.pretrain(data=…)` in a plain script ran once more in each worker, which died: "memory ran out"."""
+    script = tmp_path / "script.py"
+    script.write_text(
+        "from keras_bert.data.shards.document_tokenizer import map_in_processes\n"
+        "print('read', list(map_in_processes(len, [(n, 'x' * n) for n in range(3)], 2, '')))\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run([sys.executable, str(script)], stdout=subprocess.PIPE, text=True, env=environment)
+    assert done.returncode == 0 and done.stdout == "read [(0, 0), (1, 1), (2, 2)]\n"
+
+
 def count_files(folder):
     """Files in the folders below; `os.walk` does not mind that they come and go meanwhile."""
     return sum(len(names) for _, _, names in os.walk(folder))
