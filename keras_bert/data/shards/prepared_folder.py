@@ -92,8 +92,8 @@ class UnfinishedWork:
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             raise UserError(f"{path}: is not the record of an unfinished prepare. {remedy}.") from None
         wanted = json.loads(json.dumps(self._settings))  # Turns tuples into lists, as in the file.
-        for key in wanted:
-            if changed := difference(made_with.get(key), wanted[key]):
+        for key in {**wanted, **made_with}:  # Some are recorded only if they are not the default.
+            if changed := difference(made_with.get(key), wanted.get(key)):
                 raise UserError(
                     f"{self.folder}: has shards of an unfinished prepare with another {key}. "
                     f"Received: {changed}. {remedy}, or give what it started with."

@@ -76,6 +76,17 @@ def test_other_settings_are_refused_and_nothing_is_lost(tmp_path):
     assert contents(tmp_path / "out.partial") == before
 
 
+def test_a_setting_that_is_the_default_again_is_refused_too(tmp_path):
+    """Shards of texts read with and without a space before them would be mixed."""
+    stop_after(tmp_path / "out", 180)
+    record = tmp_path / "out.partial" / "state.json"
+    state = json.loads(record.read_text())
+    state["settings"]["prefix_space"] = False
+    record.write_text(json.dumps(state))
+    with pytest.raises(UserError, match="another prefix_space. Received: False, now None"):
+        prepare(DOCUMENTS, tmp_path / "out", 0.3, **OPTIONS)
+
+
 def test_a_finished_shard_that_was_altered_is_refused(tmp_path):
     stop_after(tmp_path / "out", 180)
     path = tmp_path / "out.partial/train/00000.tokens"
