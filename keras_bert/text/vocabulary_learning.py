@@ -78,12 +78,14 @@ def learn_vocabulary(texts: Iterable[str], size: int, lower_case: bool = True, u
             `extend_vocabulary` can fill later.
 
     Raises:
-        UserError: the texts have no words, or `size` is too small for their characters.
+        UserError: the texts have no words, `size` is too small for their characters, or `texts` is a single text.
 
     Example:
         vocabulary = keras_bert.learn_vocabulary(["the cat sat", "the cats sat"] * 10, size=40)
         keras_bert.WordPieceTokenizer(vocabulary)(["cats"])
     """
+    if isinstance(texts, str):  # Each of its characters would be a text.
+        raise UserError(f"texts: needs texts, as in a list. Received: {texts[:40]!r}, a single one. Give a list.")
     return learn_from_counts(count_words(texts, lower_case), size, unused)
 
 

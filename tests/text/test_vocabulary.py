@@ -155,6 +155,8 @@ def test_what_cannot_be_learned_is_refused():
     for texts in ([], ["", " \0 "]):
         with pytest.raises(UserError, match="needs words"):
             learn_vocabulary(texts, 100)
+    with pytest.raises(UserError, match="Received: 'wiki.txt', a single one"):  # A vocabulary of its characters.
+        learn_vocabulary("wiki.txt", 100)
 
 
 def test_texts_of_any_length_are_counted_in_bounded_batches(monkeypatch):
