@@ -15,6 +15,8 @@ from keras_bert.data.tables.rows import Reading, Row, picked
 PARQUET, ARROW = "parquet", "arrow"
 PARQUET_MAGIC, FILE_MAGIC, STREAM_MAGIC = b"PAR1", b"ARROW1", b"\xff\xff\xff\xff"
 _ROWS_AT_ONCE = 1024
+# By the type of texts: the type of the same bytes.
+_BINARY = {"string": "binary", "large_string": "large_binary", "string_view": "binary_view"}
 
 
 def arrow_rows(path: str, local: str, format: str, reading: Reading) -> Iterator[Row]:
@@ -47,7 +49,7 @@ def arrow_rows(path: str, local: str, format: str, reading: Reading) -> Iterator
                 for cells in zip(*(values.get(name, none) for name in columns)):
                     number += 1
                     yield Row(number, cells, f"{path} row")
-    except (arrow.ArrowException, OSError) as error:
+    except (arrow.ArrowException, OSError, UnicodeDecodeError) as error:
         raise Unreadable(f"damaged {format.title()} ({' '.join(str(error).split())[:100]})") from None
 
 
@@ -106,13 +108,19 @@ def _is_feature(value: Any) -> bool:
 
 
 def _values(arrow: Any, column: Any, feature: Any) -> list[Any]:
-    kind = column.type
-    values = kind.value_type if arrow.types.is_dictionary(kind) else kind
-    if str(values) not in ("string", "large_string", "string_view"):
-        return [_named(value, feature) for value in column.to_pylist()] if feature else column.to_pylist()
+    """The values of a column. Raises `ArrowException` if it is damaged: reading by its offsets would crash Python."""
+    if arrow.types.is_dictionary(column.type):
+        arrow.DictionaryArray.from_arrays(column.indices, column.dictionary)  # Checks the indices.
+        values = _values(arrow, column.dictionary, feature)
+        return [None if index is None else values[index] for index in column.indices.to_pylist()]
     # As bytes, because Arrow does not check that strings are UTF-8.
-    cells = column.cast(arrow.large_string()).cast(arrow.large_binary()).to_pylist()
-    return [None if cell is None else _decoded(cell) for cell in cells]
+    binary = _BINARY.get(str(column.type))
+    column = column.view(binary) if binary else column
+    column.validate(full=True)
+    cells = column.to_pylist()
+    if binary:
+        return [None if cell is None else _decoded(cell) for cell in cells]
+    return [_named(value, feature) for value in cells] if feature else cells
 
 
 def _decoded(cell: bytes) -> str | bytes:

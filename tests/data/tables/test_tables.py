@@ -5,6 +5,7 @@ import gzip
 import json
 import lzma
 import shutil
+import struct
 
 import pytest
 
@@ -276,6 +277,24 @@ def test_features_may_be_null(tmp_path):
     schema = {"huggingface": json.dumps({"info": {"features": None}})}
     path = write_arrow(tmp_path / "a.arrow", arrow_table().replace_schema_metadata(schema), "new_stream")
     assert rows(path, ["label"])[0] == (1, 1)
+
+
+def test_damage_inside_of_arrow_is_told_and_nothing_else_taken_for_it(tmp_path):
+    """Arrow trusts a file: by damaged offsets it ended the process without a word, and other bytes were a traceback."""
+    arrow = pytest.importorskip("pyarrow", reason="the extra datasets is not installed")
+    sound, damaged = (struct.pack("<3i", 0, middle, 6) for middle in (3, 1 << 30))
+    texts = arrow.array(["one", "two"])
+    views = arrow.DictionaryArray.from_arrays([1, None], texts.cast("string_view"))  # Polars writes them.
+    path = write_arrow(tmp_path / "a.arrow", arrow.table({"text": views}), "new_stream")
+    assert rows(path, ["text"]) == [(1, "two"), (2, None)]
+    for column in (texts, texts.dictionary_encode()):
+        path = write_arrow(tmp_path / "a.arrow", arrow.table({"text": column}), "new_stream")
+        assert len(rows(path, ["text"])) == 2
+        write(tmp_path / "a.arrow", (tmp_path / "a.arrow").read_bytes().replace(sound, damaged))
+        assert "Received: damaged Arrow" in refusal(path, ["text"])
+    words = arrow.ListArray.from_arrays([0, 1], arrow.array([b"\xff"]).view("string"))
+    path = write_arrow(tmp_path / "a.arrow", arrow.table({"words": words}), "new_stream")
+    assert "Received: damaged Arrow" in refusal(path, ["words"])
 
 
 @pytest.mark.parametrize("splits", [[1, 2], 5, "train"])
