@@ -44,9 +44,9 @@ def read_pieces(path: StrPath) -> list[str]:
     prefix = model.get("continuing_subword_prefix", CONTINUATION)
     if prefix != CONTINUATION:
         raise UserError(f"{path}: needs the prefix {CONTINUATION!r} inside words. Received: {prefix!r}.")
-    odd = next((number for number in pieces.values() if type(number) is not int), None)
-    if odd is not None:
-        raise UserError(f"{path}: needs whole numbers as ids. Received: {odd!r}.")
+    odd = [number for number in pieces.values() if type(number) is not int]
+    if odd:
+        raise UserError(f"{path}: needs whole numbers as ids. Received: {odd[0]!r}.")
     piece_of = {number: piece for piece, number in pieces.items()}
     if sorted(piece_of) != list(range(len(pieces))):
         absent = next(number for number in range(len(pieces) + 1) if number not in piece_of)
