@@ -91,8 +91,7 @@ def open_builder(
         for folder in (name, data_dir):
             if folder is not None and (files.is_remote(folder) or files.is_folder(folder)):
                 # Beside a folder with a user's own files of CoNLL-2003, say, conll2003 is still TFDS's.
-                is_named = folder == name and name.partition("/")[0] not in tfds.list_builders()
-                if is_named or files.exists(files.join(folder, "dataset_info.json")):
+                if files.exists(files.join(folder, "dataset_info.json")) or folder == name and not _is_tfds_own(name):
                     return tfds.builder_from_directory(folder)
         builder = tfds.builder(name, data_dir=data_dir)
         if builder.is_prepared():
@@ -117,6 +116,10 @@ def open_builder(
     else:
         _prepared(name, builder.download_and_prepare)
     return builder
+
+
+def _is_tfds_own(name: str) -> bool:
+    return name.partition("/")[0] in tfds.list_builders(with_community_datasets=False)
 
 
 def _in_bucket(name: str) -> DatasetBuilder | None:
