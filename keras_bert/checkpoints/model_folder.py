@@ -36,7 +36,7 @@ from keras_bert.models.tensor_names import (
 )
 from keras_bert.tasks.head import Head
 from keras_bert.tasks.kind import TaskKind, kind_of_fields, task_kinds
-from keras_bert.text.tokenizer_files import TOKENIZER_CONFIG, TokenizerSettings, read_flag
+from keras_bert.text.tokenizer_files import TOKENIZER, TOKENIZER_CONFIG, TokenizerSettings, read_flag
 from keras_bert.text.vocabulary import (
     Vocabulary,
     first_capital,
@@ -407,7 +407,8 @@ def given_prefix_space(path: StrPath, vocabulary: Vocabulary) -> bool:
     if is_hub_name(path):
         return open_model_folder(path).tokenizer.prefix_space
     folder = files.parent(path)
-    if not files.is_file(files.join(folder, TOKENIZER_CONFIG)):
+    is_described = any(files.is_file(files.join(folder, name)) for name in (TOKENIZER_CONFIG, TOKENIZER))
+    if not is_described and not huggingface.has_weights(folder):  # A vocabulary of one's own, without a model.
         return True
     return read_tokenizer_settings(folder)[0].prefix_space
 

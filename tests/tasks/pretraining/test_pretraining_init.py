@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import shutil
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from said import listen
 from tiny import random_weights, without_dropout
 
 from keras_bert.api.pretraining import _model_settings, pretraining_recipe
-from keras_bert.checkpoints.model_folder import open_model_folder
+from keras_bert.checkpoints.model_folder import given_prefix_space, open_model_folder
 from keras_bert.checkpoints.writing import convert_folder, write_model_folder
 from keras_bert.cli import main
 from keras_bert.config.pretraining import PretrainConfig
@@ -308,6 +309,16 @@ def test_the_space_before_a_text_is_the_models_own(roberta, parts):
     said = listen()
     assert recipe_of(roberta, **{"vocabulary.prefix_space": True}).vocabulary.prefix_space is True
     assert "vocabulary.prefix_space: True as set, where the model to start from has the other." in "".join(said)
+
+
+def test_prepare_reads_texts_as_a_model_does_whose_folder_does_not_say(roberta, tmp_path):
+    """transformers puts no space there. The shards were then refused for the model, with advice that had been taken."""
+    folder = pathlib.Path(shutil.copytree(roberta, tmp_path / "model"))
+    (folder / "tokenizer_config.json").unlink()
+    vocabulary, alone = open_model_folder(folder).vocabulary, tmp_path / "own" / "vocab.json"
+    vocabulary.to_file(alone)
+    found = [given_prefix_space(path, vocabulary) for path in (folder / "vocab.json", alone)]
+    assert found == [recipe_of(str(folder)).vocabulary.prefix_space, True] == [False, True]
 
 
 @pytest.mark.slow
