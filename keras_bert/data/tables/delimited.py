@@ -74,7 +74,8 @@ def delimited_rows(path: str, lines: Iterable[str], format: str, reading: Readin
     """Iterates over the rows of lines without line ends. Cells are strings with their white space intact.
 
     Raises:
-        UserError: a column is missing, quotes are wrong, or a row has too few or too many cells and is not skipped.
+        UserError: a column is missing, quotes are wrong, or a row that is not skipped has too few or too many cells or
+            is the header again.
     """
     rows: Iterator[tuple[int, list[str]]]
     if format == RAW_TSV:
@@ -83,6 +84,7 @@ def delimited_rows(path: str, lines: Iterable[str], format: str, reading: Readin
         rows = _quoted_rows(path, lines, format, reading)
     within, columns = f"{path} line", reading.header
     places: list[int | None] | None = None
+    header: list[str] | None = None
     for line, cells in rows:
         if places is None:
             where = f"{within} {line}"
@@ -91,14 +93,17 @@ def delimited_rows(path: str, lines: Iterable[str], format: str, reading: Readin
             elif columns is not None:
                 places = reading.places(path, columns)
             else:
-                columns = tuple(name.strip() for name in cells)
+                header, columns = cells, tuple(name.strip() for name in cells)
                 places = reading.places(where, columns, _NO_HEADER)
                 continue
         assert columns is not None
-        if len(cells) == len(columns):
+        if len(cells) == len(columns) and (cells != header or len(cells) == 1):
             yield Row(line, picked(cells, places), within)
+            continue
+        where = f"{within} {line}"
+        if cells == header:  # Of a file that was appended; in a single column, it may be a text.
+            reading.broken("the header again", where, f"{where}: needs a row. Received: the header again. Remove it.")
         else:
-            where = f"{within} {line}"
             reading.broken("too few or too many cells", where, _ragged(where, columns, cells, format, reading))
     if places is None:
         raise UserError(f"{path}: needs a table. Received: an empty file.")

@@ -76,6 +76,16 @@ def test_a_missing_column_names_those_there_and_the_nearest(tmp_path):
     assert "2 with that name" in refusal(write(tmp_path / "b.csv", "text,label,text\na,1,b\n"))
 
 
+def test_the_header_of_an_appended_file_is_no_row(tmp_path):
+    """`cat a.csv b.csv`: the name of a column was a text, and a class."""
+    path = write(tmp_path / "a.csv", "text,label\na,1\ntext,label\nb,0\n")
+    assert f"{path} line 3: needs a row. Received: the header again." in refusal(path)
+    skipped = []
+    assert len(rows(path, skip=lambda *what: skipped.append(what))) == 2
+    assert skipped == [("the header again", f"{path} line 3")]
+    assert len(rows(write(tmp_path / "b.csv", "text\na\ntext\n"), ["text"])) == 2
+
+
 def test_an_optional_column_that_is_there_twice_is_refused_too(tmp_path):
     """CSV gave the first, and Parquet a KeyError."""
     arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
