@@ -63,6 +63,8 @@ class Adapter:
     Attributes:
         path: its folder.
         base: the MODEL argument of the model that it adds to.
+        rank: the rows of every `lora_A`.
+        scale: the factor on the additions.
         fields: what replaces fields of that model's config.json, such as `id2label`.
     """
 
@@ -78,7 +80,8 @@ class Adapter:
                 raise UserError(f"{config_file}: needs {key} {unused[-1]!r}. Received: {config[key]!r}. {_MERGE}.")
         try:
             root = math.sqrt if config.get("use_rslora") else float
-            self.scale = float(config["lora_alpha"]) / root(config["r"])
+            self.rank = int(config["r"])
+            self.scale = float(config["lora_alpha"]) / root(max(self.rank, 0))
         except (KeyError, TypeError, ValueError, ZeroDivisionError):
             raise UserError(f"{config_file}: needs the numbers r and lora_alpha, above 0. Write it again.") from None
         self.base = _base(config_file, config)
@@ -117,7 +120,8 @@ class AdaptedTensors(StoredTensors):
         self._base, self._scale = base, adapter.scale
         weights = files.join(adapter.path, ADAPTER_WEIGHTS)
         stored = [name.huggingface for name in names]
-        self._own = _AdapterTensors(weights, kind, {known for item in stored for known in (item.name, *item.copies)})
+        known = {name for item in stored for name in (item.name, *item.copies)}
+        self._own = _AdapterTensors(weights, kind, known, adapter.rank)
         super().__init__(weights, {**base.places, **self._own.places}, base.others)
 
     def shape(self, name_in_file: str) -> tuple[int, ...]:
@@ -148,22 +152,24 @@ class AdaptedTensors(StoredTensors):
 
 
 class _AdapterTensors(StoredTensors):
-    """The tensors in an adapter's file; `known` are the names in the table."""
+    """The tensors in an adapter's file, whose LoRA has this rank; `known` are the names in the table."""
 
     column = "huggingface"
 
-    def __init__(self, path: str, kind: ModelKind, known: set[str]) -> None:
-        self._file = SafetensorsFile(path)
+    def __init__(self, path: str, kind: ModelKind, known: set[str], rank: int) -> None:
+        self._file, self._rank = SafetensorsFile(path), rank
         self._factors: dict[str, tuple[str, str]] = {}
         modules = {name.removeprefix(_WRAPPER): name for name in self._file.names}
         of_classifier = places_in_classifier(modules, kind, "", known)
         places, others = {own: modules[theirs] for own, theirs in of_classifier.items()}, []
         for rest, name in modules.items():
-            weight = f"{rest.removesuffix(_A).removesuffix(_B)}.weight" if rest.endswith((_A, _B)) else rest
+            is_factor = rest.endswith((_A, _B))
+            weight = f"{rest.removesuffix(_A).removesuffix(_B)}.weight" if is_factor else rest
             found = next((one for one in (weight, f"{kind.stored_prefix}{weight}") if one in known), None)
-            if rest.endswith(_A) and found:
-                self._factors[found] = name, f"{name.removesuffix(_A)}{_B}"
-            elif found and not rest.endswith(_B):
+            if is_factor and found:
+                module = name.removesuffix(_A).removesuffix(_B)
+                self._factors[found] = f"{module}{_A}", f"{module}{_B}"
+            elif found:
                 places.setdefault(found, name)
             elif not found and rest not in of_classifier.values():
                 others.append(name)
@@ -206,10 +212,10 @@ class _AdapterTensors(StoredTensors):
         if name not in self._factors:
             return None
         a, b = self._factors[name]
-        if b not in self._file.names:
-            raise UserError(f"{self.path}: needs the tensor {b} and lacks it. Write the adapter again.")
-        rank = self.shape(a)[:1]
-        return self._checked(b, (*shape[:1], *rank)) @ self._checked(a, (*rank, *shape[1:]))
+        for factor in (a, b):
+            if factor not in self._file.names:
+                raise UserError(f"{self.path}: needs the tensor {factor} and lacks it. Write the adapter again.")
+        return self._checked(b, (*shape[:1], self._rank)) @ self._checked(a, (self._rank, *shape[1:]))
 
 
 def write_adapter(

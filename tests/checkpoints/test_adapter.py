@@ -130,6 +130,7 @@ def test_a_base_on_the_hub_keeps_its_revision(adapted, tmp_path):
         ({"rank_pattern": {"query": 4}}, "needs rank_pattern {}. Received: {'query': 4}"),
         ({"init_lora_weights": "pissa_niter_4"}, "needs init_lora_weights True. Received: 'pissa_niter_4'"),
         ({"r": 0}, "needs the numbers r and lora_alpha, above 0"),
+        ({"r": -2}, "needs the numbers r and lora_alpha, above 0"),
         ({"base_model_name_or_path": None}, "needs base_model_name_or_path, the model that it adds to. Received: None"),
         (
             {"base_model_name_or_path": "/not/there"},
@@ -158,3 +159,21 @@ def test_unknown_tensors_are_refused(adapted, tmp_path, name, told):
     safetensors.numpy.save_file(tensors, weights)
     with pytest.raises(UserError, match=told):
         keras_bert.load(path)
+
+
+@pytest.mark.parametrize("lacks", ["lora_A", "lora_B"])
+def test_half_of_an_addition_is_refused(adapted, tmp_path, lacks):
+    """Without `lora_A`, the layer would answer as in the base model."""
+    path = changed(adapted[2], tmp_path / "changed")
+    weights = f"{path}/adapter_model.safetensors"
+    tensors = safetensors.numpy.load_file(weights)
+    name = next(name for name in tensors if f".query.{lacks}" in name)
+    safetensors.numpy.save_file({other: tensors[other] for other in tensors if other != name}, weights)
+    with pytest.raises(UserError, match=f"needs the tensor {name} and lacks it. Write the adapter again"):
+        keras_bert.load(path)
+
+
+def test_a_rank_that_the_tensors_do_not_have_is_refused(adapted, tmp_path):
+    """The additions would count for a quarter of what they were trained to."""
+    with pytest.raises(UserError, match=r"lora_B.weight needs shape \[16, 8\] by the config. Received: \[16, 2\]"):
+        keras_bert.load(changed(adapted[2], tmp_path / "changed", r=8))
