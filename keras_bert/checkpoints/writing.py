@@ -220,7 +220,7 @@ def convert_folder(folder: ModelFolder, to: str, path: files.StrPath, vocabulary
         card = dataclasses.replace(_new_card(folder, path), in_transformers=False)
         write_google_folder(path, folder.config, tensors, vocabulary, fields, card, folder.tokenizer.lower_case)
     else:
-        text, generation = _card(folder, path), stored_generation(folder.path)
+        text, generation = _card(folder, path), stored_generation((folder.base or folder).path)
         more_files = {**(generation if folder.model_kind.decodes else {}), **(more_files or {})}
         write_huggingface_folder(path, folder.config, tensors, vocabulary, folder.tokenizer, fields, text, more_files)
     return left_out

@@ -177,6 +177,21 @@ def test_how_texts_are_generated_is_read_and_kept(tmp_path):
     assert keras_bert.open_model_folder(copy).config == opened.config
 
 
+def test_how_an_adapters_base_generates_is_kept(tmp_path):
+    """Its folder lacks generation_config.json, and transformers would write with the converted model otherwise."""
+    base, adapter, copy = os.path.join(ROOM, "bart"), tmp_path / "adapter", tmp_path / "copy"
+    adapter.mkdir()
+    config = {"peft_type": "LORA", "r": 1, "lora_alpha": 1, "base_model_name_or_path": base}
+    (adapter / "adapter_config.json").write_text(json.dumps(config))
+    query = "base_model.model.model.decoder.layers.0.self_attn.q_proj"
+    factors = {f"{query}.lora_A.weight": np.ones((1, 8), "f"), f"{query}.lora_B.weight": np.ones((8, 1), "f")}
+    safetensors.numpy.save_file(factors, adapter / "adapter_model.safetensors")
+    opened = keras_bert.open_model_folder(adapter)
+    convert_folder(opened, "huggingface", copy, opened.vocabulary)
+    with open(os.path.join(base, "generation_config.json"), encoding="utf-8") as stream:
+        assert json.loads((copy / "generation_config.json").read_text()) == json.load(stream)
+
+
 def test_a_task_is_learned_on_the_encoder_alone(opened, tmp_path):
     """Its folder names no class of transformers for the task: there the decoder would read the text again."""
     golden, _, _ = opened["bart"]
