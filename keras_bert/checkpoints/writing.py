@@ -229,7 +229,8 @@ def convert_folder(folder: ModelFolder, to: str, path: files.StrPath, vocabulary
 def _card(folder: ModelFolder, path: files.StrPath) -> str | ModelCard:
     """The model's own card if the folder has one, otherwise a card that names the source."""
     own = files.join(folder.path, CARD)
-    if files.exists(own) and not is_google_folder(folder.path):  # That card explains Google's format.
+    # Google's card explains that format, and an adapter's tells the hub to open the folder with peft.
+    if files.exists(own) and not is_google_folder(folder.path) and not folder.base:
         with files.open_file(own) as stream:
             return stream.read().decode("utf-8", "replace")
     return _new_card(folder, path)

@@ -87,6 +87,16 @@ def test_converted_it_is_a_whole_model(adapted, tmp_path):
         np.testing.assert_array_equal(found[name], value, name)
 
 
+def test_converted_it_has_a_card_of_its_own(adapted, tmp_path):
+    """By the card of peft's folder, the hub would look for an adapter."""
+    path = changed(adapted[2], tmp_path / "adapter")
+    (tmp_path / "adapter" / "README.md").write_text("---\nlibrary_name: peft\n---\n", encoding="utf-8")
+    folder = open_model_folder(path)
+    convert_folder(folder, "huggingface", str(tmp_path / "model"), folder.vocabulary)
+    card = (tmp_path / "model" / "README.md").read_text(encoding="utf-8")
+    assert "peft" not in card and "The weights of `adapter`, converted without loss." in card
+
+
 def test_modules_are_named_so_that_peft_adapts_no_others(adapted):
     """Its names are ends of modules' names: `dense` would adapt the pooler too."""
     model, base, adapter = adapted
