@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from keras_bert.core import files, settings
+from keras_bert.core.errors import UserError
 from keras_bert.models.bert.config import BertConfig
 from keras_bert.models.kind import kind_of_config
 
@@ -17,11 +18,14 @@ def with_generation(config: BertConfig, folder: files.StrPath) -> BertConfig:
     """The config with what generation_config.json in the folder says instead; unchanged without a decoder.
 
     Raises:
-        UserError: the file is no JSON object.
+        UserError: the file is no JSON object, or names a token by something else than one number.
     """
     stored = stored_generation(folder).get(GENERATION, {})
     known = {name: stored[name] for name in _OF_CONFIG if hasattr(config, name) and stored.get(name) is not None}
-    return dataclasses.replace(config, **known) if known and kind_of_config(config).decodes else config
+    try:
+        return dataclasses.replace(config, **known) if known and kind_of_config(config).decodes else config
+    except ValueError as error:
+        raise UserError(f"{files.join(folder, GENERATION)}: {error}") from None
 
 
 def stored_generation(folder: files.StrPath) -> Mapping[str, Any]:

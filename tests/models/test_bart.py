@@ -177,6 +177,15 @@ def test_how_texts_are_generated_is_read_and_kept(tmp_path):
     assert keras_bert.open_model_folder(copy).config == opened.config
 
 
+def test_several_last_tokens_are_refused_by_the_name_of_their_file(tmp_path):
+    """transformers takes a list, of which all would be forced; it ended in a traceback."""
+    folder = tmp_path / "model"
+    shutil.copytree(os.path.join(ROOM, "bart"), folder)
+    (folder / "generation_config.json").write_text(json.dumps({"forced_eos_token_id": [2, 3]}))
+    with pytest.raises(UserError, match=r"generation_config.json: forced_eos_token_id: needs a whole number.*\[2, 3\]"):
+        keras_bert.open_model_folder(folder)
+
+
 def test_how_an_adapters_base_generates_is_kept(tmp_path):
     """Its folder lacks generation_config.json, and transformers would write with the converted model otherwise."""
     base, adapter, copy = os.path.join(ROOM, "bart"), tmp_path / "adapter", tmp_path / "copy"
