@@ -75,11 +75,11 @@ def read_vectors(folder: StrPath, lower_case: bool) -> VectorConfig | None:
         UserError: the files cannot be read, or ask for something that is not supported.
     """
     modules = _modules(folder)
-    if "Pooling" not in modules:
-        return None
     beyond = [name for name in modules if name not in ("Transformer", "Pooling", "Normalize")]
     if beyond:
         raise _not_done(folder, MODULES, "the modules Transformer, Pooling and Normalize", ", ".join(beyond))
+    if "Pooling" not in modules:
+        return None
     file = join(modules["Pooling"], "config.json")
     modes = _modes(settings.read_json(join(folder, file)))
     if len(modes) != 1 or modes[0] not in _READ_HERE:

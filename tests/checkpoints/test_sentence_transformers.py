@@ -82,6 +82,8 @@ def test_a_folder_that_says_nothing_has_means(folder):
     ("files", "said"),
     [
         ({"modules.json": modules("Transformer", "Pooling", "Dense")}, "Received: Dense. Name a pooling, such as mean"),
+        # A SparseEncoder's, whose vectors are not means: load(…).encode(…, "sparse") makes them.
+        ({"modules.json": modules("MLMTransformer", "SpladePooling")}, "Received: MLMTransformer, SpladePooling. Name"),
         ({POOLING: {"pooling_mode_lasttoken": True}}, "one pooling of cls, mean, max .* Received: lasttoken."),
         ({POOLING: {"pooling_mode": ["cls", "mean"]}}, "Received: cls and mean."),
         ({"config_sentence_transformers.json": {"default_prompt_name": "query"}}, "no default_prompt_name .* 'query'"),
