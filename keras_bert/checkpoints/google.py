@@ -185,8 +185,8 @@ def write_google_folder(
         lower_case: for the card only: Google's format does not record it.
 
     Raises:
-        UserError: the model is causal, has an untied decoder or an activation that Google's code lacks, or is of a kind
-            that Google has no format for.
+        UserError: the model is causal, has an untied decoder, or an activation or epsilon of LayerNorm that Google's
+            code lacks, or is of a kind that Google has no format for.
     """
     if config.is_causal:
         raise UserError(
@@ -205,6 +205,11 @@ def write_google_folder(
         raise UserError(
             f"{path}: needs one of Google's hidden_act, {', '.join(_ACTIVATIONS)}. "
             f"Received: {architecture['hidden_act']}. Use --to huggingface."
+        )
+    if config.layer_norm_eps != BertConfig.layer_norm_eps:
+        raise UserError(
+            f"{path}: needs layer_norm_eps {BertConfig.layer_norm_eps}, as in Google's code, which reads none. "
+            f"Received: {config.layer_norm_eps}. Use --to huggingface."
         )
     import_tensorflow()
     import tensorflow as tf

@@ -184,6 +184,14 @@ def test_an_activation_that_googles_code_lacks_is_refused(model, tmp_path):
     assert not (tmp_path / "google").exists()
 
 
+def test_an_epsilon_that_googles_code_would_ignore_is_refused(model, tmp_path):
+    """It would compute other states from the folder's weights, in silence."""
+    config = dataclasses.replace(model.config, layer_norm_eps=1e-5)
+    with pytest.raises(UserError, match="needs layer_norm_eps 1e-12, as in Google's code.* Received: 1e-05. Use"):
+        write_google_folder(str(tmp_path / "google"), config, tensors_of(model), VOCABULARY)
+    assert not (tmp_path / "google").exists()
+
+
 def test_another_models_vocabulary_is_refused(folder):
     Vocabulary([*VOCABULARY.tokens, "more"]).to_file(os.path.join(folder, "vocab.txt"))
     with pytest.raises(UserError, match="vocab.txt: needs at most 60 rows.*Received: 61. Is it another"):
