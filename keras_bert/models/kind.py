@@ -68,6 +68,7 @@ class ModelKind(abc.ABC):
         word_embeddings: the name of the word embeddings, after `stored_prefix`.
         also_word_embeddings: other names for them, one of which a file may use instead.
         encoder_pools: whether transformers' encoder alone has a pooler.
+        token_head_act: the activation in the masked LM's head, where transformers has one whatever `hidden_act` is.
         classification_names: prefixes of tensor names here, each with that in transformers' class for sequence
             classification where it differs.
         classifier_classes: the classes of transformers with `classification_names`, under BERT's names for them.
@@ -87,6 +88,7 @@ class ModelKind(abc.ABC):
     pretraining_heads: ClassVar[tuple[str, ...]] = ()
     pretrains_pooler: ClassVar[bool] = True
     encoder_pools: ClassVar[bool] = True
+    token_head_act: ClassVar[str | None] = None
     encoder_class: ClassVar[str] = "BertModel"
     decodes: ClassVar[bool] = False
     objective: ClassVar[Mapping[str, Any]] = {}

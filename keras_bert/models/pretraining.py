@@ -72,7 +72,7 @@ class BertForPreTraining(EncoderWithHeads):
         self.mlm_head = kind.make_token_head(config, **options) or MaskedLMHead(
             config.vocab_size,
             config.lm_width,
-            config.hidden_act,
+            kind.token_head_act or config.hidden_act,
             config.initializer_range,
             config.layer_norm_eps,
             embedding_size=config.embedding_width,

@@ -67,6 +67,18 @@ def test_what_is_not_supported_is_one_line(fields, message, tmp_path):
     assert message in str(error.value) and "\n" not in str(error.value)
 
 
+@pytest.mark.parametrize("model_type", ["roberta", "xlm-roberta", "camembert", "roberta-prelayernorm"])
+def test_the_masked_lm_has_gelu_whatever_the_blocks_have(model_type):
+    """As in transformers, which would predict other tokens from the same folder."""
+    config = BertConfig.from_mapping({**TINY, "model_type": model_type, "hidden_act": "relu"})
+    model = BertForPreTraining(config)
+    random_weights(model)
+    head, table = model.mlm_head, model.encoder.embeddings.word_embeddings
+    states = np.random.default_rng(0).normal(size=(1, 3, 16)).astype("float32")
+    transformed = head.layer_norm(keras.activations.gelu(head.transform(states), approximate=False))
+    np.testing.assert_allclose(head(states, table), transformed @ table.numpy().T + head.bias.numpy(), atol=1e-4)
+
+
 def test_serving_computes_what_the_encoder_does():
     encoder = BertEncoder(RobertaConfig(**TINY))
     random_weights(encoder)

@@ -22,8 +22,6 @@ from keras_bert.models.tensor_names import (
 )
 
 if TYPE_CHECKING:
-    import keras
-
     from keras_bert.models.electra.encoder import ElectraEncoder
 
 
@@ -96,6 +94,7 @@ class Electra(Bert):
     class_prefix, stored_prefix, google_files = "Electra", "electra.", None
     pretraining_heads = ()
     pretrains_pooler = encoder_pools = False
+    token_head_act = "gelu"
     # Same as RoBERTa's; `sequence_summary.summary` is the name in transformers' class for multiple choice.
     classification_names: ClassVar = {
         "sequence_summary.summary.": "classifier.dense.",
@@ -114,20 +113,6 @@ class Electra(Bert):
         from keras_bert.models.electra.encoder import ElectraEncoder
 
         return ElectraEncoder(config, with_pooler=with_pooler, **keras_options)
-
-    def make_token_head(self, config: Any, **keras_options: Any) -> "keras.layers.Layer":
-        from keras_bert.layers.heads import MaskedLMHead
-
-        # transformers computes gelu here, whatever `hidden_act` says.
-        return MaskedLMHead(
-            config.vocab_size,
-            config.hidden_size,
-            "gelu",
-            config.initializer_range,
-            config.layer_norm_eps,
-            embedding_size=config.embedding_size,
-            **keras_options,
-        )
 
     def parts(self, config: Any) -> dict[str, list[TensorName]]:
         words, *others = embeddings("electra", config, _DECODER)

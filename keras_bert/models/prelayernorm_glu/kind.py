@@ -36,6 +36,7 @@ class PreLayerNormGlu(RobertaPreLayerNorm):
     model_type, title, config = "prelayernorm-glu", "RoBERTa-PreLayerNorm with GLU", PreLayerNormGluConfig
     class_prefix = "PreLayerNormGlu"
     in_transformers = False
+    token_head_act = None
 
     def make_encoder(self, config: Any, with_pooler: bool = True, **keras_options: Any) -> "PreLayerNormGluEncoder":
         from keras_bert.models.prelayernorm_glu.encoder import PreLayerNormGluEncoder

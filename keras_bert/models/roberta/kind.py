@@ -86,6 +86,7 @@ class Roberta(Bert):
     class_prefix, stored_prefix, google_files = "Roberta", "roberta.", None
     pretraining_heads = ()
     pretrains_pooler = False
+    token_head_act: ClassVar[str | None] = "gelu"
     # The classifier's dense layer equals the pooler: tanh over the first token's state.
     classification_names: ClassVar = {
         "roberta.pooler.dense.": "classifier.dense.",
