@@ -16,7 +16,8 @@ from keras_bert.text.tokenizer_files import TOKENIZER_CONFIG
 
 MODULES, LIBRARY_CONFIG = "modules.json", "config_sentence_transformers.json"
 # How the model reads texts; the name depends on the kind of model, but newer versions write the first for all.
-READING_CONFIGS = tuple(f"sentence_{kind}_config.json" for kind in ("bert", "roberta", "albert"))
+_KINDS = ("bert", "roberta", "camembert", "albert", "xlm-roberta", "xlnet")
+READING_CONFIGS = tuple(f"sentence_{kind}_config.json" for kind in _KINDS)
 POOLING, NORMALIZE = "1_Pooling", "2_Normalize"
 POOLING_CONFIG = f"{POOLING}/config.json"
 FILES = (MODULES, LIBRARY_CONFIG, *READING_CONFIGS, POOLING_CONFIG)

@@ -130,6 +130,13 @@ def test_the_length_may_be_the_tokenizers(folder, tmp_path):
     assert opened.vector_length == 40
 
 
+@pytest.mark.parametrize("kind", ["bert", "roberta", "camembert", "albert", "xlm-roberta", "xlnet"])
+def test_older_names_of_the_length_are_read(folder, kind):
+    """sentence-transformers reads these six; by another name, texts would be cut at the model's maximum."""
+    write_files(folder, {"modules.json": FILES["modules.json"], f"sentence_{kind}_config.json": {"max_seq_length": 9}})
+    assert keras_bert.open_model_folder(folder).vector_length == 9
+
+
 def test_converting_keeps_how_vectors_are_made(folder, tmp_path):
     """Its copy embedded by the mean."""
     write_files(folder, {**FILES, POOLING: {"pooling_mode": "cls"}})
