@@ -159,7 +159,7 @@ def _modes(config: Mapping[str, Any]) -> list[str]:
     named = config.get("pooling_mode")
     if named is None:
         named = [mode for field, mode in _MODE_FIELDS.items() if config.get(field)] or ["mean"]
-    return [named] if isinstance(named, str) else list(map(str, named))
+    return list(map(str, named)) if isinstance(named, list) else [str(named)]
 
 
 def _read(folder: StrPath, name: str) -> dict[str, Any]:

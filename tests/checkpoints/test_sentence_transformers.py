@@ -86,6 +86,7 @@ def test_a_folder_that_says_nothing_has_means(folder):
         ({"modules.json": modules("MLMTransformer", "SpladePooling")}, "Received: MLMTransformer, SpladePooling. Name"),
         ({POOLING: {"pooling_mode_lasttoken": True}}, "one pooling of cls, mean, max .* Received: lasttoken."),
         ({POOLING: {"pooling_mode": ["cls", "mean"]}}, "Received: cls and mean."),
+        ({POOLING: {"pooling_mode": 1}}, "one pooling of cls, mean, max .* Received: 1."),
         ({"config_sentence_transformers.json": {"default_prompt_name": "query"}}, "no default_prompt_name .* 'query'"),
         ({"config_sentence_transformers.json": {"truncate_dim": 8}}, "no truncate_dim .* Received: 8"),
         ({"modules.json": {"0": "Transformer"}}, "modules.json: needs a JSON array. Received: dict"),
