@@ -52,6 +52,7 @@ def refusal(folder):
         ({"architectures": 5}, "architectures: needs a list of names of classes. Received: 5"),
         ({"position_embedding_type": "relative_key"}, "position_embedding_type 'relative_key' is not supported"),
         ({"keras_bert": True}, "config.json: keras_bert: needs an object. Received: True"),
+        ({"keras_bert": "sst2", "is_decoder": True}, "config.json: keras_bert: needs an object. Received: 'sst2'"),
         ({"keras_bert": ["sst2"]}, r"config.json: keras_bert: needs an object. Received: \['sst2'\]"),
         ({"is_decoder": "yes"}, "is_decoder 'yes' is not supported"),
         ({"add_cross_attention": True}, "add_cross_attention True is not supported"),

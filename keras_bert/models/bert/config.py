@@ -227,6 +227,6 @@ def _pools_last(values: Mapping[str, Any]) -> bool:
 
     transformers' BertLMHeadModel has no pooler, so if there is one, it is ours.
     """
-    return bool((values.get(FIELD) or {}).get("architecture")) or "BertLMHeadModel" in (
-        values.get("architectures") or ()
-    )
+    own = values.get(FIELD)
+    names_ours = isinstance(own, dict) and bool(own.get("architecture"))
+    return names_ours or "BertLMHeadModel" in (values.get("architectures") or ())
