@@ -209,8 +209,8 @@ def convert_folder(folder: ModelFolder, to: str, path: files.StrPath, vocabulary
         UserError: the folder cannot be read.
     """
     kind, fields = folder.task_kind, folder.other_fields
-    if kind:  # It may be known by its tensors alone.
-        fields = {"architectures": [kind.head.architecture], **fields}
+    if kind and not fields.get("architectures"):  # It is known by its tensors alone.
+        fields = {**fields, "architectures": [kind.head.architecture]}
     tensors = {name: value for part in folder.parts() for name, value in folder.read(part).items()}
     left_out = folder.tensors.unused(tensors)
     more_files = sentence_transformers.stored_files(folder.path)

@@ -241,10 +241,11 @@ def test_heads_that_architectures_does_not_name_are_left_out(folder, tmp_path):
         (("cls.predictions",), {}, "BertForNextSentencePrediction"),
     ],
 )
-def test_without_architectures_the_tensors_name_the_head(folder, tmp_path, absent, head, expected):
-    """It was opened as an encoder, and its head was lost."""
+@pytest.mark.parametrize("named", [..., None])
+def test_without_architectures_the_tensors_name_the_head(folder, tmp_path, absent, head, expected, named):
+    """It was opened as an encoder, and its head was lost; by null, a tagger was written as a classifier."""
     rewrite(folder, lambda tensors: {**without(*absent)(tensors), **head} if absent else tensors)
-    change_config(folder, architectures=...)
+    change_config(folder, architectures=named)
     opened = open_model_folder(folder)
     assert (opened.head and opened.head.architecture) == expected
     assert not convert_folder(opened, "huggingface", tmp_path / "again", VOCABULARY)
