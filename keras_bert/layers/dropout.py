@@ -93,7 +93,7 @@ def counter_bits(key: Tensor, call: int, shape: Sequence[int | Tensor], part: in
     first = key[0] ^ _uint32((call * 0x9E3779B9) & 0xFFFFFFFF)
     size = int(np.prod(shape)) if is_static(shape) else ops.prod(ops.stack(shape))
     index = ops.cast(ops.arange(size, dtype="int32"), "uint32")
-    if not isinstance(part, int):
+    if not (isinstance(part, int) and part == 0):
         index = index + ops.cast(part, "uint32") * ops.cast(size, "uint32")
     state = ops.reshape(index, shape) ^ first
     state = (state ^ ops.right_shift(state, _uint32(16))) * _uint32(0x7FEB352D)

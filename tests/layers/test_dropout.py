@@ -51,7 +51,8 @@ def test_masks_of_layers_steps_and_parts_are_unrelated(bits):
 def test_parts_in_a_row_are_the_whole(bits, shape):
     """Each part had a key of its own, so that accumulation and replicas changed what a run with dropout learns.
 
-    An odd number of elements ends within a block of the generator.
+    An odd number of elements ends within a block of the generator. Parts by a Python int all had the masks of the
+    first.
     """
     key, whole = tf.constant([3, 5], tf.uint32), bits(tf.constant([3, 5], tf.uint32), 2, (4 * shape[0], *shape[1:]))
     static = [bits(key, 2, shape, tf.constant(part)) for part in range(4)]
@@ -59,6 +60,7 @@ def test_parts_in_a_row_are_the_whole(bits, shape):
     dynamic = [rows(tf.constant(part), tf.constant(shape[0])) for part in range(4)]
     np.testing.assert_array_equal(np.concatenate(static), whole)
     np.testing.assert_array_equal(np.concatenate(dynamic), whole)
+    np.testing.assert_array_equal(np.concatenate([bits(key, 2, shape, part) for part in range(4)]), whole)
 
 
 def test_bits_are_the_same_compiled_and_with_a_dynamic_shape():
