@@ -90,11 +90,13 @@ def _table(config: BertConfig) -> Iterator[str]:
     yield from map(_row, encoder)
     yield _sum("encoder with pooler", sizes.total(encoder))
     yield from map(_row, heads)
-    if kind_of_config(config).decodes:
-        yield _sum("encoder and decoder, without pooler", sizes.whole_model(config))
-    else:
+    kind = kind_of_config(config)
+    if kind.pretrains_pooler:
         yield _sum("encoder with pretraining heads", sizes.total(encoder) + sizes.total(heads))
-    quoted = kind_of_config(config).quoted_counts(config, sizes.total(encoder))
+    else:
+        rest = "decoder" if kind.decodes else "pretraining heads"
+        yield _sum(f"encoder and {rest}, without pooler", sizes.whole_model(config))
+    quoted = kind.quoted_counts(config, sizes.total(encoder))
     if quoted:
         yield ""
     for formula, count, remark in quoted:

@@ -65,7 +65,7 @@ def head_parts(config: BertConfig) -> list[Part]:
 
 
 def whole_model(config: BertConfig) -> int:
-    """The number of parameters of an encoder without pooler, its decoder and its output layer."""
+    """The number of parameters of an encoder without pooler, and of its pretraining heads or its decoder."""
     encoder = (part for part in encoder_parts(config) if part.name != POOLER)
     return total(encoder) + total(head_parts(config))
 

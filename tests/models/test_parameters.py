@@ -71,6 +71,13 @@ def test_inspect_prints_every_total_of_base():
         assert figure in result.output
 
 
+@pytest.mark.parametrize(("name", "count"), [("roberta-base", 124_697_433), ("xlm-roberta-base", 278_295_186)])
+def test_inspect_counts_no_pooler_where_pretraining_has_none(name, count):
+    """The numbers of transformers' RobertaForMaskedLM and XLMRobertaForMaskedLM."""
+    result = give("inspect", name)
+    assert f"encoder and pretraining heads, without pooler{count:>32,}" in result.output
+
+
 def test_a_small_model_counted_product_by_product():
     """H 16, F 32, V 60, 2 layers, 12 tokens, 3 predictions."""
     projection = 2 * 12 * 16 * 16  # Query, key, value and output: four a layer.
