@@ -135,7 +135,8 @@ def _text(card: ModelCard, config: BertConfig, fields: Mapping[str, Any], parame
     kind, model_kind = kind_of_fields(fields), kind_of_config(config)
     berts = kind.head.architecture if kind else bert_counterpart((fields.get("architectures") or ["BertModel"])[0])
     architecture = model_kind.class_name(berts)
-    library = kind.library if kind and card.in_transformers and model_kind.in_transformers else None
+    opens = card.in_transformers and model_kind.in_transformers and model_kind.in_sentence_transformers
+    library = kind.library if kind and opens else None
     is_half = model_kind.decodes and berts == model_kind.encoder_class
     if not model_kind.in_transformers or is_half or kind and (not kind.in_transformers or own_architecture(fields)):
         card = dataclasses.replace(card, in_transformers=False)

@@ -73,6 +73,7 @@ class ModelKind(abc.ABC):
             classification where it differs.
         classifier_classes: the classes of transformers with `classification_names`, under BERT's names for them.
         in_transformers: whether transformers has such models.
+        in_sentence_transformers: whether sentence-transformers then opens the encoder alone.
         attends: whether the encoder consists of BERT's attention blocks, which serving computes for real tokens only.
         has_positions: whether the embeddings are the sum of word, position and segment embeddings.
         json_defaults: transformers' values of fields that a config.json leaves out, where `config` has others.
@@ -98,6 +99,7 @@ class ModelKind(abc.ABC):
     classification_names: ClassVar[Mapping[str, str]] = {}
     classifier_classes: ClassVar[tuple[str, ...]] = ("BertForSequenceClassification",)
     in_transformers: ClassVar[bool] = True
+    in_sentence_transformers: ClassVar[bool] = True
     attends: ClassVar[bool] = True
     has_positions: ClassVar[bool] = True
     json_defaults: ClassVar[Mapping[str, Any]] = {}

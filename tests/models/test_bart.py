@@ -24,6 +24,8 @@ from keras_bert.models.bert.config import BertConfig
 from keras_bert.models.encoder_decoder import EncoderDecoder
 from keras_bert.models.kind import kind_of_config
 from keras_bert.models.sizes import whole_model
+from keras_bert.tasks.kind import kind_of_head
+from keras_bert.tasks.sentence_vectors.task import SentenceVectorsConfig
 
 ROOM = os.path.join(COMMITTED, "encoder_decoders")
 CASES = ("bart", "bart_model")
@@ -219,6 +221,17 @@ def test_a_task_is_learned_on_the_encoder_alone(opened, tmp_path):
     assert not again.report.made_new and not again.report.unused
     text = ["The cat, hé."]
     assert again.predict(text)[0].probabilities == task.predict(text)[0].probabilities
+
+
+def test_a_folder_of_vectors_does_not_promise_them_to_sentence_transformers(tmp_path):
+    """That would open a BartModel, give its new decoder the text too, and pool the decoder's states."""
+    folder, head = keras_bert.open_model_folder(os.path.join(ROOM, "bart")), SentenceVectorsConfig(("score",))
+    model = kind_of_head(head).make_model(folder.config, head)
+    task = {"task": "pairs-contrastive", "max_length": 12}
+    keras_bert.write_model_folder(tmp_path, model, folder.vocabulary, lower_case=False, head=head, task=task)
+    assert not (tmp_path / "modules.json").exists()
+    assert "sentence-transformers" not in (tmp_path / "README.md").read_text(encoding="utf-8")
+    assert keras_bert.load(tmp_path).encode(["The cat."]).shape == (1, 8)
 
 
 def test_serving_and_saving_compute_what_the_model_does(tmp_path):

@@ -143,6 +143,7 @@ class Bart(ModelKind):
     also_word_embeddings: ClassVar = ("encoder.embed_tokens.weight", "decoder.embed_tokens.weight")
     encoder_class: ClassVar[str] = "BertEncoder"
     pretrains_pooler = encoder_pools = has_positions = False
+    in_sentence_transformers = False  # It adds a new decoder, and takes the states of that.
     decodes = True
     objective: ClassVar = {"objective.packing": "document"}
     vocabularies = ("bytes", "xlm-roberta")  # Positions are counted from the padding's id, 1.

@@ -18,6 +18,7 @@ from keras_bert.config.inference import MEAN
 from keras_bert.config.reading import own_field
 from keras_bert.core.errors import UserError
 from keras_bert.models.bert.config import BertConfig
+from keras_bert.models.kind import kind_of_config
 from keras_bert.models.tensor_names import StoredName, TensorName
 from keras_bert.tasks.classification.benchmarks import STSB
 from keras_bert.tasks.classification.head import ClassificationConfig
@@ -159,6 +160,8 @@ class SentenceVectors(TaskKind):
     def folder_files(self, config: BertConfig, fields: Mapping[str, Any]) -> Mapping[str, Any]:
         from keras_bert.checkpoints.sentence_transformers import vector_files
 
+        if not kind_of_config(config).in_sentence_transformers:
+            return {}
         own = own_field(fields)
         return vector_files(config.hidden_size, own.get("max_length") or config.max_position_embeddings)
 
