@@ -9,7 +9,7 @@ from typing import Any
 
 from keras_bert.core import files, whole_files
 from keras_bert.training.run_folder import RunFolder
-from keras_bert.training.run_loggers import RunLogger
+from keras_bert.training.run_loggers import RunLogger, keep_sent, sent_before
 
 # Every flush uploads the whole file to an object store again, and some stores accept one write a second.
 _SECONDS_BETWEEN_UPLOADS = 30.0
@@ -34,13 +34,15 @@ class MetricsLog:
         self._loggers = loggers
         self._pending: list[tuple[bool, int, Mapping[str, float]]] = []  # What the loggers have not received yet.
         lines = read_metrics(self._path)
-        self._last = max(map(_place, lines), default=(0, False))  # The place of the last line ever written.
+        self._last = max([sent_before(run), *map(_place, lines)])  # The place of the last line ever written.
         self._open(step, (line for line in lines if line["step"] <= step))
         self._seconds_between_flushes = _SECONDS_BETWEEN_UPLOADS if files.is_remote(self._path) else 0.0
         self._flushed = time.monotonic()
 
     def _open(self, step: int, lines: Iterable[Mapping[str, Any]]) -> None:
         """Writes these lines, those up to `step`, anew and opens the file for further ones."""
+        if self._last > (step, True) and any(logger.keeps for logger in self._loggers):
+            keep_sent(self._run, self._last)  # The next start may come before these lines are written again.
         with whole_files.atomic_write(self._path) as stream:
             stream.writelines(whole_files.json_text(line) + "\n" for line in lines)
         self._stream = files.open_file(self._path, "a")

@@ -255,17 +255,31 @@ def _shown_name(run: RunFolder) -> str:
     return os.path.basename(run.path.rstrip("/"))
 
 
+_SENT = "sent"  # Beside the ids of services.
+
+
 def _ids_file(run: RunFolder) -> str:
     return files.join(run.path, "loggers.json")
 
 
-def _known_ids(run: RunFolder) -> dict[str, str]:
+def _known_ids(run: RunFolder) -> dict[str, Any]:
     """The services' ids of this run that an earlier start recorded, so that logging continues there."""
     return settings.read_json(_ids_file(run)) if files.exists(_ids_file(run)) else {}
 
 
 def _keep_id(run: RunFolder, service: str, number: str) -> None:
     whole_files.write_json(_ids_file(run), {**_known_ids(run), service: number})
+
+
+def sent_before(run: RunFolder) -> tuple[int, bool]:
+    """What `keep_sent` was given last; (0, False) before that."""
+    step, is_validation = _known_ids(run).get(_SENT, (0, False))
+    return step, is_validation
+
+
+def keep_sent(run: RunFolder, place: tuple[int, bool]) -> None:
+    """Records that the services have received lines up to `place`, which metrics.jsonl is about to lose."""
+    whole_files.write_json(_ids_file(run), {**_known_ids(run), _SENT: place})
 
 
 _SERVICES: dict[str, Callable[[RunFolder, Mapping[str, Any]], RunLogger]] = {

@@ -106,6 +106,21 @@ def test_a_resumed_run_goes_on_in_the_same_place_and_sends_nothing_twice(tmp_pat
     assert not os.path.exists(run.tensorboard)  # Not asked for.
 
 
+def test_nothing_is_sent_twice_however_often_a_run_is_killed(tmp_path, services):
+    """Killed after step 6, with a checkpoint of step 2, and again before it was back there.
+
+    The second start dropped the lines that told what the services had, so the third sent them again.
+    """
+    run, training = settled(tmp_path / "wiki", *SERVICES)
+    for first, last in ((0, 6), (2, 4), (2, 8)):
+        with logging(run, training, first) as context:
+            for step in range(first + 2, last + 1, 2):
+                context.log.write(step, {"loss": 1.0})
+    for service in SERVICES:
+        assert [step for step, _ in services.sent[service]] == [2, 4, 6, 8]
+    assert settings.read_json(f"{run.path}/loggers.json") == {"wandb": "w1", "mlflow": "m1", "sent": [6, False]}
+
+
 def test_what_is_missing_is_told_before_any_work(monkeypatch, tmp_path, services):
     """A run of a week would end in a traceback at its first line, hours after its start."""
     monkeypatch.setattr(imports, "is_installed", lambda package: package != "mlflow")
