@@ -47,9 +47,11 @@ _COMPARED = (
     "task",
     "training.batch_size",
     "training.epochs",
+    "training.minutes",
     "training.seed",
     "training.steps",
 )
+_LENGTHS = ("training.minutes", "training.steps", "training.epochs")  # The first that is not 0 is a run's length.
 # Charts for TensorBoard's page CUSTOM SCALARS, after those of the kind of run.
 _CHARTS = {"learning rate": "learning_rate", "tokens per second": "tokens_per_second"}
 
@@ -102,7 +104,8 @@ class TensorBoardLogger(RunLogger):
             with self._writers[_VALIDATION].as_default(step=0):  # Its figures are those that HPARAMS compares.
                 if config:
                     flat = settings.flattened(config)
-                    compared = {key: flat[key] for key in _COMPARED if flat.get(key) is not None}
+                    unused = {*_LENGTHS} - {next((key for key in _LENGTHS if flat.get(key)), None)}
+                    compared = {key: flat[key] for key in _COMPARED if key not in unused and flat.get(key) is not None}
                     hparams.hparams(compared, trial_id=run.path)
                 if charts:
                     tf.summary.experimental.write_raw_pb(_layout({**charts, **_CHARTS}))

@@ -2,6 +2,7 @@
 
 import re
 
+import pytest
 import tensorflow as tf
 from tensorboard.backend.event_processing.plugin_event_accumulator import EventAccumulator
 from tensorboard.backend.event_processing.plugin_event_multiplexer import EventMultiplexer
@@ -122,6 +123,18 @@ def test_a_run_has_its_page_of_charts_and_its_row_among_hyperparameters(tmp_path
     start = plugin_data_pb2.HParamsPluginData.FromString(content).session_start_info
     assert set(start.hparams) == {"init", "optimizer.learning_rate", "training.seed"}
     assert start.group_name == run.path  # Else runs that differ in nothing listed become one row.
+
+
+@pytest.mark.parametrize("length", [{"minutes": 5.0}, {"steps": 100}, {"epochs": 2.0}])
+def test_the_row_among_hyperparameters_has_the_length_that_counts(tmp_path, length):
+    """A run of five minutes was listed with three epochs, or with the million steps that a recipe has by default."""
+    run, others = RunFolder(str(tmp_path)), {"minutes": 0.0, "steps": 0, "epochs": 3.0}
+    TensorBoardLogger(run, {"training": {**others, **length}}).close(True)
+    content = EventAccumulator(f"{run.tensorboard}/validation").Reload().SummaryMetadata("_hparams_/session_start_info")
+    start = plugin_data_pb2.HParamsPluginData.FromString(content.plugin_data.content).session_start_info
+    assert {name: value.number_value for name, value in start.hparams.items()} == {
+        f"training.{name}": value for name, value in length.items()
+    }
 
 
 def test_a_damaged_line_costs_itself_alone(tmp_path):
