@@ -178,7 +178,8 @@ class Pretraining:
         # Results of older versions do not have `minutes`; those runs were measured in steps.
         if not results or results.get("minutes", 0.0) != training.minutes:
             return False
-        if not training.minutes and results["steps"] != training.steps:
+        # A callback may have ended the run before its last step; older versions do not say which that was.
+        if not training.minutes and results.get("planned_steps", results["steps"]) != training.steps:
             return False
         more = "--minutes" if training.minutes else "--steps"
         _log.info(
@@ -412,6 +413,7 @@ class Pretraining:
         )
         results = {
             "steps": done,
+            "planned_steps": self.config.training.steps,
             "minutes": self.config.training.minutes,
             **evaluation,
             "seconds": round(time.monotonic() - started_at, 1),

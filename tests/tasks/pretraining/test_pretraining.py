@@ -8,6 +8,7 @@ import pathlib
 import shutil
 import time
 
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -187,6 +188,15 @@ def test_a_finished_run_says_so_and_more_steps_go_on(corpus, finished):
     assert len(said) == 2 and "is finished: 12 steps" in said[1]
     assert pretrain(recipe(corpus, **{"training.steps": 14}), finished)["steps"] == 14
     assert "Resuming from step 12." in said
+
+
+def test_a_run_that_a_callback_ended_is_finished(corpus, tmp_path):
+    """The same call trained on, up to the recipe's last step, in place of returning the run."""
+    run, stop = RunFolder(str(tmp_path / "run")), keras.callbacks.Callback()
+    stop.on_train_batch_end = lambda batch, logs=None: setattr(stop.model, "stop_training", True)
+    stopped, said = pretrain(recipe(corpus), run, callbacks=[stop]), listen()
+    assert stopped["steps"] == 1 and pretrain(recipe(corpus), run) == stopped
+    assert "is finished: 1 steps" in said[-1]
 
 
 def test_more_steps_without_checkpoints_leave_a_finished_run_alone(corpus, finished):
