@@ -132,7 +132,7 @@ def finetune(
     from keras_bert.tasks.finetuning.runs import FinetuningRuns
 
     kept.write()
-    config = prepared(config, folder)
+    config = prepared(config, folder, started_at)
     runs = FinetuningRuns(config, command=command_line(), started_at=started_at, callbacks=callbacks)
     if seeds:
         runs.seeds(folder, seeds)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import logging
+import time
 from typing import TYPE_CHECKING, Any
 
 from keras_bert.api.pretraining import pretrain
@@ -24,13 +25,15 @@ if TYPE_CHECKING:
     from keras_bert.text.vocabulary import Vocabulary
 
 _log = logging.getLogger(__name__)
+_NO_TIME = 1e-3  # Minutes; 0 would be no limit.
 
 
-def prepared(recipe: FinetuneConfig, output: str) -> FinetuneConfig:
+def prepared(recipe: FinetuneConfig, output: str, started_at: float) -> FinetuneConfig:
     """The recipe, starting from its model after the pretraining set by `training.pretrain_minutes` and `prepare`.
 
     Each is a pretraining run in a folder of `output`, resumed if it was interrupted and not repeated once finished.
-    Needs TensorFlow.
+    `started_at`, from `time.monotonic`, is when the command began, from which `training.max_minutes` counts. Needs
+    TensorFlow.
 
     Raises:
         UserError: see `FinetuningRuns` and `pretrain`; or `prepare` does not apply to the task or the model.
@@ -40,8 +43,8 @@ def prepared(recipe: FinetuneConfig, output: str) -> FinetuneConfig:
     if recipe.prepare.kind:
         _require_preparable(recipe, recipe.init)
     if recipe.training.pretrain_minutes:
-        recipe = _pretrained_on_task(recipe, output)
-    return _prepared_for_pairs(recipe, output) if recipe.prepare.kind else recipe
+        recipe = _pretrained_on_task(recipe, output, started_at)
+    return _prepared_for_pairs(recipe, output, started_at) if recipe.prepare.kind else recipe
 
 
 def _require_preparable(recipe: FinetuneConfig, init: str) -> None:
@@ -64,7 +67,7 @@ def _require_preparable(recipe: FinetuneConfig, init: str) -> None:
     require_files(recipe.prepare.text)
 
 
-def _pretrained_on_task(recipe: FinetuneConfig, output: str) -> FinetuneConfig:
+def _pretrained_on_task(recipe: FinetuneConfig, output: str, started_at: float) -> FinetuneConfig:
     """The recipe after masked LM on the task's training texts; neither labels nor dev and test texts are used."""
     minutes = recipe.training.pretrain_minutes
     problem, vocabulary = _opened(recipe)
@@ -78,17 +81,18 @@ def _pretrained_on_task(recipe: FinetuneConfig, output: str) -> FinetuneConfig:
         raise too_few
     _log.info(f"First {minutes:g} minutes of masked LM on the {len(texts):,} different training texts, in {folder}.")
     data = [{"text": text} for text in texts]  # As rows, because bare texts may be taken for paths.
+    settings: dict[str, Any] = {"data": data, "max_length": recipe.input.max_length, "minutes": minutes}
     try:
-        return _pretrained(recipe, folder, "continue", data=data, max_length=recipe.input.max_length, minutes=minutes)
+        return _pretrained(recipe, folder, started_at, "continue", **settings)
     except TooLittleText:  # Its remedies are settings of pretraining, which a task's recipe does not have.
         raise too_few from None
 
 
-def _prepared_for_pairs(recipe: FinetuneConfig, output: str) -> FinetuneConfig:
+def _prepared_for_pairs(recipe: FinetuneConfig, output: str, started_at: float) -> FinetuneConfig:
     """The recipe after pretraining by `prepare.recipe` on `prepare.text`."""
     folder = files.join(output, PAIRS)
     _log.info(f"First pretraining by {recipe.prepare.recipe}, in {folder}.")
-    return _pretrained(recipe, folder, recipe.prepare.recipe, **{"data.files": recipe.prepare.text})
+    return _pretrained(recipe, folder, started_at, recipe.prepare.recipe, **{"data.files": recipe.prepare.text})
 
 
 def _opened(recipe: FinetuneConfig) -> tuple[Problem, Vocabulary]:
@@ -100,9 +104,14 @@ def _opened(recipe: FinetuneConfig) -> tuple[Problem, Vocabulary]:
     return open_problem(recipe, tokenizer), tokenizer.vocabulary
 
 
-def _pretrained(recipe: FinetuneConfig, folder: str, pretraining: str, **arguments: Any) -> FinetuneConfig:
+def _pretrained(
+    recipe: FinetuneConfig, folder: str, started_at: float, pretraining: str, **arguments: Any
+) -> FinetuneConfig:
     """The recipe, starting from its model after the recipe `pretraining`, run on the same devices and seed."""
     devices = {name: getattr(recipe.training, name) for name in ("strategy", "devices", "tpu", "precision", "seed")}
+    if limit := recipe.training.max_minutes:
+        left = limit - (time.monotonic() - started_at) / 60
+        devices["max_minutes"] = max(left, _NO_TIME)
     pretrain(
         recipe=pretraining,
         output=folder,

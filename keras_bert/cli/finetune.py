@@ -214,7 +214,8 @@ def finetune(
     context.meta["keras_bert.run_folder"] = output
     note_fresh_folder(output if fresh else None)
     recipes = {
-        name: prepared(recipe, files.join(output, name) if benchmark else output) for name, recipe in recipes.items()
+        name: prepared(recipe, files.join(output, name) if benchmark else output, started_at)
+        for name, recipe in recipes.items()
     }
     if benchmark:
         _all_of(benchmark, recipes, output, seed_list, picture, started_at)

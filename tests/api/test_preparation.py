@@ -1,6 +1,7 @@
 """Pretraining before fine-tuning: on a task's own texts, and on pairs of texts."""
 
 import json
+import time
 
 import numpy as np
 import pytest
@@ -99,10 +100,24 @@ def test_pretraining_is_told_what_is_a_text_and_what_a_path(tmp_path, monkeypatc
             "prepare": {"kind": "pairs", "text": ["w1 w2"]},
         }
     )
-    assert preparation.prepared(recipe, "run").init == "run/pairs"
+    assert preparation.prepared(recipe, "run", time.monotonic()).init == "run/pairs"
     of_task, of_pairs = given
     assert paths_in(of_task["data"]) is None and [*of_task["data"][0]] == ["text"]
     assert of_pairs["data.files"] == ["w1 w2"] and "data" not in of_pairs
+
+
+@pytest.mark.parametrize("minutes_ago, left", [(10, 20.0), (40, 0.0)])
+def test_the_time_limit_of_the_command_holds_for_preparation_too(tmp_path, monkeypatch, minutes_ago, left):
+    """A job sized by its slot was killed amid its preparation, which had no limit."""
+    given = []
+    monkeypatch.setattr(preparation, "pretrain", lambda **arguments: given.append(arguments["training.max_minutes"]))
+    (tmp_path / "rows.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in ROWS))
+    data = {"train": str(tmp_path / "rows.jsonl"), "texts": ["text", "other"], "label": "label"}
+    training = {"pretrain_minutes": 60, "max_minutes": 30}
+    values = {"task": "text", "init": str(tiny_bert(tmp_path)), "data": data, "training": training}
+    started_at = time.monotonic() - 60 * minutes_ago
+    preparation.prepared(FinetuneConfig.from_mapping(values), str(tmp_path / "run"), started_at)
+    assert given == [pytest.approx(left, abs=1.0)] and given[0] > 0  # 0 is no limit.
 
 
 @pytest.mark.parametrize("text, received", [("w1 w2", 1), ("", 0)])
