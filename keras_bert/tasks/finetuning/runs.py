@@ -155,9 +155,10 @@ class FinetuningRuns:
                 self._teacher,
             ).finetune()
 
-    def _default_rate(self, path: str) -> float:
-        """The learning rate of a run that is given none: the one it began with, else one for the model's width."""
-        begun = (RunFolder(path).begun_settings() or {}).get("optimizer", {}).get("learning_rate")
+    def _default_rate(self, *paths: str) -> float:
+        """The rate of runs that are given none: that of the first that has begun, else one for the model's width."""
+        settings = (RunFolder(path).begun_settings() or {} for path in paths)
+        begun = next(filter(None, (values.get("optimizer", {}).get("learning_rate") for values in settings)), None)
         model = self._folder.config
         rate = begun or self._rate_from(self.config.optimizer.base_rate)
         size = f"{model.num_hidden_layers} × {model.hidden_size}"
@@ -172,12 +173,13 @@ class FinetuningRuns:
     @explained_lost_worker()
     def seeds(self, path: str, seeds: Sequence[int]) -> Results | None:
         """Runs once per seed, in `path`/seed-N; the best one's model becomes `path`/model. Returns the `summary`."""
-        found = {}
+        found, folders = {}, {seed: files.join(path, f"seed-{seed}") for seed in seeds}
         with RunFolder(path) as run:
             by_chief(self.strategy, lambda: self._hold(run))
-            for seed in seeds:
+            rate = self.config.optimizer.learning_rate or self._default_rate(*folders.values())
+            for seed, folder in folders.items():
                 _log.info(f"Seed {seed}:")
-                found[seed] = self.one(files.join(path, f"seed-{seed}"), seed=seed)
+                found[seed] = self.one(folder, seed=seed, learning_rate=rate)
             return by_chief(self.strategy, lambda: self._write_seeds(run, found))
 
     def _hold(self, run: RunFolder) -> None:

@@ -78,11 +78,11 @@ def began_with(monkeypatch, init, glue):
 
     monkeypatch.setattr(finetuning_runs, "Finetuning", Settled)
 
-    def function(path, method="one", **overrides):
+    def function(path, method="one", *arguments, **overrides):
         begun.clear()
         lines = listen()
         values = {"task": "sst2", "init": init, "data": {"folder": glue}, "input": {"max_length": 24}}
-        getattr(FinetuningRuns(FinetuneConfig.from_mapping(values, overrides)), method)(str(path))
+        getattr(FinetuningRuns(FinetuneConfig.from_mapping(values, overrides)), method)(str(path), *arguments)
         return list(begun), lines
 
     return function
@@ -111,6 +111,16 @@ def test_a_run_that_has_begun_keeps_its_rate(began_with, tmp_path):
     assert "Learning rate 3e-05, with which the run began." in lines
     with pytest.raises(UserError, match="optimizer.learning_rate: was 3e-05, now 0.001"):
         began_with(tmp_path, **{"optimizer.learning_rate": 1e-3})
+
+
+def test_all_seeds_have_the_rate_that_the_first_of_them_began_with(began_with, tmp_path, monkeypatch):
+    """Their scores, some at the default and some at another version's, were one median."""
+    monkeypatch.setattr(FinetuningRuns, "_write_seeds", lambda *_: None)
+    began_with(tmp_path, "seeds", [2], **{"optimizer.base_rate": 1e-5})
+    (tmp_path / "seed-2" / "checkpoints" / "step-000000001").mkdir(parents=True)
+    configs, _ = began_with(tmp_path, "seeds", [1, 2])
+    assert [config.training.seed for config in configs] == [1, 2]
+    assert [config.optimizer.learning_rate for config in configs] == [1.2e-4, 1.2e-4]
 
 
 def test_a_sweep_tries_the_papers_rates_scaled_to_the_model(began_with, tmp_path):
