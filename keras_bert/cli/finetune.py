@@ -231,7 +231,7 @@ def _run_paths(output: str, benchmark: Benchmark | None, seeds: list[int], sweep
     for path in paths:
         RunFolder(path).require(SWEEP if sweep else SEEDS if seeds else FINETUNING)
     if sweep:
-        return [files.join(output, name) for name in files.list_folder(output)]
+        return [path for name in files.list_folder(output) if files.is_folder(path := files.join(output, name))]
     return [files.join(path, f"seed-{seed}") for path in paths for seed in seeds] if seeds else paths
 
 

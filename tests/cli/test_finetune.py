@@ -64,7 +64,10 @@ def finetune(place, task, run, *more):
     ],
 )
 def test_runs_that_have_begun_stay_with_the_commit_of_their_model(tmp_path, monkeypatch, begun, options):
-    """A new commit under the same name ended the run: its own command was refused for another `init`."""
+    """A new commit under the same name ended the run: its own command was refused for another `init`.
+
+    A file beside the runs of a sweep, such as the traceback of a failure, was taken for one of them.
+    """
     recorded, opened = f"hf:me/bert@{'0123456789' * 4}", []
 
     def open_folder(path, lower_case):
@@ -77,6 +80,8 @@ def test_runs_that_have_begun_stay_with_the_commit_of_their_model(tmp_path, monk
     with run:
         run.claim(FinetuneConfig.from_mapping({"task": "sst2", "init": recorded}))
     os.makedirs(os.path.join(run.checkpoints, "step-000000001"))
+    if begun:
+        (tmp_path / "run" / "a.log").touch()
     for init in ("hf:me/bert", "hf:me/other", "hf:me/bert@main"):
         give("finetune", *options, "--init", init, "--output", tmp_path / "run", status=2)
     give("finetune", *options, "--init", "hf:me/bert", "--output", tmp_path / "run", "--fresh", status=2)
