@@ -1,4 +1,7 @@
-"""Checks that a run still has the data and teacher it started with: `data.json` and `teacher.json` in its folder."""
+"""Checks that a run still has the data and teacher it started with: `data.json` and `teacher.json` in its folder.
+
+Several runs of a command also need the same weights to start from: `init.json` in the folder of all.
+"""
 
 import functools
 import hashlib
@@ -12,7 +15,7 @@ from keras_bert.data.corpus.documents import Corpus
 from keras_bert.data.shards.prepared_folder import difference
 from keras_bert.data.tables.tables import table_files
 from keras_bert.tasks.problem import Problem
-from keras_bert.training.run_folder import RunFolder
+from keras_bert.training.run_folder import INIT, RunFolder
 
 FILE = "data.json"
 TEACHER = "teacher.json"
@@ -53,6 +56,12 @@ def require_same_teacher(run: RunFolder, teacher: ModelFolder) -> None:
     _record(run, TEACHER, before, now, changed or "")
 
 
+def require_same_init(run: RunFolder, init: ModelFolder) -> None:
+    """Like `require_same_teacher`, but for the model that several runs in a folder start from, one after the other."""
+    before, now = _before(run, INIT), {"from": init.name, "sha256": init.fingerprint}
+    _record(run, INIT, before, now, (_change("init", before, now) if before else None) or "")
+
+
 def require_unchanged(run: RunFolder, changed: str) -> None:
     """Raises `UserError` if anything has changed; `changed` says what, in words."""
     if changed:
@@ -65,7 +74,7 @@ def require_unchanged(run: RunFolder, changed: str) -> None:
 def _before(run: RunFolder, name: str) -> dict[str, Any]:
     path = files.join(run.path, name)
     # A run that failed before it learned anything may change its data.
-    return settings.read_json(path) if run.has_begun() and files.exists(path) else {}
+    return settings.read_json(path) if run.any_has_begun() and files.exists(path) else {}
 
 
 def _record(run: RunFolder, name: str, before: Mapping[str, Any], now: Mapping[str, Any], changed: str) -> None:

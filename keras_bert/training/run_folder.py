@@ -35,6 +35,7 @@ MESSAGES = "log.txt"  # What the commands of the run said, with times.
 GIVEN = "given"  # The data that a run from Python was given as objects.
 # The runs that pretrained on a task's texts, and for pairs of texts, before fine-tuning.
 TASK_TEXT, PAIRS = "task_text", "pairs"
+INIT = "init.json"  # The weights that several runs start from.
 ERROR_LOG = "error.log"  # The traceback of a command that failed, perhaps all that it left.
 _NAMES = {"seed-": SEEDS, "batch_size-": SWEEP}  # The beginning of the folders' names.
 
@@ -167,7 +168,7 @@ class RunFolder:
         if files.exists(self.config_file):
             return FINETUNING if "task" in settings.read_yaml(self.config_file) else PRETRAINING
         # A process killed while writing the settings leaves them in a .partial file.
-        left = (locks.NAME, ERROR_LOG, MESSAGES, GIVEN, TASK_TEXT, PAIRS)
+        left = (locks.NAME, ERROR_LOG, MESSAGES, GIVEN, TASK_TEXT, PAIRS, INIT)
         names = [name for name in files.list_folder(self.path) if name not in left and not name.endswith(".partial")]
         of_names = (kind for name in names for start, kind in _NAMES.items() if name.startswith(start))
         if found := next(of_names, None):
@@ -184,9 +185,9 @@ class RunFolder:
         return saved or files.exists(self.results_file)
 
     def any_has_begun(self) -> bool:
-        """Whether this run `has_begun` or, in a folder with a run for each seed, one of these has."""
-        seeds = (name for name in files.list_folder(self.path) if name.startswith("seed-"))
-        return self.has_begun() or any(RunFolder(files.join(self.path, name)).has_begun() for name in seeds)
+        """Whether this run `has_begun` or, in a folder with the runs of several seeds or a sweep, one of these has."""
+        runs = (name for name in files.list_folder(self.path) if name.startswith(tuple(_NAMES)))
+        return self.has_begun() or any(RunFolder(files.join(self.path, name)).has_begun() for name in runs)
 
     def begun_settings(self) -> dict[str, Any] | None:
         """The settings in config.yaml that bind the run; None unless it `has_begun`."""

@@ -28,6 +28,7 @@ from keras_bert.tasks.finetuning.teacher import Teacher
 from keras_bert.tasks.kind import kind_of_head
 from keras_bert.tasks.model_cards import seeds_card
 from keras_bert.tasks.problem import Problem, open_problem
+from keras_bert.tasks.run_data import require_same_init
 from keras_bert.training.cluster import explained_lost_worker
 from keras_bert.training.processes import agreement, by_chief, fail_together, process_count, process_number
 from keras_bert.training.run_folder import SEEDS, SWEEP, TASKS, RunFolder
@@ -183,9 +184,14 @@ class FinetuningRuns:
             return by_chief(self.strategy, lambda: self._write_seeds(run, found))
 
     def _hold(self, run: RunFolder) -> None:
-        """Locks the folder of several seeds, unless it holds something else."""
+        """Locks the folder of several seeds, unless it holds something else, or runs from other weights."""
         run.require(SEEDS)
         run.hold()
+        self._require_same_init(run)
+
+    def _require_same_init(self, run: RunFolder) -> None:
+        if not self.config.from_scratch:
+            require_same_init(run, self._folder)
 
     def _write_seeds(self, run: RunFolder, found: Mapping[int, Any]) -> Results:
         results = summary(found)
@@ -208,7 +214,9 @@ class FinetuningRuns:
 
         Returns: `[({setting: value}, results)]`, the best first.
         """
-        by_chief(self.strategy, lambda: RunFolder(path).require(SWEEP))
+        run = RunFolder(path)
+        by_chief(self.strategy, lambda: run.require(SWEEP))
+        by_chief(self.strategy, lambda: self._require_same_init(run))
         grid = {**GRID, "learning_rate": tuple(map(self._rate_from, GRID["learning_rate"]))}
         found: list[tuple[dict[str, float], Any]] = []
         for values in itertools.product(*grid.values()):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 import yaml
-from finetuning import finetune_config, write_sst2, write_tiny_bert
+from finetuning import finetune_config, spoil, write_sst2, write_tiny_bert
 from said import listen
 from tensorboard.plugins.hparams import plugin_data_pb2
 
@@ -121,6 +121,23 @@ def test_all_seeds_have_the_rate_that_the_first_of_them_began_with(began_with, t
     configs, _ = began_with(tmp_path, "seeds", [1, 2])
     assert [config.training.seed for config in configs] == [1, 2]
     assert [config.optimizer.learning_rate for config in configs] == [1.2e-4, 1.2e-4]
+
+
+@pytest.mark.parametrize(("arguments", "first"), [(["seeds", [1, 2]], "seed-1"), (["sweep"], "batch_size-16-…")])
+def test_runs_from_other_weights_are_refused_beside_those_that_began(
+    began_with, tmp_path, monkeypatch, arguments, first
+):
+    """A model that was trained on, between the first seed and the second, started both: their median was of neither."""
+    monkeypatch.setattr(FinetuningRuns, "_write_seeds", lambda *_: None)
+    run, bert = tmp_path / "run", write_tiny_bert(tmp_path / "bert")
+    began_with(run, *arguments, init=bert)
+    spoil(bert)
+    began_with(run, *arguments, init=bert)
+    (run / first / "checkpoints" / "step-000000001").mkdir(parents=True)
+    began_with(run, *arguments, init=bert)
+    write_tiny_bert(tmp_path / "bert")
+    with pytest.raises(UserError, match="run: holds a run on other data .init, .*bert: SHA-256: was .*Restore"):
+        began_with(run, *arguments, init=bert)
 
 
 def test_a_sweep_tries_the_papers_rates_scaled_to_the_model(began_with, tmp_path):
