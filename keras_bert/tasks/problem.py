@@ -183,6 +183,11 @@ class Problem(abc.ABC):
         """The loss."""
 
     @property
+    def compares_examples(self) -> bool:
+        """Whether the loss compares the examples of a batch with each other, in each slice and replica by itself."""
+        return False
+
+    @property
     @abc.abstractmethod
     def splits(self) -> tuple[str, ...]:
         """Names of all splits; they start with "train", "dev" or "test"."""

@@ -41,6 +41,10 @@ class FewShotProblem(SequenceProblem):
     head: FewShotConfig
     _seed: int | None = None
 
+    @property
+    def compares_examples(self) -> bool:
+        return True
+
     def _new_head(self) -> FewShotConfig:
         return FewShotConfig(self.task.labels or ())
 

@@ -178,6 +178,12 @@ class Finetuning:
         slices = choose_accumulation(training, self.run, self.strategy, self.folder.config, [batch], frozen)
         training = dataclasses.replace(training, accumulation=slices)
         self.config = config = dataclasses.replace(config, training=training)
+        compared = training.batch_size // (slices * self.strategy.num_replicas_in_sync)
+        if problem.compares_examples and compared < training.batch_size:
+            _log.info(
+                f"The loss compares only the {compared} of a batch's {training.batch_size} examples that are computed "
+                "together: each slice (training.accumulation) of each replica by itself."
+            )
         self.source = LengthBatches(rows, training.batch_size, training.seed, pad_id, widths, sizes=sizes)
         _log.info(
             f"{len(rows):,} rows for training, {self.source.batches_per_epoch:,} batches of {training.batch_size} "

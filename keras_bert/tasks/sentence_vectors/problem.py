@@ -78,6 +78,10 @@ class ContrastiveProblem(SequenceProblem):
     def objective(self) -> Objective:
         return make_objective(self._config.vectors)
 
+    @property
+    def compares_examples(self) -> bool:
+        return self._config.vectors.loss in (IN_BATCH, COSENT)
+
     def make_model(self, bert_config: BertConfig, dtype: str | None = None) -> keras.Model:
         too_large = [size for size in self._sizes if size > bert_config.hidden_size]
         if too_large:

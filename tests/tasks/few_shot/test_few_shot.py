@@ -8,6 +8,7 @@ import pytest
 import tensorflow as tf
 from click.testing import CliRunner
 from finetuning import VOCABULARY, finetune_config, reviews, write_reviews, write_tiny_bert
+from said import listen
 from scipy.special import softmax
 
 import keras_bert
@@ -246,6 +247,16 @@ def test_what_cannot_be_learned_is_refused(files, tmp_path, labels, changes, mes
     with pytest.raises(UserError, match=message) as error:
         open_problem(config, make_tokenizer(VOCABULARY)).rows("train")
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(("slices", "told"), [(1, 0), (4, 1)])
+def test_slices_that_compare_fewer_texts_are_told(files, tmp_path, monkeypatch, slices, told):
+    """`training.accumulation: auto` may choose them, and elsewhere the results stay the same."""
+    monkeypatch.setattr("keras_bert.tasks.finetuning.run.make_engine", lambda *_: None)
+    said, config = listen(), config_of(files, **{"training.accumulation": slices})
+    with pytest.raises(AttributeError):  # The engine is not made.
+        FinetuningRuns(config).one(str(tmp_path / "run"))
+    assert sum(line.startswith("The loss compares only the 2 of a batch's 8 examples") for line in said) == told
 
 
 def test_the_head_is_trained_only_by_users_own_loss(files):
