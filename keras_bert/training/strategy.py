@@ -133,6 +133,12 @@ def _multiworker() -> tf.distribute.Strategy:
             "training.strategy multiworker: needs TF_CONFIG in the environment, or several tasks of `srun`. Received: "
             f"neither. On one machine: {PROGRAM} launch --workers 2 -- pretrain …"
         )
+    return _multiworker_of(os.environ["TF_CONFIG"])
+
+
+@functools.cache
+def _multiworker_of(tf_config: str) -> tf.distribute.Strategy:
+    """The strategy of all runs of this process, such as the one before fine-tuning: its server holds the port."""
     share_gpus()
     gpus = tf.config.list_physical_devices("GPU")
     kinds = tf.distribute.experimental.CommunicationImplementation

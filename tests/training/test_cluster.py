@@ -92,6 +92,17 @@ def test_workers_of_tf_config_share_the_gpus_of_their_machine(visible, monkeypat
     assert share_of(0) == [], "without GPUs, any number trains on CPUs"
 
 
+def test_all_runs_of_a_worker_have_one_strategy(monkeypatch):
+    """After `finetune --pretrain-on-task` had pretrained, the worker found its own port taken, and ended."""
+    waited = []
+    monkeypatch.setattr(strategy, "wait_for_workers", lambda *arguments: waited.append(arguments))
+    monkeypatch.setattr(tf.distribute, "MultiWorkerMirroredStrategy", lambda **options: object())
+    task = {"type": "worker", "index": 0}
+    monkeypatch.setenv("TF_CONFIG", json.dumps({"cluster": {"worker": ["a:2", "b:2"]}, "task": task}))
+    assert strategy.make_strategy("multiworker") is strategy.make_strategy("auto")
+    assert len(waited) == 1
+
+
 def test_jobs_on_the_same_node_have_ports_of_their_own(step, visible, monkeypatch):
     ports = []
     for job in ("7", "8"):
