@@ -134,13 +134,14 @@ class TimeBudget(tf.Module):
         In a run that was given more time, a phase that would not have begun by now counts as not begun.
         """
         self._last = monotonic()
-        self._seconds = float(self._kept_seconds)
+        # By `numpy`: a variable with a copy on each replica is no number.
+        self._seconds = float(self._kept_seconds.numpy())
         self._share = share = self.share_done(0)
         self.share.assign(share)
         for kept, begins in zip(self._kept_starts[1:], self._ends):
             if share < begins:
                 kept.assign(-1)
-        self._starts = [int(start) for start in self._kept_starts]
+        self._starts = [int(start.numpy()) for start in self._kept_starts]
 
     def phase(self, step: int) -> int | None:
         """The index of the phase of step `step` (counted from 0): for a future step, the current phase.

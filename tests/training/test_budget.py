@@ -2,11 +2,13 @@
 
 from types import SimpleNamespace
 
+import pytest
 import tensorflow as tf
 
 from keras_bert.config.pretraining import PretrainConfig
-from keras_bert.training.budget import StepBudget, TimeBudget
+from keras_bert.training.budget import StepBudget, TimeBudget, make_budget
 from keras_bert.training.engine import Engine
+from keras_bert.training.schedules import TimedWarmupDecay
 
 
 def test_shares_that_are_rounded_lose_no_step():
@@ -33,6 +35,21 @@ def test_a_resumed_run_knows_the_time_it_has_spent():
     assert engine.start(run, "settings", lambda: None) == 7
     assert bound == ["settings"], "A run that goes on has its new settings from there."
     assert budget.share_done(7) == 0.75 and budget.seconds_left(7, 1.0) == 30.0
+
+
+def test_time_passes_on_several_devices_as_on_one(mirrored_strategy, monkeypatch):
+    """No run limited by time began on several GPUs or workers: it ended in a traceback before its first step."""
+    now = [0.0]
+    monkeypatch.setattr("keras_bert.training.budget.monotonic", lambda: now[0])
+    with mirrored_strategy.scope():
+        budget = make_budget(2.0, 10, [0.5, 0.5], mirrored_strategy)
+    now[0] = 90.0
+    assert not budget.advance(7) and budget.bounds(1) == (7, None)
+    schedule = TimedWarmupDecay(budget.share, 0.4, warmup_steps=0)
+    rates = mirrored_strategy.run(lambda: schedule(0))
+    assert [float(rate) for rate in mirrored_strategy.experimental_local_results(rates)] == pytest.approx([0.1, 0.1])
+    budget.start()
+    assert budget.share_done(7) == 0.75 and budget.phase(7) == 1
 
 
 def test_a_short_run_has_a_curve_and_a_long_one_no_more_lines_than_before():
