@@ -94,7 +94,7 @@ class GivenData:
             UserError: data are of an unknown kind or empty, or the run in the folder has begun with other data.
         """
         for name, data, arrow, path, replaces in self._unwritten:
-            with whole_files.atomic_write(path, "wb") as stream:
+            with whole_files.atomic_write(path, "wb", self._folder) as stream:  # Each worker of a run writes it.
                 written = _Hashed(stream)
                 count = _write_arrow(written, arrow) if arrow else _write_lines(written, _lines(name, data))
                 if not count:

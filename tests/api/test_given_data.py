@@ -53,6 +53,17 @@ def test_rows_of_every_kind_are_read_again_as_they_were(tmp_path, data):
     assert read(tmp_path, data) == [("Good.", 5), ("„Bad“\n–", 1)]
 
 
+def test_workers_of_a_run_may_write_their_data_at_the_same_time(tmp_path):
+    """They had a temporary file in common, which the first renamed under the other's hands."""
+
+    def while_another_writes():
+        yield ROWS[0]
+        keep(tmp_path, ROWS)
+        yield ROWS[1]
+
+    assert read(tmp_path, while_another_writes()) == [("Good.", 5), ("„Bad“\n–", 1)]
+
+
 def test_texts_and_cells_of_other_types(tmp_path):
     texts = tf.data.Dataset.from_tensor_slices(["Good.", "„Bad“"])
     assert read(tmp_path, texts, ["text"]) == [("Good.",), ("„Bad“",)]
