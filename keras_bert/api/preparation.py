@@ -38,11 +38,15 @@ def prepared(recipe: FinetuneConfig, output: str, started_at: float) -> Finetune
     Raises:
         UserError: see `FinetuningRuns` and `pretrain`; or `prepare` does not apply to the task or the model.
     """
-    if recipe.init is None:
+    training = recipe.training
+    if recipe.init is None or not (training.pretrain_minutes or recipe.prepare.kind):
         return recipe
+    from keras_bert.training.strategy import make_strategy
+
+    make_strategy(training.strategy, training.devices, training.tpu)  # Workers must meet before the first operation.
     if recipe.prepare.kind:
         _require_preparable(recipe, recipe.init)
-    if recipe.training.pretrain_minutes:
+    if training.pretrain_minutes:
         recipe = _pretrained_on_task(recipe, output, started_at)
     return _prepared_for_pairs(recipe, output, started_at) if recipe.prepare.kind else recipe
 

@@ -19,6 +19,7 @@ from keras_bert.core.errors import UserError
 from keras_bert.data.batches.token_rows import TokenRows
 from keras_bert.models.pretraining import BertForPreTraining
 from keras_bert.text.vocabulary import SPECIAL_TOKENS, Vocabulary
+from keras_bert.training import strategy
 
 
 def rows_of(*rows):
@@ -104,6 +105,22 @@ def test_pretraining_is_told_what_is_a_text_and_what_a_path(tmp_path, monkeypatc
     of_task, of_pairs = given
     assert paths_in(of_task["data"]) is None and [*of_task["data"][0]] == ["text"]
     assert of_pairs["data.files"] == ["w1 w2"] and "data" not in of_pairs
+
+
+def test_workers_meet_before_anything_is_computed(monkeypatch):
+    """TensorFlow then refuses to: each of several workers ended in a traceback once it had tokenized the texts."""
+    done = []
+
+    def opened(recipe):
+        done.append("opened")
+        raise UserError("enough")
+
+    monkeypatch.setattr(strategy, "make_strategy", lambda *of: done.append("met"))
+    monkeypatch.setattr(preparation, "_opened", opened)
+    recipe = FinetuneConfig.from_mapping({"task": "text", "init": "bert", "training": {"pretrain_minutes": 1}})
+    with pytest.raises(UserError, match="enough"):
+        preparation.prepared(recipe, "run", time.monotonic())
+    assert done == ["met", "opened"]
 
 
 @pytest.mark.parametrize("minutes_ago, left", [(10, 20.0), (40, 0.0)])
