@@ -1,6 +1,6 @@
 """Checks that a run still has the data and teacher it started with: `data.json` and `teacher.json` in its folder.
 
-Several runs of a command also need the same weights to start from: `init.json` in the folder of all.
+Several runs of a command, and one with LoRA, also need the weights that they started from: `init.json`.
 """
 
 import functools
@@ -57,7 +57,7 @@ def require_same_teacher(run: RunFolder, teacher: ModelFolder) -> None:
 
 
 def require_same_init(run: RunFolder, init: ModelFolder) -> None:
-    """Like `require_same_teacher`, but for the model that several runs in a folder start from, one after the other."""
+    """Like `require_same_teacher`, but for the model that a run, or several in a folder, started from."""
     before, now = _before(run, INIT), {"from": init.name, "sha256": init.fingerprint}
     _record(run, INIT, before, now, (_change("init", before, now) if before else None) or "")
 

@@ -37,7 +37,7 @@ from keras_bert.tasks.model_cards import finetuning_card
 from keras_bert.tasks.noise import changes_text
 from keras_bert.tasks.phased_batches import PhasedBatches
 from keras_bert.tasks.problem import Problem
-from keras_bert.tasks.run_data import require_same_data, require_same_teacher
+from keras_bert.tasks.run_data import require_same_data, require_same_init, require_same_teacher
 from keras_bert.text.tokenizers import Tokenizer
 from keras_bert.training.accumulation import BatchShape, choose_accumulation
 from keras_bert.training.device_integers import distribute_to_steps
@@ -122,6 +122,8 @@ class Finetuning:
         by_chief(strategy, lambda: require_same_data(run, problem))
         if teacher:
             by_chief(strategy, lambda: require_same_teacher(run, teacher.folder))
+        if config.training.lora_rank:  # `adapter/` adds to these weights, and the checkpoints have those of then.
+            by_chief(strategy, lambda: require_same_init(run, folder))
 
     def finetune(self) -> dict[str, Any] | None:
         """Trains, resuming from the newest checkpoint, and writes the model folder and results.json.

@@ -6,7 +6,7 @@ import keras
 import numpy as np
 import pytest
 from clocked import without_clock
-from finetuning import VOCABULARY, WORDS, finetune_config
+from finetuning import VOCABULARY, WORDS, finetune_config, spoil, write_tiny_bert
 from said import listen
 from served import write_served
 from tiny import random_weights, tiny_config
@@ -22,6 +22,7 @@ from keras_bert.models.tensor_names import lora_layers, model_variables
 from keras_bert.tasks.classification.network import BertForSequenceClassification
 from keras_bert.tasks.evaluation import FinetunedModel
 from keras_bert.tasks.finetuning import runs as finetuning_runs
+from keras_bert.tasks.finetuning.run import Finetuning
 from keras_bert.tasks.finetuning.runs import FinetuningRuns
 from keras_bert.training.metrics_log import read_metrics
 from keras_bert.training.optimizer import depth_factors
@@ -117,6 +118,18 @@ def test_the_default_rate_is_above_that_of_all_weights(init, glue, tmp_path, mon
 def test_another_rank_is_another_run(one_epoch, init, glue):
     with pytest.raises(UserError, match="training.lora_rank: was 4, now 8"):
         FinetuningRuns(config_of(init, glue, **{"training.lora_rank": 8, "training.epochs": 2.0})).one(one_epoch[0])
+
+
+def test_a_model_that_was_trained_on_since_is_refused(glue, tmp_path, monkeypatch):
+    """The additions in `adapter/`, to weights of which the run had kept a copy, were written as additions to others."""
+    init, path = write_tiny_bert(tmp_path / "bert"), tmp_path / "run"
+    monkeypatch.setattr(Finetuning, "finetune", lambda self: {})
+    FinetuningRuns(config_of(init, glue)).one(str(path))
+    (path / "checkpoints" / "step-000000001").mkdir(parents=True)
+    FinetuningRuns(config_of(init, glue)).one(str(path))
+    spoil(init)
+    with pytest.raises(UserError, match="run: holds a run on other data .init, .*bert: SHA-256: was .*Restore"):
+        FinetuningRuns(config_of(init, glue)).one(str(path))
 
 
 @pytest.mark.parametrize(
