@@ -33,6 +33,7 @@ from keras_bert.text.vocabulary import Vocabulary
 from keras_bert.training.step import Batch, Step, Sums, all_outputs
 from keras_bert.training.strategy import distribute, is_one_cpu, make_strategy
 
+_FILES = ("train", "dev", "test")  # The fields of `TaskDataConfig` for the user's own files.
 _T = TypeVar("_T")
 _Settings = TypeVar("_Settings", InputConfig, Seq2SeqConfig, TaskDataConfig)
 
@@ -274,13 +275,17 @@ def finetune_config(
     require_read(task, data)
     if data.get("texts") and task in TAGGING_TASKS:  # Overrides the word column of training.
         data = {"word": data["texts"][0], **data}
-    given = [file for name, file in data.items() if name in ("train", "dev", "test") and file]
+    given = [file for name, file in data.items() if name in _FILES and file]
     formats = {known_format(file, config.data.format) for file in given}
     if asked:
         is_plain = asked == STANDARD_STREAM or plain_ending(asked) == ".txt"
         formats = {None if is_plain else known_format(asked, config.data.format)}
     if len(formats) == 1:  # The file may have another format than the training file.
         data = {"format": formats.pop(), **data}
+    if data.get("folder") and not given:  # It replaces the files that the run recorded.
+        kind = kind_of_task(task)
+        is_beside = kind is not None and kind.trains_vectors  # Own pairs to train on, STS-B's to judge by.
+        data = {**dict.fromkeys(_FILES[1:] if is_beside else _FILES), **data}
     return dataclasses.replace(
         config,
         task=task,

@@ -17,7 +17,7 @@ from keras_bert.api.finetuning import finetuning_recipe
 from keras_bert.api.keywords import keyword_settings, length_settings
 from keras_bert.checkpoints.model_folder import open_model_folder
 from keras_bert.cli import main
-from keras_bert.config.finetuning import FinetuneConfig
+from keras_bert.config.finetuning import FinetuneConfig, TaskDataConfig
 from keras_bert.config.pretraining import PretrainConfig
 from keras_bert.config.reading import FIELD
 from keras_bert.core.errors import UserError
@@ -226,3 +226,21 @@ def test_a_tagger_reads_the_column_that_is_named_as_by_default(tmp_path):
     trained = dataclasses.replace(folder, other_fields={FIELD: {"task": "tokens", "max_length": 16, "word": "form"}})
     assert finetune_config("", trained, {}).data.word == "form"
     assert finetune_config("", trained, {"texts": ["text"]}).data.word == "text"
+
+
+def test_a_folder_takes_the_place_of_the_files_that_a_run_recorded(tmp_path):
+    """The recorded files were scored in silence, whatever --data-dir said."""
+    model = dataclasses.replace(open_model_folder(write_tiny_bert(tmp_path / "bert")), other_fields={})
+    files = {"train": "train.tsv", "dev": "dev.tsv"}
+
+    def read(task, changes):
+        config = FinetuneConfig(task, data=TaskDataConfig(**files))
+        RunFolder(str(tmp_path)).bind(config)
+        fields = {FIELD: {"task": task, "max_length": 16}}
+        data = finetune_config(str(tmp_path), dataclasses.replace(model, other_fields=fields), changes).data
+        return data.folder, data.train, data.dev
+
+    assert read("sst2", {}) == (None, "train.tsv", "dev.tsv")
+    assert read("sst2", {"folder": "glue"}) == ("glue", None, None)
+    assert read("sst2", {"folder": "glue", "dev": "own.tsv"}) == ("glue", "train.tsv", "own.tsv")
+    assert read("pairs-contrastive", {"folder": "glue"}) == ("glue", "train.tsv", None)
