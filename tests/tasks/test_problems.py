@@ -18,8 +18,12 @@ from keras_bert.tasks.classification.benchmarks import GLUE, SUPERGLUE
 from keras_bert.tasks.classification.head import ClassificationConfig
 from keras_bert.tasks.classification.questions import QUESTION_TASKS
 from keras_bert.tasks.evaluation import FinetunedModel, predict
+from keras_bert.tasks.multiple_choice.task import MultipleChoiceConfig
 from keras_bert.tasks.problem import open_problem
+from keras_bert.tasks.question_answering.task import SpanExtractionConfig
 from keras_bert.tasks.span_pairs.task import SPAN_PAIRS, SpanPairConfig
+from keras_bert.tasks.tagging.head import TokenClassificationConfig
+from keras_bert.tasks.task import INPUT
 from keras_bert.text.wordpiece import WordPieceTokenizer
 
 TOKENIZER = WordPieceTokenizer(VOCABULARY)
@@ -254,6 +258,23 @@ def test_labels_without_names_are_told_and_read_by_their_numbers(tmp_path, caplo
     model = FinetunedModel(write_served(tmp_path / "model", "single", head), {"dev": dev})
     assert model.problem.rows("dev").extra["labels"].tolist() == [1, 0]
     assert "its config.json has no names for the labels LABEL_0 to LABEL_1 (id2label)" in caplog.text
+
+
+@pytest.mark.parametrize(
+    "task, head, example, answer",
+    [
+        ("qa", SpanExtractionConfig(), {"id": "1", "question": "w1", "context": "w2"}, {"answers": {"text": ["w2"]}}),
+        ("choice", MultipleChoiceConfig(), {"context": "w1", "choices": ["w2", "w3"]}, {"label": 1}),
+        ("tokens", TokenClassificationConfig(("x", "y")), {"text": ["w1", "w2"]}, {"label": ["x", "y"]}),
+    ],
+)
+def test_examples_to_answer_need_no_answers_even_if_the_first_has_one(tmp_path, task, head, example, answer):
+    """Whether all were answered or refused hung on the order of the rows."""
+    rows = [{**example, **answer}, {**example, "id": "2"}]
+    asked = written(tmp_path / "asked.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+    recipe = config_of(task, **({"texts": ["text"], "word": "text", "label": "label"} if task == "tokens" else {}))
+    problem = open_problem(recipe, TOKENIZER, head, {}, asked)
+    assert [len(window) for window in problem.windows(INPUT)] == [2]
 
 
 def test_a_task_for_another_head_is_refused(tmp_path):

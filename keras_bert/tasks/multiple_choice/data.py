@@ -80,7 +80,7 @@ def own_rows(path: str) -> Iterator[ChoiceRow]:
     Raises:
         UserError: as `swag_rows`.
     """
-    return map(_own, read_table(path, ["choices"], ["context", "question", "label", "id"]))
+    return map(_own, read_table(path, ["choices"], ["context", "question", "label", "id"], optional_in_rows=True))
 
 
 def swag_or_own_rows(of_stdin: Callable[[str], Iterator[ChoiceRow]], path: str) -> Iterator[ChoiceRow]:
@@ -106,7 +106,8 @@ def copa_rows(path: str) -> Iterator[ChoiceRow]:
     Raises:
         UserError: as `swag_rows`, or for any other question.
     """
-    return _copa(f"{path} line", read_table(path, _COPA_COLUMNS, ["label", "idx"], format="jsonl"))
+    rows = read_table(path, _COPA_COLUMNS, ["label", "idx"], format="jsonl", optional_in_rows=True)
+    return _copa(f"{path} line", rows)
 
 
 def copa_tfds_rows(split: str, source: TfdsSource) -> tuple[str, Iterator[ChoiceRow]]:

@@ -130,7 +130,7 @@ def passages_with_questions(task: SpanTask, split: str, source: Source = "") -> 
     wanted = task.splits.get(split)
     [own] = wanted.files if wanted and split == INPUT else [None]
     if wanted is None or isinstance(source, TfdsSource) or _is_table(own or wanted.files[0]):
-        read = _read_table(own) if own else _read(task, split, source)
+        read = _read_table(own, answers=False) if own else _read(task, split, source)
         yield from ((read.passages[question.passage], [question]) for question in read.questions)
         return
     path = own or split_file(task, split, source)
@@ -203,17 +203,18 @@ def _is_table(path: str) -> bool:
     return not may_be_squad and is_table(path, of_lists=True)
 
 
-def _read_table(source: str) -> QuestionSet:
+def _read_table(source: str, answers: bool = True) -> QuestionSet:
+    """The questions of a table, without their answers if these are not asked for."""
     table = open_table(source)
     if source.startswith(TFDS_PREFIX):
         return _from_rows(table.rows(Reading(_IN_TFDS)), table.name)
-    rows = table.rows(Reading(("id", "question", "context"), ("answers",)))
+    rows = table.rows(Reading(("id", "question", "context"), ("answers",) if answers else ()))
     return _from_rows((row._replace(cells=(*row.cells[:3], *_listed(row))) for row in rows), table.name)
 
 
 def _listed(row: Row) -> tuple[Any, Any]:
     """(the texts of a row's answers, their starts); (None, None) for a row without answers."""
-    answers = row.cells[-1]
+    answers = row.cells[3] if len(row.cells) > 3 else None
     if answers is None:
         return None, None
     if not isinstance(answers, dict) or not all(isinstance(answers.get(name), list) for name in _IN_ANSWERS):

@@ -62,7 +62,7 @@ class SpanPairReader:
         else:
             self.origin = split_file(task, split, source)
             wanted = ("text", "target") if self._is_wsc else _WIC_COLUMNS
-            self._rows = read_table(self.origin, wanted, ("label", "idx"), format="jsonl")
+            self._rows = read_table(self.origin, wanted, ("label", "idx"), format="jsonl", optional_in_rows=True)
             self._unit = "line"
 
     def __iter__(self) -> Iterator[SpanPair]:

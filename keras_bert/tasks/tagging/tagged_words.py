@@ -264,7 +264,7 @@ class SentencesReader(RowsReader):
             raise UserError(
                 f"data.label (--label): needs another column than the words. Received: {self._word!r} for both."
             )
-        for row in self._table.rows(Reading(wanted, optional, options="--text and --label")):
+        for row in self._table.rows(Reading(wanted, optional, options="--text and --label", optional_in_rows=True)):
             words, labels = (*row.cells, None)[:2]
             if labels is None and not self._needed and isinstance(words, list):
                 labels = [None] * len(words)
