@@ -64,6 +64,9 @@ MAY_DIFFER = (
 # Settings that may grow when a run is resumed.
 MAY_GROW = ("training.steps", "training.minutes", "training.epochs")
 
+# Settings that name files of examples, whose content is compared apart.
+_EXAMPLES = ("data.train", "data.dev", "data.test")
+
 # Settings that the vocabulary and the shards in a run's folder depend on.
 DATA_SETTINGS = ("data.", "vocabulary.", "model.vocab_size.", "init.", "masking.unit.", "masking.validation_unit.")
 
@@ -228,7 +231,9 @@ class RunFolder:
             refused = [
                 (key, before, after)
                 for key, before, after in different
-                if not _is_part_of(key, MAY_DIFFER) and not (key in MAY_GROW and before and before < after)
+                if not _is_part_of(key, MAY_DIFFER)
+                and not (key in MAY_GROW and before and before < after)
+                and not (key in _EXAMPLES and _is_given(before, after))
             ]
             if not self.has_begun():
                 # Settings of a run that failed before it trained anything do not matter, but its data may not fit.
@@ -276,3 +281,9 @@ class RunFolder:
 def _is_part_of(key: str, sections: Iterable[str]) -> bool:
     """Whether a dotted key is one of `sections` or inside one; `settings.differences` numbers the entries of lists."""
     return any(f"{key}.".startswith(f"{section}.") for section in sections)
+
+
+def _is_given(before: object, after: object) -> bool:
+    """Whether both are a path of the same file in `GIVEN`: the run's folder was moved, or is now spelled otherwise."""
+    one, other = (str(path).split("/")[-2:] for path in (before, after))
+    return one == other and one[0] == GIVEN

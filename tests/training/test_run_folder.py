@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from keras_bert.config.finetuning import FinetuneConfig
+from keras_bert.config.finetuning import FinetuneConfig, TaskDataConfig
 from keras_bert.config.pretraining import PretrainConfig
 from keras_bert.core.errors import UserError
 from keras_bert.training.metrics_log import MetricsLog, read_metrics
@@ -29,6 +29,22 @@ def test_the_same_settings_go_on_and_others_are_shown(tmp_path):
     run.claim(recipe())
     with pytest.raises(UserError, match="optimizer.learning_rate: was 0.0001, now 0.5.*--fresh"):
         run.claim(recipe(**{"optimizer.learning_rate": 0.5}))
+
+
+def test_examples_given_as_objects_are_the_same_wherever_the_folder_is(tmp_path):
+    """They are files in the run's folder: one that was moved, or spelled otherwise, was refused with its own data."""
+
+    def claim(folder, train):
+        with RunFolder(str(folder)) as run:
+            run.claim(FinetuneConfig("text", data=TaskDataConfig(train=train)))
+            os.makedirs(os.path.join(run.checkpoints, "step-000000001"), exist_ok=True)
+
+    claim(tmp_path / "a", "a/given/train.jsonl")
+    os.rename(tmp_path / "a", tmp_path / "b")
+    claim(tmp_path / "b", str(tmp_path / "b/given/train.jsonl"))
+    for other in ("b/given/train.arrow", "b/kept/train.jsonl"):
+        with pytest.raises(UserError, match="data.train: was 'a/given/train.jsonl', now 'b/"):
+            claim(tmp_path / "b", other)
 
 
 OTHERWISE = {
