@@ -30,6 +30,7 @@ from keras_bert.tasks.problem import Answers, Problem, open_problem, require_rea
 from keras_bert.tasks.task import INPUT
 from keras_bert.text.tokenizers import Tokenizer
 from keras_bert.text.vocabulary import Vocabulary
+from keras_bert.training.run_folder import GIVEN
 from keras_bert.training.step import Batch, Step, Sums, all_outputs
 from keras_bert.training.strategy import distribute, is_one_cpu, make_strategy
 
@@ -335,7 +336,22 @@ def _run_config(path: str) -> FinetuneConfig | None:
     if not files.exists(file) and files.exists(results):
         file = files.join(path, f"seed-{settings.read_json(results).get('best_seed')}", "config.yaml")
     # A pretrained encoder-decoder answers too, and its run has a pretraining recipe.
-    return FinetuneConfig.from_file(file) if files.exists(file) and "task" in settings.read_yaml(file) else None
+    if not (files.exists(file) and "task" in settings.read_yaml(file)):
+        return None
+    config = FinetuneConfig.from_file(file)
+    return dataclasses.replace(config, data=dataclasses.replace(config.data, **_given_data(config.data, path)))
+
+
+def _given_data(recorded: TaskDataConfig, run: str) -> dict[str, Any]:
+    """`{field: path}` of the examples that were given as objects, where the run's folder is now."""
+    found = {}
+    for split in _FILES:
+        folder, _, name = (getattr(recorded, split) or "").rpartition("/")
+        # Those of several seeds are beside the seeds' folders.
+        paths = [files.join(home, GIVEN, name) for home in (run, files.parent(run))]
+        if folder.rpartition("/")[-1] == GIVEN and (here := [path for path in paths if files.exists(path)]):
+            found[split] = here[0]
+    return found
 
 
 def _settings(cls: type[_Settings], values: Mapping[str, Any]) -> _Settings:

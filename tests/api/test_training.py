@@ -244,3 +244,18 @@ def test_a_folder_takes_the_place_of_the_files_that_a_run_recorded(tmp_path):
     assert read("sst2", {"folder": "glue"}) == ("glue", None, None)
     assert read("sst2", {"folder": "glue", "dev": "own.tsv"}) == ("glue", "train.tsv", "own.tsv")
     assert read("pairs-contrastive", {"folder": "glue"}) == ("glue", "train.tsv", None)
+
+
+@pytest.mark.parametrize("recipe", ["", "seed-2"])
+def test_a_moved_run_is_evaluated_on_the_data_that_moved_with_it(tmp_path, recipe):
+    """Otherwise its examples were sought where they had been written, and named as lost beside them."""
+    model = dataclasses.replace(open_model_folder(write_tiny_bert(tmp_path / "bert")), other_fields={})
+    run = tmp_path / "moved"
+    (run / recipe).mkdir(parents=True)
+    data = TaskDataConfig(train="old/given/train.jsonl", dev="old/given/dev.arrow", test="test.csv")
+    RunFolder(str(run / recipe)).bind(FinetuneConfig("text", data=data))
+    (run / "given").mkdir()
+    (run / "given" / "train.jsonl").write_text("{}")
+    folder = dataclasses.replace(model, other_fields={FIELD: {"task": "text", "max_length": 16}})
+    found = finetune_config(str(run / recipe), folder, {}).data
+    assert (found.train, found.dev, found.test) == (f"{run}/given/train.jsonl", "old/given/dev.arrow", "test.csv")
