@@ -169,7 +169,7 @@ def _arrow_batches(data: Any) -> Iterator[Any] | None:
     """The record batches of an Arrow table or of a `datasets.Dataset`, with its features; None for other data."""
     if hasattr(data, "to_batches"):
         return iter(data.to_batches())
-    if hasattr(data, "with_format") and hasattr(data, "features"):
+    if hasattr(data, "with_format") and getattr(data, "features", None):  # An IterableDataset may not know its own.
         tables = data.with_format("arrow").iter(_ROWS_AT_ONCE)
         schema = data.features.arrow_schema
         return (batch for table in tables for batch in table.cast(schema).to_batches())
