@@ -32,12 +32,13 @@ _log = logging.getLogger(__name__)
 
 # The starting model if there is neither an `init` nor a pretraining run in runs/.
 PUBLISHED = "hf:google-bert/bert-base-uncased"
+_TEXT = "text"  # The task if nothing names another.
 KINDS_OF_LABELS = {name.removesuffix("_classification"): name for name in PROBLEM_TYPES}
 
 
 def finetune(
     model: str | os.PathLike[str] | None = None,
-    task: str = "text",
+    task: str | None = None,
     *,
     train: Any = None,
     dev: Any = None,
@@ -69,7 +70,7 @@ def finetune(
         model: the model to start from: a folder, `hf:NAME` or a `PretrainingRun`; by default as for the command.
         task: a recipe in configs/finetune: `text` to classify texts or, with two columns, pairs, `few-shot` to classify
             with a few texts per class, `rerank` to rank passages for queries, `tokens` to label words, `qa`, `choice`,
-            `seq2seq` to write texts, or a task of the paper such as `sst2`.
+            `seq2seq` to write texts, or a task of the paper such as `sst2`; by default the recipe's, or else `text`.
         train, dev, test: examples, for a task on your own files: a path, a glob or a data set by name; or rows as
             dicts, columns as a dict of lists, a DataFrame (pandas, polars), a `datasets.Dataset`, an Arrow table or a
             `tf.data.Dataset` of dicts. Objects are kept in the run's folder, `given/`.
@@ -95,7 +96,10 @@ def finetune(
     if task in BENCHMARKS:
         single = ", ".join(BENCHMARKS[task].tasks)
         raise UserError(f"task: needs a single task. Received: {task}. Give one of {single}.")
-    if not recipe:
+    if recipe:
+        task = _task_of(recipe, task)
+    else:
+        task = task or _TEXT
         require_known(task)
     if kind and kind not in KINDS_OF_LABELS:
         raise UserError(f"kind: needs one of {', '.join(KINDS_OF_LABELS)}. Received: {kind!r}.")
@@ -139,6 +143,18 @@ def finetune(
     else:
         runs.one(folder)
     return FinetuningRun(folder)
+
+
+def _task_of(recipe: str, task: str | None) -> str:
+    """The task that a recipe states or, without one, the `task` asked for, else the recipe's name or `text`.
+
+    Raises `UserError` if another task than the recipe's is asked for.
+    """
+    file = find_config("finetune", recipe)
+    stated, name = settings.text_of(settings.read_yaml(file), "task"), recipe_name(file, {})
+    if stated and task not in (None, stated):
+        raise UserError(f"task: needs {stated}, the task of {recipe}. Received: {task}. Leave out one.")
+    return stated or task or (name if name in config_names("finetune") else _TEXT)
 
 
 def _seeds(given: Sequence[int]) -> list[int]:

@@ -259,3 +259,19 @@ def test_a_moved_run_is_evaluated_on_the_data_that_moved_with_it(tmp_path, recip
     folder = dataclasses.replace(model, other_fields={FIELD: {"task": "text", "max_length": 16}})
     found = finetune_config(str(run / recipe), folder, {}).data
     assert (found.train, found.dev, found.test) == (f"{run}/given/train.jsonl", "old/given/dev.arrow", "test.csv")
+
+
+def test_a_recipe_keeps_its_task(tmp_path):
+    """Without a task, every recipe was trained as one for texts: `rerank` as a classifier, with other scores."""
+    bert, data = write_tiny_bert(tmp_path / "bert"), {"max_length": 16, "output": tmp_path / "run"}
+    (tmp_path / "own.yaml").write_text("task: rerank\n")
+    (tmp_path / "any.yaml").write_text("training: {epochs: 1}\n")
+    for recipe, task, message in (
+        ("rerank", None, "needs the names of two columns, the query's"),
+        (f"{tmp_path}/own.yaml", None, "needs the names of two columns, the query's"),
+        (f"{tmp_path}/own.yaml", "text", "^task: needs rerank, the task of .*own.yaml. Received: text. Leave out one."),
+        (f"{tmp_path}/any.yaml", "rerank", "needs the names of two columns, the query's"),
+        (f"{tmp_path}/any.yaml", None, "no field 'label', only 'text'. Correct it, or name the field with --text"),
+    ):
+        with pytest.raises(UserError, match=message):
+            keras_bert.finetune(bert, task, train=[{"text": "w1"}], recipe=recipe, **data)
