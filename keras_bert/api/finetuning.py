@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from keras_bert.api.given_data import GivenData
-from keras_bert.api.keywords import keyword_settings, length_settings
+from keras_bert.api.keywords import keyword_settings, length_settings, require_once
 from keras_bert.api.preparation import prepared
 from keras_bert.api.run import FinetuningRun
 from keras_bert.checkpoints.model_folder import ModelFolder, newest_pretrained, open_model_folder
@@ -131,6 +131,7 @@ def finetune(
             }
         ),
     }
+    require_once(by_key, {**options, **given({"init": model and os.fspath(model), "training.seed": seeds or None})})
     config = finetuning_recipe(recipe or task, {**of_features, **by_key, **options, "init": start.name}, start)
     import_tensorflow()
     from keras_bert.tasks.finetuning.runs import FinetuningRuns

@@ -24,12 +24,14 @@ def keyword_settings(cls: type[DataclassInstance], keywords: Mapping[str, Any]) 
             with a mapping of its settings as the value.
 
     Raises:
-        UserError: no setting has the name (the message names the nearest), or several end with it.
+        UserError: no setting has the name (the message names the nearest), several end with it, or it is given twice.
     """
     keys = [setting.key for setting in settings.every_setting(cls)]
     found: dict[str, Any] = {}
     for name, value in keywords.items():
-        found |= _in_section(_key_of(name, keys), value, keys)
+        given = _in_section(_key_of(name, keys), value, keys)
+        require_once(found, given)
+        found |= given
     return found
 
 
@@ -52,6 +54,13 @@ def _key_of(name: str, keys: list[str]) -> str:
     nearest = difflib.get_close_matches(name, last, n=1)
     hint = f" The nearest is {nearest[0]} ({last[nearest[0]]})." if nearest else ""
     raise UserError(f"{name}: no such argument or setting.{hint} `run.py settings` lists all.")
+
+
+def require_once(one: Mapping[str, Any], other: Mapping[str, Any]) -> None:
+    """Raises `UserError` if two parts of the arguments, settings by key, give different values for a setting."""
+    for key in one:
+        if key in other and one[key] != other[key]:
+            raise UserError(f"{key}: needs to be given once. Received: {one[key]!r} and {other[key]!r}. Leave out one.")
 
 
 def length_settings(chosen: Mapping[str, Any]) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from keras_bert.api.given_data import GivenData
-from keras_bert.api.keywords import keyword_settings, length_settings
+from keras_bert.api.keywords import keyword_settings, length_settings, require_once
 from keras_bert.api.run import PretrainingRun
 from keras_bert.checkpoints.model_folder import given_prefix_space, given_vocabulary, open_model_folder
 from keras_bert.config.objectives import PhaseConfig
@@ -89,9 +89,11 @@ def pretrain(
     run = RunFolder(folder)
     run.require(PRETRAINING)
     kept = GivenData(folder)
-    source = kept.corpus(data, text)
+    source = kept.corpus(data, text or by_key.get("data.text"))
     options = given({"data.files": source.paths, "data.text": source.text, "data.format": format})
-    chosen = {**by_key, **options, **phase_settings(recipe_file, by_key, **sizes)}
+    options |= phase_settings(recipe_file, by_key, **sizes)
+    require_once(by_key, {**options, **given({"vocabulary.lower_case": lower_case})})
+    chosen = {**by_key, **options}
     config = pretraining_recipe(recipe_file, init, lower_case, run, chosen)
     import_tensorflow()
     from keras_bert.tasks.pretraining.run import pretrain as train

@@ -202,6 +202,25 @@ def test_names_that_are_none_or_several_are_refused():
     assert length_settings({"training.epochs": 1}) == {"training.minutes": 0.0, "training.steps": 0}
 
 
+def test_a_setting_that_is_given_twice_is_refused(tmp_path):
+    """One of the two values was ignored in silence."""
+    bert, options = write_tiny_bert(tmp_path / "bert"), {"train": REVIEWS, "output": tmp_path / "run"}
+    with pytest.raises(UserError, match="training.steps: needs to be given once. Received: 5 and 6. Leave out one."):
+        keyword_settings(FinetuneConfig, {"steps": 5, "training": {"steps": 6}})
+    for changes, message in (
+        ({"label": "stars", "data": {"label": "review"}}, "data.label: .* Received: 'review' and 'stars'"),
+        ({"seeds": [1, 2], "seed": 3}, r"training.seed: .* Received: 3 and \[1, 2\]"),
+        ({"init": "other"}, "init: .* Received: 'other' and '.*bert'"),
+    ):
+        with pytest.raises(UserError, match=message):
+            keras_bert.finetune(bert, **options, **changes)
+    with pytest.raises(UserError, match="data.text: .* Received: 'a' and 'b'"):
+        keras_bert.pretrain(REVIEWS, "five_minutes", text="b", output=tmp_path / "run", **{"data.text": "a"})
+    with pytest.raises(UserError, match="phases.0.batch_size: .* Received: 8 and 16"):
+        keras_bert.pretrain(REVIEWS, output=tmp_path / "run", batch_size=16, **{"phases.0.batch_size": 8})
+    assert not (tmp_path / "run").exists()
+
+
 def test_settings_are_checked_before_data_are_read(folder, pretrained):
     """A generator is read once: a misspelt setting must not cost it."""
     rows = iter(REVIEWS)
