@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 import numpy as np
 from scipy.special import expit, log_softmax, logit, logsumexp
 
-from keras_bert.config.finetuning import FinetuneConfig, NoiseConfig, Seq2SeqConfig, TaskDataConfig, VectorsConfig
+from keras_bert.config.finetuning import (
+    MULTI_LABEL,
+    FinetuneConfig,
+    NoiseConfig,
+    Seq2SeqConfig,
+    TaskDataConfig,
+    VectorsConfig,
+)
 from keras_bert.config.reading import LONG
 from keras_bert.core.errors import UserError
 from keras_bert.data.batches.token_rows import joined_rows
@@ -417,3 +424,13 @@ def _require_used(config: FinetuneConfig, kind: TaskKind) -> None:
     require("teacher.model", config.teacher.model, kind.takes_teacher, taught)
     require("vectors", config.vectors != VectorsConfig(), kind.trains_vectors, "that trains vectors")
     require("seq2seq", config.seq2seq != Seq2SeqConfig(), kind.writes_texts, "that writes texts")
+    data, several = config.data, f"data.kind {MULTI_LABEL}, whose labels it separates"
+    for key, section, is_used, needed in (
+        ("data.separator", data, data.kind == MULTI_LABEL, several),
+        ("data.dev_share", data, not data.dev, "no data.dev (--dev), which leaves nothing to hold out"),
+        ("noise.copies", config.noise, config.noise.kinds, "noise.kinds (--noise), of which it makes copies"),
+        ("features.lstm_size", config.features, config.features.kind, "features.kind (--features), to read by LSTMs"),
+    ):
+        value, default = (getattr(place, key.rpartition(".")[2]) for place in (section, type(section)))
+        if value != default and not is_used:
+            raise UserError(f"{key}: needs {needed}. Received: {value!r}. Leave it out.")
