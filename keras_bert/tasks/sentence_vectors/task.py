@@ -77,7 +77,8 @@ def training_table(data: TaskDataConfig, loss: VectorLoss) -> tuple[Task, Source
 def judging_table(data: TaskDataConfig, own: Mapping[str, str]) -> tuple[Task, Source]:
     """The scored pairs to evaluate on: the file to answer in `own`, the user's `dev`, or STS-B's dev set."""
     if INPUT in own:
-        task = _own(data, "dev", "", None, data.texts[:2]) if len(data.texts) > 1 else _STSB
+        is_named = data.texts != TaskDataConfig().texts
+        task = _own(data, "dev", "", None, data.texts[:2]) if is_named else _STSB
         return with_own_files(dataclasses.replace(task, format=data.format), own, tuple(data.columns) or None), ""
     if data.dev:
         return _own(data, "dev", data.dev, True, data.texts[:2]), ""
@@ -151,6 +152,12 @@ class SentenceVectors(TaskKind):
     ) -> Any:
         from keras_bert.tasks.sentence_vectors.problem import ContrastiveProblem
 
+        default = TaskDataConfig()
+        if head is None and not own and (config.data.texts, config.data.label) != (default.texts, default.label):
+            raise UserError(
+                f"data.texts, data.label (--text, --label): need a table of your own, --train or --dev, for {NAME}. "
+                "Received: none, so that STS-B's columns are read. Leave them out."
+            )
         judge, source = judging_table(config.data, own)
         problem = ContrastiveProblem(judge, source, tokenizer, config, head, task_record)
         if INPUT not in own:

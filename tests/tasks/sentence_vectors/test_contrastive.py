@@ -24,6 +24,7 @@ from keras_bert.layers.pooling import mean_vectors
 from keras_bert.tasks.classification.answers import plain_answers
 from keras_bert.tasks.evaluation import FinetunedModel
 from keras_bert.tasks.finetuning.runs import FinetuningRuns
+from keras_bert.tasks.problem import open_problem
 from keras_bert.tasks.sentence_vectors.network import BertForSentenceVectors, ContrastiveObjective
 from keras_bert.tasks.sentence_vectors.task import SentenceVectorsConfig, judging_table
 from keras_bert.tasks.sequence_rows import sequence_rows
@@ -227,6 +228,20 @@ def test_bad_data_is_refused(run, tables):
         config = FinetuneConfig.from_mapping({**base, "data": data})
         with pytest.raises(UserError, match=message):
             FinetuningRuns(config).one(str(tables / "refused"))
+
+
+@pytest.mark.parametrize("chosen", [{"texts": ["first", "second"]}, {"label": "score"}])
+def test_columns_without_a_table_of_ones_own_are_refused(chosen):
+    """STS-B was trained on, and judged, by its own columns."""
+    config = FinetuneConfig.from_mapping({"task": "pairs-contrastive", "data": {"folder": "glue", **chosen}})
+    with pytest.raises(UserError, match="need a table of your own, --train or --dev, .* Received: none"):
+        open_problem(config, None)
+
+
+def test_one_column_of_a_file_to_compare_is_refused(tables):
+    """Columns of STS-B's names were read in its place."""
+    with pytest.raises(UserError, match="needs the names of two columns, .* Received: first"):
+        judging_table(TaskDataConfig(texts=["first"]), {INPUT: str(tables / "dev.jsonl")})
 
 
 def test_cosines_are_not_clipped_to_the_scores_of_the_pairs_that_judge(tables):
