@@ -61,14 +61,13 @@ class GivenData:
             return GivenCorpus(paths, text)
         return GivenCorpus([self._kept("text", data)], text or TEXT)
 
-    def source(self, name: str, data: Any, replaces: bool = False) -> str:
+    def source(self, name: str, data: Any) -> str:
         """The path, glob or data set's name as given; for other data, the file that `write` will keep them in.
 
         Args:
             name: the role of the data, such as "train"; also the file's name.
             data: a path; texts; rows as dicts, or columns as a dict; a DataFrame, a `datasets.Dataset`, an Arrow table
                 or a `tf.data.Dataset`.
-            replaces: whether the data may differ from earlier ones, because the run does not learn from them.
 
         Raises:
             UserError: a list of several paths, or of strings that look like missing files; see `paths_in`.
@@ -79,12 +78,12 @@ class GivenData:
                 f"{name}: needs a single path, which may be a glob of tables. Received: {len(paths)}, {paths[0]!r} "
                 "first. Give one, or the rows of all."
             )
-        return paths[0] if paths else self._kept(name, data, replaces)
+        return paths[0] if paths else self._kept(name, data)
 
-    def _kept(self, name: str, data: Any, replaces: bool = False) -> str:
+    def _kept(self, name: str, data: Any) -> str:
         arrow = _arrow_batches(data)
         path = files.join(self._folder, f"{name}.{'arrow' if arrow else 'jsonl'}")
-        self._unwritten.append(_Unwritten(name, data, arrow, path, replaces))
+        self._unwritten.append(_Unwritten(name, data, arrow, path))
         return path
 
     def write(self) -> None:
@@ -93,13 +92,13 @@ class GivenData:
         Raises:
             UserError: data are of an unknown kind or empty, or the run in the folder has begun with other data.
         """
-        for name, data, arrow, path, replaces in self._unwritten:
+        for name, data, arrow, path in self._unwritten:
             with whole_files.atomic_write(path, "wb", self._folder) as stream:  # Each worker of a run writes it.
                 written = _Hashed(stream)
                 count = _write_arrow(written, arrow) if arrow else _write_lines(written, _lines(name, data))
                 if not count:
                     raise UserError(f"{name}: needs rows. Received: an empty {type(data).__name__}.")
-                is_bound = not replaces and self._run.any_has_begun() and files.exists(path)
+                is_bound = self._run.any_has_begun() and files.exists(path)
                 if is_bound and files.sha256(path) != written.sha256():
                     raise UserError(
                         f"{path}: holds the data that the run has begun with. Received: other data for {name}. Give "
@@ -114,7 +113,6 @@ class _Unwritten(NamedTuple):
     data: Any
     arrow: Iterator[Any] | None
     path: str
-    replaces: bool
 
 
 class _Hashed:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
+import tempfile
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -135,16 +137,18 @@ class FinetuningRun(Run):
         """
         from keras_bert.tasks.evaluation import FinetunedModel  # Imports TensorFlow.
 
-        folder = open_model_folder(self.path)  # Before anything is written into it.
+        folder = open_model_folder(self.path)
         changes: dict[str, Any] = {} if text is None else {"texts": [text] if isinstance(text, str) else list(text)}
         changes |= {} if label is None else {"label": label}
-        if data is not None:
-            given = GivenData(self.path)
-            changes["dev"] = given.source("evaluated", data, replaces=True)
-            given.write()
-            split = "dev"
-        finetuned = FinetunedModel(folder, changes)
-        scores = {one: finetuned.evaluate(one) for one in finetuned.splits(split)}
+        with contextlib.ExitStack() as stack:
+            if data is not None:
+                # Not in the run's folder, where another evaluation may write too, or nobody may.
+                given = GivenData(stack.enter_context(tempfile.TemporaryDirectory()))
+                changes["dev"] = given.source("evaluated", data)
+                given.write()
+                split = "dev"
+            finetuned = FinetunedModel(folder, changes)
+            scores = {one: finetuned.evaluate(one) for one in finetuned.splits(split)}
         if len(scores) == 1:
             return next(iter(scores.values()))
         return {f"{one} {name}": value for one, figures in scores.items() for name, value in figures.items()}

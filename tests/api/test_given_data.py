@@ -36,9 +36,9 @@ class Streamed:
         return iter(ROWS)
 
 
-def keep(tmp_path, data, name="train", **options):
+def keep(tmp_path, data, name="train"):
     given = GivenData(str(tmp_path))
-    path = given.source(name, data, **options)
+    path = given.source(name, data)
     given.write()
     return path
 
@@ -124,7 +124,6 @@ def test_a_run_that_has_begun_keeps_its_data(begun, tmp_path):
     with pytest.raises(UserError, match="train.jsonl: holds the data that the run has begun with. Received: other"):
         keep(tmp_path, ROWS[:1])
     assert len(list(read_table(path, ["text"]))) == 2
-    keep(tmp_path, ROWS[:1], replaces=True)
 
 
 def test_a_list_of_strings_is_of_paths_if_one_exists_and_of_texts_otherwise(tmp_path):

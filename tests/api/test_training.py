@@ -114,6 +114,28 @@ def test_evaluating_what_is_no_run_writes_nothing(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
+def test_evaluations_at_the_same_time_have_their_own_examples(tmp_path, monkeypatch):
+    """They were kept in one file of the run's folder: what the second wrote, the first was scored on."""
+    run, others = keras_bert.FinetuningRun(write_tiny_bert(tmp_path / "bert")), [REVIEWS[:2]]
+
+    class Counting:
+        def __init__(self, folder, changes):
+            self.path = changes["dev"]
+            self.other = run.evaluate(others.pop())["rows"] if others else None
+
+        def splits(self, name):
+            return [name]
+
+        def evaluate(self, split):
+            with open(self.path, encoding="utf-8") as stream:
+                return {"rows": len(stream.readlines()), "other": self.other}
+
+    monkeypatch.setattr("keras_bert.tasks.evaluation.FinetunedModel", Counting)
+    files = sorted(path.name for path in (tmp_path / "bert").iterdir())
+    assert run.evaluate(iter(REVIEWS)) == {"rows": len(REVIEWS), "other": 2}
+    assert sorted(path.name for path in (tmp_path / "bert").iterdir()) == files
+
+
 @pytest.mark.slow
 def test_what_a_fine_tuned_run_gives(finetuned, tmp_path):
     assert finetuned.results["splits"]["dev"]["accuracy"] == finetuned.evaluate()["accuracy"]
