@@ -164,13 +164,14 @@ def test_data_that_a_task_does_not_read_is_refused(task, given, readers):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
+        ({"data.folder": "glue"}, "data.folder: needs no files of your own .* Received: 'glue'"),
         ({"data.separator": ";"}, "data.separator: needs data.kind multi_label_classification, .* Received: ';'"),
         ({"data.dev": "absent", "data.dev_share": 0.2}, "data.dev_share: needs no data.dev .* Received: 0.2"),
         ({"noise.copies": 3}, "noise.copies: needs noise.kinds .* Received: 3"),
         ({"features.lstm_size": 256}, "features.lstm_size: needs features.kind .* Received: 256"),
     ],
 )
-def test_settings_that_nothing_reads_without_another_are_refused(changes, message):
+def test_settings_that_nothing_reads_are_refused(changes, message):
     """`a;b` was learned as a class of its own, and texts without noise as if that had been asked for."""
     config = FinetuneConfig.from_mapping({"task": "text", "data": {"train": "absent", "label": "label"}}, changes)
     with pytest.raises(UserError, match=message):
