@@ -422,6 +422,7 @@ def _require_used(config: FinetuneConfig, kind: TaskKind) -> None:
     taught = "that classifies texts, scores them, chooses among them or tags words"
     require("head.bilstm_size", config.head.bilstm_size, kind.takes_bilstm, "whose models may have a BiLSTM")
     require("teacher.model", config.teacher.model, kind.takes_teacher, taught)
+    require("training.freeze", config.training.freeze, not kind.trains_vectors, "with a head to train")
     require("vectors", config.vectors != VectorsConfig(), kind.trains_vectors, "that trains vectors")
     require("seq2seq", config.seq2seq != Seq2SeqConfig(), kind.writes_texts, "that writes texts")
     data, several = config.data, f"data.kind {MULTI_LABEL}, whose labels it separates"

@@ -192,6 +192,13 @@ def test_weights_of_classes_are_for_tasks_with_such_a_loss(task, setting):
         open_problem(config, TOKENIZER)
 
 
+def test_vectors_have_no_head_that_could_be_trained_alone():
+    """A frozen encoder's vectors stay what they are: the run trained a scale that no vector depends on, or nothing."""
+    config = FinetuneConfig.from_mapping({"task": "pairs-contrastive", "training": {"freeze": True}})
+    with pytest.raises(UserError, match="training.freeze: needs a task with a head to train. Received: pairs-contr"):
+        open_problem(config, TOKENIZER)
+
+
 def test_the_weight_of_a_number_is_that_of_its_value(tmp_path):
     """YAML's 2 was no label of a table whose numbers are written 2.0."""
     train = written(tmp_path / "train.csv", "text,label\nw1,1.0\nw2,2.0\n")
