@@ -284,6 +284,14 @@ def test_labels_without_names_are_told_and_read_by_their_numbers(tmp_path, caplo
     assert "its config.json has no names for the labels LABEL_0 to LABEL_1 (id2label)" in caplog.text
 
 
+def test_words_may_have_the_numbers_of_labels_without_names(tmp_path):
+    """They were refused as no labels of the model, though a line had said how its labels are called."""
+    dev = written(tmp_path / "dev.jsonl", '{"text": ["w1", "w2", "w3"], "label": [1, "LABEL_0", 0]}\n')
+    recipe = config_of("tokens", dev=dev, word="text", label="label")
+    problem = open_problem(recipe, TOKENIZER, TokenClassificationConfig(("LABEL_0", "LABEL_1")))
+    assert problem.evaluate("dev", ["LABEL_1", "LABEL_1", "LABEL_0"])["accuracy"] == pytest.approx(2 / 3)
+
+
 @pytest.mark.parametrize(
     "task, head, example, answer",
     [

@@ -29,6 +29,7 @@ class TaggedFiles:
     Args:
         scheme: the files' scheme, of `tasks.tagging.label_schemes.SCHEMES`; None to infer it from each file's labels.
         options: further arguments of `task.reader`.
+        also_written: `{another word for a label in the files: the usual one}`.
 
     Attributes:
         words: function (split) -> its words.
@@ -44,8 +45,16 @@ class TaggedFiles:
     entities: Callable[[str], Entities]
     notes: list[str]
 
-    def __init__(self, task: TaggingTask, paths: Mapping[str, str], scheme: str | None, options: Mapping[str, Any]):
+    def __init__(
+        self,
+        task: TaggingTask,
+        paths: Mapping[str, str],
+        scheme: str | None,
+        options: Mapping[str, Any],
+        also_written: Mapping[str | None, str],
+    ):
         self._task, self._paths, self._scheme, self._options = task, dict(paths), scheme, options
+        self._also_written = also_written
         self.splits = tuple(self._paths)
         self.words = functools.cache(self._read_words)
         self.entities = functools.cache(self._read_entities)
@@ -59,6 +68,8 @@ class TaggedFiles:
         reader = self._task.reader(file_of(self._task.name, self._paths, split), **self._options)
         tagged = reader.whole()
         self.notes += reader.notes()
+        if tagged.labels and self._also_written:
+            tagged.labels = [self._also_written.get(label, label) for label in tagged.labels]
         return tagged
 
     def windows(self, split: str, marks_entities: bool, by_document: bool) -> Iterator[tuple[TaggedWords, str | None]]:

@@ -121,7 +121,10 @@ class TaggingProblem(Problem):
         super().__init__(task, source, tokenizer, config, head, task_record)
         self._columns = self._reader_options(config.data)
         self._by_document = config.data.rows == DOCUMENT
-        self._files = TaggedFiles(task, source, config.data.scheme, self._columns)
+        unnamed: dict[str | None, str] = {}
+        if head and head.is_unnamed:  # Files may write their numbers.
+            unnamed.update((str(number), label) for number, label in enumerate(head.labels))
+        self._files = TaggedFiles(task, source, config.data.scheme, self._columns, unnamed)
         self.notes = self._files.notes
         self._marks_entities = self._labels_mark_entities(head)
         self.head = head or self._new_head()
