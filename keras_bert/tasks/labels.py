@@ -15,6 +15,7 @@ from keras_bert.tasks.task import Task
 
 _SHOWN = 20
 _LARGEST = float(np.finfo(np.float32).max)  # Arrays of labels have a larger number as infinity.
+_PYTHON = re.compile(r"\s*[\[({]\s*['\"]")  # The list, tuple or set of texts that Python prints; no JSON.
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE)
 
 
@@ -91,6 +92,8 @@ def label_words(task: Task, value: object) -> list[str]:
         return [_word(value)]
     if isinstance(value, str):
         listed = _json_list(value)
+        if listed is None and _PYTHON.match(value):
+            raise BadCell(f"needs labels separated by {task.separator!r}, or a list in JSON. Received: {value[:80]!r}")
         value = [word for word in value.split(task.separator) if word.strip()] if listed is None else listed
     if not isinstance(value, list):
         raise BadCell(f"needs a list of labels. Received: {value!r}")

@@ -73,6 +73,14 @@ def test_several_labels_by_a_separator_or_a_list(tmp_path, name):
     assert examples.labels.tolist() == [[1, 1, 0], [0, 0, 0], [0, 0, 1], [0, 0, 0]]
 
 
+@pytest.mark.parametrize("cell", ["['x', 'y']", "['x']", "{'x', 'y'}", "('x',)", "['x' 'y']"])
+def test_labels_as_python_prints_them_are_refused(tmp_path, cell):
+    """As pandas writes a column of lists to CSV: `['x'` and `'y']` were learned as labels."""
+    path = write(tmp_path / "a.csv", f'text,label\na,z\nb,"{cell}"\n')
+    told = refusal(["text"], "label", train=path, kind="multi_label_classification")
+    assert f"a.csv line 3: needs labels separated by ',', or a list in JSON. Received: {cell!r}" in told
+
+
 def test_scores_and_numbers_in_json(tmp_path):
     path = write(tmp_path / "a.jsonl", '{"text": "a", "score": 1}\n{"text": "b", "score": "2.5"}\n')
     task = text_task(["text"], "score", train=path, dev=path, kind="regression")
