@@ -15,7 +15,7 @@ from keras_bert.data.corpus.documents import Corpus
 from keras_bert.data.shards.prepared_folder import difference
 from keras_bert.data.tables.tables import table_files
 from keras_bert.tasks.problem import Problem
-from keras_bert.training.run_folder import INIT, RunFolder
+from keras_bert.training.run_folder import INIT, RunFolder, given_name
 
 FILE = "data.json"
 TEACHER = "teacher.json"
@@ -46,7 +46,12 @@ def require_same_text(run: RunFolder, entries: Iterable[str]) -> None:
         entries: as for `Corpus`.
     """
     before, now = _before(run, FILE), {"text": Corpus(entries).fingerprint()}
-    _record(run, FILE, before, now, difference(before["text"], now["text"]) if "text" in before else "")
+    _record(run, FILE, before, now, text_difference(before["text"], now["text"]) if "text" in before else "")
+
+
+def text_difference(before: Iterable[list[Any]], now: Iterable[list[Any]]) -> str:
+    """The `difference` of two fingerprints of text, whatever folder the files are in that were given as objects."""
+    return difference(*([[given_name(path), *of_file] for path, *of_file in entries] for entries in (before, now)))
 
 
 def require_same_teacher(run: RunFolder, teacher: ModelFolder) -> None:

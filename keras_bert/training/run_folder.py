@@ -64,9 +64,6 @@ MAY_DIFFER = (
 # Settings that may grow when a run is resumed.
 MAY_GROW = ("training.steps", "training.minutes", "training.epochs")
 
-# Settings that name files of examples, whose content is compared apart.
-_EXAMPLES = ("data.train", "data.dev", "data.test")
-
 # Settings that the vocabulary and the shards in a run's folder depend on.
 DATA_SETTINGS = ("data.", "vocabulary.", "model.vocab_size.", "init.", "masking.unit.", "masking.validation_unit.")
 
@@ -233,7 +230,8 @@ class RunFolder:
                 for key, before, after in different
                 if not _is_part_of(key, MAY_DIFFER)
                 and not (key in MAY_GROW and before and before < after)
-                and not (key in _EXAMPLES and _is_given(before, after))
+                # The content of files is compared apart.
+                and not (_is_part_of(key, ("data",)) and given_name(before) == given_name(after))
             ]
             if not self.has_begun():
                 # Settings of a run that failed before it trained anything do not matter, but its data may not fit.
@@ -283,7 +281,7 @@ def _is_part_of(key: str, sections: Iterable[str]) -> bool:
     return any(f"{key}.".startswith(f"{section}.") for section in sections)
 
 
-def _is_given(before: object, after: object) -> bool:
-    """Whether both are a path of the same file in `GIVEN`: the run's folder was moved, or is now spelled otherwise."""
-    one, other = (str(path).split("/")[-2:] for path in (before, after))
-    return one == other and one[0] == GIVEN
+def given_name(path: object) -> object:
+    """A path in `GIVEN` without the run's folder, which may be moved or spelled otherwise; any other value as it is."""
+    *_, folder, name = ("", *str(path).split("/"))
+    return f"{folder}/{name}" if folder == GIVEN else path

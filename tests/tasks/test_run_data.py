@@ -33,6 +33,20 @@ def test_text_that_changed_is_refused_once_something_was_learned(tmp_path):
         require_same_text(run, entries)
 
 
+def test_text_given_as_objects_moves_with_its_run(tmp_path):
+    """It is a file in the run's folder, and was taken for another text there."""
+    run = RunFolder(str(tmp_path / "run"))
+    (tmp_path / "run" / "given").mkdir(parents=True)
+    (tmp_path / "run" / "given" / "text.jsonl").write_text("one\n")
+    require_same_text(run, [f"{run.path}/given/text.jsonl"])
+    run.write_results({"steps": 1})
+    moved = RunFolder(str((tmp_path / "run").rename(tmp_path / "moved")))
+    require_same_text(moved, [f"{moved.path}/given/text.jsonl"])
+    (tmp_path / "moved" / "given" / "text.jsonl").write_text("two\n")
+    with pytest.raises(UserError, match="holds a run on other data .*given/text.jsonl', 4"):
+        require_same_text(moved, [f"{moved.path}/given/text.jsonl"])
+
+
 def test_text_rewritten_to_the_same_size_and_time_is_refused(tmp_path):
     """A run that goes on would read other batches: `rsync -t` and `cp -p` keep the time of what they copy."""
     file, run = tmp_path / "a.txt", RunFolder(str(tmp_path / "run"))

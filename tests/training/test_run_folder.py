@@ -16,10 +16,10 @@ def recipe(**overrides):
     return PretrainConfig.from_mapping({"training": {"steps": 10}}, overrides)
 
 
-def started(path):
+def started(path, **overrides):
     """A run that has a checkpoint."""
     run = RunFolder(str(path))
-    run.claim(recipe())
+    run.claim(recipe(**overrides))
     os.makedirs(os.path.join(run.checkpoints, "step-000000001"))
     return run
 
@@ -31,7 +31,7 @@ def test_the_same_settings_go_on_and_others_are_shown(tmp_path):
         run.claim(recipe(**{"optimizer.learning_rate": 0.5}))
 
 
-def test_examples_given_as_objects_are_the_same_wherever_the_folder_is(tmp_path):
+def test_data_given_as_objects_are_the_same_wherever_the_folder_is(tmp_path):
     """They are files in the run's folder: one that was moved, or spelled otherwise, was refused with its own data."""
 
     def claim(folder, train):
@@ -42,6 +42,8 @@ def test_examples_given_as_objects_are_the_same_wherever_the_folder_is(tmp_path)
     claim(tmp_path / "a", "a/given/train.jsonl")
     os.rename(tmp_path / "a", tmp_path / "b")
     claim(tmp_path / "b", str(tmp_path / "b/given/train.jsonl"))
+    run = started(tmp_path / "pretrained", **{"data.files": ["pretrained/given/text.jsonl"]})
+    run.claim(recipe(**{"data.files": [f"{run.path}/given/text.jsonl"]}))
     for other in ("b/given/train.arrow", "b/kept/train.jsonl"):
         with pytest.raises(UserError, match="data.train: was 'a/given/train.jsonl', now 'b/"):
             claim(tmp_path / "b", other)

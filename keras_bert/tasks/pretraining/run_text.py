@@ -17,7 +17,7 @@ from keras_bert.data.shards.document_tokenizer import phrase_record
 from keras_bert.data.shards.prepared_folder import difference, is_prepared
 from keras_bert.tasks.pretraining.prepared_shards import given_folder
 from keras_bert.tasks.run_data import FILE as DATA
-from keras_bert.tasks.run_data import require_same_text, require_unchanged
+from keras_bert.tasks.run_data import require_same_text, require_unchanged, text_difference
 from keras_bert.text.marks import read_phrases
 from keras_bert.training.run_folder import RunFolder
 
@@ -184,7 +184,9 @@ def _read(path: str) -> dict[str, Any]:
 
 def _change(before: dict[str, Any], now: dict[str, Any]) -> str:
     """What has changed, in words; empty if nothing has."""
-    found = ((key, difference(before[key], now[key])) for key in now if key in before)
+    found = (
+        (key, (text_difference if key == "text" else difference)(before[key], now[key])) for key in now if key in before
+    )
     return next((f"{key}: {change}" for key, change in found if change), "")
 
 
