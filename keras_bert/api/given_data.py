@@ -27,6 +27,7 @@ _log = logging.getLogger(__name__)
 
 TEXT = "text"  # The column name for texts given without one.
 _ROWS_AT_ONCE = 1_000
+_ENDLESS = -1  # tf.data.INFINITE_CARDINALITY.
 _LIKE_A_PATH = re.compile(r"\S{1,200}")
 _ENDINGS = (*TABLE_ENDINGS, ".txt", ".gz", ".bz2", ".xz", ".zst", ".conllu", ".xml")
 
@@ -221,6 +222,8 @@ def _items(name: str, data: Any) -> Iterable[Any]:
             )
         return (dict(zip(columns, row)) for row in data.itertuples(index=False, name=None))
     if hasattr(data, "as_numpy_iterator"):  # tf.data
+        if int(data.cardinality()) == _ENDLESS:
+            raise UserError(f"{name}: needs data that end. Received: a data set without end. Leave out repeat().")
         return data.as_numpy_iterator()
     if isinstance(data, Mapping):
         return _rows_of_columns(name, data)

@@ -105,6 +105,7 @@ def test_texts_and_cells_of_other_types(tmp_path):
             pandas.DataFrame([["a", 1, 2, 3, 4]], columns=["text", 1, "1", "stars", "stars"]),
             "train: needs columns of different names. Received: '1', 'stars' more than once.",
         ),
+        (tf.data.Dataset.from_tensors("a").repeat(), "train: needs data that end. Received: a data set without end."),
         ([{1: "a", "1": "b"}], r"train row 1: needs columns of different names. Received: \[1, '1'\]."),
     ],
 )
