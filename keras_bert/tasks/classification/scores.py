@@ -234,7 +234,7 @@ def cloze_scores(questions: Sequence[Question], chosen: Sequence[int]) -> dict[s
         questions: the questions.
         chosen: the index of each question's chosen candidate.
     """
-    names = [f"{question.passage} {question.number}" for question in questions]
+    names = [str(place) for place in range(len(questions))]  # Files joined together repeat the questions' numbers.
     references = dict(zip(names, (question.references for question in questions)))
     answers = {name: question.candidates[index] for name, question, index in zip(names, questions, chosen)}
     found = squad_v1_scores(references, answers)

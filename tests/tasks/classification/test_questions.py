@@ -124,6 +124,12 @@ def test_records_scores_are_the_official_ones():
     assert expected["exact"] == 0.5 and 0.5 < expected["f1"] < 1
 
 
+def test_clozes_of_equal_numbers_all_count():
+    """Of files joined together, only the last question of each number was scored."""
+    questions = [Question(0, 0, "", "@placeholder", ["Ann", "Bob"], (), None, [right]) for right in ("Ann", "Bob")]
+    assert cloze_scores(questions, [1, 1]) == {"f1": 0.5, "exact": 0.5}
+
+
 def test_the_most_probable_entity_is_the_answer_and_submitted(folder, tmp_path):
     """Though the model takes none of a query's entities, or several, for right."""
     problem = problem_of("record", folder)
