@@ -53,7 +53,8 @@ def treebank(documents):
         lines.append("# newdoc id = a")
         for sentence in document:
             lines.append("# text = newdoc")
-            lines += ["\t".join([str(n), word, *"_X______"]) for n, word in enumerate(sentence, 1)]
+            rows = ((str(number), word, "_", "XY"[int(word) % 2], *"______") for number, word in enumerate(sentence, 1))
+            lines += map("\t".join, rows)
             lines.append("")
     return "\n".join(lines) + "\n"
 
