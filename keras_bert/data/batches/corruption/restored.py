@@ -72,8 +72,8 @@ def permute_sentences(texts: Texts, keys: tf.Tensor, ends_sentence: npt.NDArray[
 
     Args:
         texts, keys: see the module's docstring.
-        ends_sentence: bool [vocab], see `sentence_ends`. As in BART's code, a sentence extends to the last of several
-            such tokens in a row; the tokens after the last of them all are a sentence too.
+        ends_sentence: bool [vocab], see `sentence_ends`. A sentence extends to the last of several such tokens in a
+            row, in BART's code to the first; the tokens after the last of them all are a sentence too.
     """
     is_end = tf.gather(tf.constant(ends_sentence), texts.word_ids % len(ends_sentence)) & texts.is_token
     is_end &= ~tf.pad(is_end[:, 1:], [(0, 0), (0, 1)])
@@ -93,7 +93,8 @@ def rotate(texts: Texts, keys: tf.Tensor) -> Texts:
 def sentence_ends(vocabulary: Vocabulary) -> npt.NDArray[np.bool_]:
     """The pieces that end a sentence: full stops and the like, possibly with closing quotes or brackets: bool [vocab].
 
-    Rows do not show where the lines of the text end, and BART's sentences end at full stops too.
+    Rows do not show where the lines of the text end, and BART's sentences end at full stops too, in its code at nothing
+    else.
     """
 
     def ends(piece: str) -> bool:
