@@ -1,4 +1,4 @@
-"""Adam with bias correction and decoupled weight decay (Loshchilov and Hutter 2019), as BERT uses it."""
+"""Adam with decoupled weight decay (Loshchilov and Hutter 2019) and, unlike Google's code for BERT, bias correction."""
 
 from typing import Any
 
