@@ -27,6 +27,7 @@ from keras_bert.inference.quantization import quantize_vectors, shorten
 from keras_bert.inference.sparse_embedding import SparseEmbedder
 from keras_bert.inference.spooled_vectors import SpooledVectors
 from keras_bert.inference.text_embedding import Embedder
+from keras_bert.inference.texts import require_numbers
 from keras_bert.tasks.answer_files import STANDARD_STREAM
 from keras_bert.tasks.labels import BadCell, check_text
 
@@ -314,7 +315,8 @@ def embed_file(
         precision, size, ranges: see `quantize_vectors`; by default the ranges are those of all vectors of the file.
 
     Raises:
-        UserError: the source is empty or cannot be read to its end, or a text is longer than `LONGEST_TEXT`.
+        UserError: the source is empty or cannot be read to its end, a text is longer than `LONGEST_TEXT`, or vectors
+            are not finite.
     """
     done = EmbeddingReport()
     with (
@@ -322,8 +324,9 @@ def embed_file(
         VectorIndex(index) if index else contextlib.nullcontext() as neighbours,
         terminal_bar("Embedded", "texts", read=source_files(source)) as bar,
     ):
+        is_sparse = isinstance(embedder, SparseEmbedder)
         sink: VectorSink | SparseSink
-        if isinstance(embedder, SparseEmbedder):
+        if is_sparse:
             sink = SparseSink(arrays, size)
         else:
             sink = VectorSink(arrays, neighbours, precision, size, ranges)
@@ -332,7 +335,9 @@ def embed_file(
             window = [row.cells[0] for row in rows]
             embedder.after_batch = functools.partial(bar.partly, n=len(window))
             embedded = embedder(window)
-            sink.append(embedded.vectors)
+            vectors = embedded.vectors
+            require_numbers([np.asarray(vectors.data)] if is_sparse else vectors, "vectors")
+            sink.append(vectors)
             if embedded.starts is not None:
                 for name in ("pieces", "starts", "ends"):
                     arrays.append(name, getattr(embedded, name))

@@ -238,6 +238,17 @@ def test_what_the_model_cannot_do_is_refused(bert, arguments, message):
         bert.embedder(**arguments)
 
 
+def test_vectors_that_are_not_finite_are_refused_and_nothing_is_written(bert, embedders, tmp_path):
+    """A NaN also spoils the ranges of int8, and with them every vector of the file."""
+    table = bert.encoder.embeddings.position_embeddings
+    kept = table.numpy()
+    table.assign(kept * np.nan)
+    with pytest.raises(UserError, match="needs finite numbers. Received: 8 of 8 vectors with others"):
+        embed_file(embedders["mean"], write_lines(tmp_path / "texts", TEXTS), tmp_path / "out.npz", precision="int8")
+    table.assign(kept)
+    assert not (tmp_path / "out.npz").exists()
+
+
 def test_head_and_tail_keep_their_offsets(bert):
     """The vectors of a text's end would be shown at pieces from its middle."""
     embedder = TextEmbedder(bert.encoder, bert.tokenizer, "tokens", 10, long="head_tail")
