@@ -51,7 +51,9 @@ def readable_prefix(prefix: str) -> Iterator[str]:
 
 _OF_TRAINING = re.compile(r"^(global_step|beta[12]_power)$|/(adam_[mv]|lamb_[mv]|Adam(_1)?)$")
 _ACTIVATIONS = ("gelu", "relu", "tanh", "linear")
-_KEPT_FIELDS = re.compile(rf"^(directionality|pooler_\w+|id2label|label2id|problem_type|{FIELD})$")
+_KEPT_FIELDS = re.compile(
+    rf"^(directionality|pooler_\w+|id2label|label2id|problem_type|sentence_transformers|{FIELD})$"
+)
 
 
 class GoogleTensors(StoredTensors):

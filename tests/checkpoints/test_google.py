@@ -8,12 +8,14 @@ import re
 import numpy as np
 import pytest
 import tensorflow as tf
+from served import write_served
 from tiny import VOCABULARY, random_model
 
 from keras_bert.checkpoints.google import write_google_folder
 from keras_bert.checkpoints.model_folder import open_model_folder
 from keras_bert.checkpoints.writing import convert_folder, write_model_folder
 from keras_bert.core.errors import UserError
+from keras_bert.core.settings import read_json
 from keras_bert.inference.loading import load
 from keras_bert.models.pretraining import BertForPreTraining
 from keras_bert.models.tensor_names import model_variables
@@ -234,6 +236,20 @@ def test_round_trip_from_google_to_huggingface_and_back_bit_for_bit(folder, tmp_
             assert first.read() == second.read(), name
     with open(os.path.join(back, "bert_config.json"), encoding="utf-8") as stream:
         assert json.load(stream) == config
+
+
+def test_a_regression_keeps_what_a_cross_encoder_reads(tmp_path):
+    """Without the activation, sentence-transformers' CrossEncoder would turn the scores into probabilities."""
+    folder, there, back = (
+        write_served(tmp_path / "model", "regression"),
+        str(tmp_path / "google"),
+        str(tmp_path / "back"),
+    )
+    vocabulary = open_model_folder(folder).vocabulary
+    convert_folder(open_model_folder(folder), "google", there, vocabulary)
+    convert_folder(open_model_folder(there), "huggingface", back, vocabulary)
+    before, after = (read_json(f"{path}/config.json").get("sentence_transformers") for path in (folder, back))
+    assert before == after == {"activation_fn": "torch.nn.modules.linear.Identity"}
 
 
 def test_a_folder_of_both_kinds_is_opened_where_it_can_be_read(folder, model, tmp_path):
