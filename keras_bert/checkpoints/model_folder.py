@@ -195,7 +195,7 @@ class ModelFolder:
         """
         if pooling is not None:
             return VectorConfig(pooling)
-        return sentence_transformers.read_vectors(self.path, self.lower_case) or VectorConfig()
+        return sentence_transformers.read_vectors(self._vector_folder, self.lower_case) or VectorConfig()
 
     @property
     def vector_length(self) -> int:
@@ -203,7 +203,13 @@ class ModelFolder:
         sentence-transformers. Raises `UserError` if that is not a number.
         """
         most = self.reading.max_length
-        return min(most, sentence_transformers.read_max_length(self.path) or most)
+        return min(most, sentence_transformers.read_max_length(self._vector_folder) or most)
+
+    @property
+    def _vector_folder(self) -> str:
+        """The folder whose files say how vectors are made: for an adapter by peft, which has none, its base's."""
+        has_own = any(files.is_file(files.join(self.path, name)) for name in (CONFIG, sentence_transformers.MODULES))
+        return self.path if has_own or not self.base else self.base._vector_folder
 
     @functools.cached_property
     def vocabulary(self) -> Vocabulary:

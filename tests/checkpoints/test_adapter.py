@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -11,7 +12,9 @@ from served import write_served
 import keras_bert
 from keras_bert.checkpoints.adapter import Adapter, write_adapter
 from keras_bert.checkpoints.model_folder import open_model_folder
+from keras_bert.checkpoints.sentence_transformers import vector_files
 from keras_bert.checkpoints.writing import convert_folder
+from keras_bert.config.inference import VectorConfig
 from keras_bert.core.errors import UserError
 from keras_bert.core.settings import read_json
 from keras_bert.models.tensor_names import lora_layers, model_values
@@ -128,6 +131,24 @@ def test_a_base_on_the_hub_keeps_its_revision(adapted, tmp_path):
     assert (written["base_model_name_or_path"], written["revision"]) == ("org/bert", commit)
     assert Adapter(of_hub).base == f"hf:org/bert@{commit}"
     assert Adapter(changed(adapter, tmp_path / "newest", base_model_name_or_path="org/bert")).base == "hf:org/bert"
+
+
+def test_vectors_are_made_as_the_base_says_unless_the_adapter_has_a_config(adapted, tmp_path):
+    """Of an adapter by peft the means would come unnormalized, while its base's are of length 1."""
+    _, base, adapter = adapted
+    copied = tmp_path / "base"
+    shutil.copytree(base, copied)
+    for name, content in vector_files(width=8, max_length=7).items():
+        (copied / name).parent.mkdir(exist_ok=True)
+        (copied / name).write_text(json.dumps(content), encoding="utf-8")
+    raw = open_model_folder(changed(adapter, tmp_path / "raw", base_model_name_or_path=str(copied)))
+    assert (raw.vectors(), raw.vector_length) == (VectorConfig("mean", normalize=True), 7)
+    shutil.copy(f"{adapter}/config.json", tmp_path / "raw")
+    assert open_model_folder(tmp_path / "raw").vectors() == VectorConfig("mean", normalize=False)
+
+
+def test_a_task_type_that_is_no_name_is_no_task(adapted, tmp_path):
+    assert Adapter(changed(adapted[2], tmp_path / "changed", task_type=["SEQ_CLS"])).fields == {}
 
 
 @pytest.mark.parametrize(
