@@ -86,8 +86,8 @@ class Adapter:
             raise UserError(f"{config_file}: needs the numbers r and lora_alpha, above 0. Write it again.") from None
         self.base = _base(config_file, config)
         own = files.join(path, CONFIG)
-        classes = {task: name for name, task in _TASK_TYPES.items()}
-        named = {"architectures": [classes[config["task_type"]]]} if config.get("task_type") in classes else {}
+        classes = [name for name, task in _TASK_TYPES.items() if task == config.get("task_type")]
+        named = {"architectures": classes} if classes else {}
         self.fields: dict[str, Any] = settings.read_json(own) if files.is_file(own) else named
 
 
