@@ -237,7 +237,7 @@ def _items(name: str, data: Any) -> Iterable[Any]:
 
 def _rows_of_columns(name: str, columns: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     for column, cells in columns.items():
-        if isinstance(cells, str | bytes | Mapping) or not hasattr(cells, "__len__"):
+        if isinstance(cells, str | bytes | Mapping | set | frozenset) or not hasattr(cells, "__len__"):
             raise UserError(f"{name}: needs a list for each column. Received: {cells!r:.80} for {column!r}.")
     lengths = {column: len(cells) for column, cells in columns.items()}
     if len(set(lengths.values())) > 1:
@@ -277,6 +277,8 @@ def _cell(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {str(key): _cell(item) for key, item in value.items()}
     if hasattr(value, "tolist"):  # NumPy.
+        if getattr(value.dtype, "kind", "") in ("M", "m"):  # Nanoseconds would become whole numbers.
+            value = value.astype(f"{value.dtype.kind}8[us]")
         return _cell(value.tolist())
     if type(value).__name__ in ("NAType", "NaTType"):  # pandas.
         return None

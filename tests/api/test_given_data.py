@@ -84,6 +84,9 @@ def test_texts_and_cells_of_other_types(tmp_path):
     path = keep(tmp_path, frame, "dev")
     with open(path, encoding="utf-8") as stream:
         assert [json.loads(line)["tags"] for line in stream] == [["x"], ["y", "z"]]
+    at = np.array(["2026-01-02T03:04", "NaT"], "datetime64[ns]")  # As pandas' `to_numpy` gives a column.
+    with open(keep(tmp_path, {"at": at}, "dates"), encoding="utf-8") as stream:
+        assert [json.loads(line)["at"] for line in stream] == ["2026-01-02T03:04:00", None]
     assert keep(tmp_path, tmp_path / "own.csv", "dev") == str(tmp_path / "own.csv")
 
 
@@ -100,6 +103,8 @@ def test_texts_and_cells_of_other_types(tmp_path):
         ([{"text": "a", "x": [float("inf")]}], "train row 1: 'x' needs finite numbers. Received: inf."),
         ({"text": "A film.", "stars": 1}, "train: needs a list for each column. Received: 'A film.' for 'text'."),
         ({"text": ["a"], "stars": 1}, "train: needs a list for each column. Received: 1 for 'stars'."),
+        ({"text": {"a", "b"}, "stars": [1, 2]}, r"train: needs a list for each column. Received: \{.* for 'text'."),
+        ([{"text": np.timedelta64(5, "ns")}], "train row 1: 'text' needs text, numbers or lists. Received: timedelta."),
         ({"text": ["a", "b"], "stars": [1]}, "train: needs columns of one length. Received: text 2, stars 1."),
         (
             pandas.DataFrame([["a", 1, 2, 3, 4]], columns=["text", 1, "1", "stars", "stars"]),
