@@ -233,13 +233,7 @@ def _model_settings(init: str | None, lower_case: bool | None, run: RunFolder | 
         }
     for line in folder.notes:
         _log.info(line)
-    if not folder.tokenizer.is_berts_own():
-        raise UserError(
-            f"{init}: pretraining needs BERT's own tokenizer, which removes accents if it lower-cases, and splits "
-            f"Chinese characters. Received: do_lower_case {folder.lower_case}, strip_accents "
-            f"{folder.tokenizer.strip_accents}, tokenize_chinese_chars {folder.tokenizer.split_chinese}. "
-            "Give another --init."
-        )
+    folder.tokenizer.require_berts_own(init, "--init")
     return {
         "init": folder.name,
         "model": settings.to_mapping(folder.config.for_training()),

@@ -36,7 +36,14 @@ from keras_bert.models.tensor_names import (
 )
 from keras_bert.tasks.head import Head
 from keras_bert.tasks.kind import TaskKind, kind_of_fields, task_kinds
-from keras_bert.text.tokenizer_files import TOKENIZER, TOKENIZER_CONFIG, TokenizerSettings, read_flag
+from keras_bert.text.tokenizer_files import (
+    FLAG_FIELDS,
+    TOKENIZER,
+    TOKENIZER_CONFIG,
+    TokenizerSettings,
+    read_flag,
+    read_if_there,
+)
 from keras_bert.text.vocabulary import (
     Vocabulary,
     first_capital,
@@ -385,20 +392,24 @@ def given_vocabulary(path: StrPath, lower_case: bool | None) -> tuple[Vocabulary
         lower_case: what the user says; None for what its folder says or, without a folder, what its pieces suggest.
 
     Raises:
-        UserError: there is no such vocabulary, or it is for texts of the other casing.
+        UserError: there is no such vocabulary, it is for texts of the other casing, or its folder's tokenizer is not
+            BERT's own.
     """
     vocabulary = Vocabulary.from_file(vocabulary_path(path))
-    stated = _stated(path)
+    flags = _stated(path)
+    stated = flags["lower_case"]
     found = first_capital(vocabulary.tokens) is None if stated is None else stated
-    if lower_case is None or lower_case == found:
-        return vocabulary, found
-    if stated is None and found and not _is_uncased(vocabulary):
-        return vocabulary, lower_case
-    given, needed, other = ("--uncased", "an uncased", "cased") if lower_case else ("--cased", "a cased", "uncased")
-    raise UserError(
-        f"{given}: needs {needed} vocabulary. Received: {path}, which is {other}. Leave {given} out, or give another "
-        "vocabulary."
-    )
+    casing = found if lower_case is None else lower_case
+    if casing != found and (stated is not None or not found or _is_uncased(vocabulary)):
+        given, needed, other = ("--uncased", "an uncased", "cased") if casing else ("--cased", "a cased", "uncased")
+        raise UserError(
+            f"{given}: needs {needed} vocabulary. Received: {path}, which is {other}. Leave {given} out, or give "
+            "another vocabulary."
+        )
+    if "split_chinese" in vocabulary.tokenizer_settings:
+        splits = flags["split_chinese"] is not False
+        TokenizerSettings(casing, flags["strip_accents"], splits).require_berts_own(path, "vocabulary")
+    return vocabulary, casing
 
 
 def given_prefix_space(path: StrPath, vocabulary: Vocabulary) -> bool:
@@ -419,12 +430,14 @@ def given_prefix_space(path: StrPath, vocabulary: Vocabulary) -> bool:
     return read_tokenizer_settings(folder)[0].prefix_space
 
 
-def _stated(path: StrPath) -> bool | None:
-    """Whether the folder of a vocabulary lower-cases; None if it does not say."""
+def _stated(path: StrPath) -> dict[str, bool | None]:
+    """The flags of `TokenizerSettings` that the folder of a vocabulary states; None for those that it does not."""
     if is_hub_name(path):
-        return open_model_folder(path).tokenizer.lower_case
+        tokenizer = open_model_folder(path).tokenizer
+        return {name: getattr(tokenizer, name) for name in FLAG_FIELDS}
     beside = files.join(files.parent(path), TOKENIZER_CONFIG)
-    return read_flag(settings.read_json(beside), "do_lower_case", beside) if files.is_file(beside) else None
+    fields = read_if_there(beside)
+    return {name: read_flag(fields, field, beside) for name, field in FLAG_FIELDS.items()}
 
 
 def _is_uncased(vocabulary: Vocabulary) -> bool:

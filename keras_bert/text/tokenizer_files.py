@@ -141,7 +141,11 @@ def _special_names(values: Mapping[str, Any], path: str) -> set[str]:
 
 # Tokenizer classes of transformers besides the generic ones.
 _BERTS = ("BertTokenizer", "BertTokenizerFast")
-_FIELDS = {"lower_case": "do_lower_case", "strip_accents": "strip_accents", "split_chinese": "tokenize_chinese_chars"}
+FLAG_FIELDS = {
+    "lower_case": "do_lower_case",
+    "strip_accents": "strip_accents",
+    "split_chinese": "tokenize_chinese_chars",
+}
 _IN_NORMALIZER = {"lower_case": "lowercase", "strip_accents": "strip_accents", "split_chinese": "handle_chinese_chars"}
 _NORMALIZER, _PRE_TOKENIZER = "BertNormalizer", "BertPreTokenizer"
 _MAX_CHARACTERS = "max_input_chars_per_word"  # In tokenizer.json and, our own, in tokenizer_config.json.
@@ -177,6 +181,15 @@ class TokenizerSettings:
         """Whether Google's tokenizer supports these settings, of which it only has `lower_case`."""
         return self.strip_accents in (None, self.lower_case) and self.split_chinese
 
+    def require_berts_own(self, name: StrPath, option: str) -> None:
+        """Raises `UserError`, which proposes another `option`, unless pretraining can tokenize by these settings."""
+        if not self.is_berts_own():
+            raise UserError(
+                f"{name}: pretraining needs BERT's own tokenizer, which removes accents if it lower-cases, and splits "
+                f"Chinese characters. Received: do_lower_case {self.lower_case}, strip_accents {self.strip_accents}, "
+                f"tokenize_chinese_chars {self.split_chinese}. Give another {option}."
+            )
+
 
 def read_flag(values: Mapping[str, Any], name: str, path: str) -> bool | None:
     """The value of a boolean field, which may be 1 or 0; None if it is null or missing.
@@ -211,7 +224,7 @@ def read_berts_settings(
     if type(longest) is not int or longest < 1:
         file = tokenizer_file if content else config_file
         raise UserError(f"{file}: needs a positive whole number as {_MAX_CHARACTERS}. Received: {longest!r}.")
-    flags = {ours: read_flag(config, name, config_file) for ours, name in _FIELDS.items()}
+    flags = {ours: read_flag(config, name, config_file) for ours, name in FLAG_FIELDS.items()}
     given: dict[str, Any] = {ours: value for ours, value in flags.items() if value is not None}
     deciding, ignored = ({**given, **in_json}, given) if named in GENERIC and content else (given, in_json)
     found = TokenizerSettings(**{**deciding, **requested, "max_characters_per_word": longest})
@@ -236,7 +249,7 @@ def _differences(deciding: TokenizerSettings, ignored: TokenizerSettings) -> str
     """How the settings of two tokenizers differ, by their names in tokenizer_config.json; "" if they do not."""
     both = (deciding, ignored)
     values = [{**vars(each), "strip_accents": strips(each.lower_case, each.strip_accents)} for each in both]
-    pairs = [(name, *(str(value[ours]).lower() for value in values)) for ours, name in _FIELDS.items()]
+    pairs = [(name, *(str(value[ours]).lower() for value in values)) for ours, name in FLAG_FIELDS.items()]
     return ", ".join(f"{name} ({one}, not {two})" for name, one, two in pairs if one != two)
 
 

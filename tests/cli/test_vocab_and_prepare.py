@@ -85,6 +85,17 @@ def test_the_vocabulary_says_whether_texts_are_lower_cased(text):
     output_of("vocab", "--extend", "accents.txt", "--cased", "--input", text, "--output", "w.txt")
 
 
+@pytest.mark.parametrize("flag", ["strip_accents", "tokenize_chinese_chars"])
+def test_a_vocabulary_of_another_tokenizer_is_refused(text, flag):
+    """The shards were made as BERT tokenizes, of other pieces than the model's, and `pretrain` refused them last."""
+    Path("bert").mkdir()
+    Vocabulary([*SPECIAL_TOKENS, "[unused0]", "the", "."]).to_file("bert/vocab.txt")
+    Path("bert/tokenizer_config.json").write_text(json.dumps({"do_lower_case": True, flag: False}))
+    for command in (["vocab", "--extend"], ["prepare", "--vocab"]):
+        output = output_of(*command, "bert/vocab.txt", "--input", text, "--output", "w", status=2)
+        assert "bert/vocab.txt: pretraining needs BERT's own tokenizer" in output and f"{flag} False" in output
+
+
 @pytest.mark.parametrize("kind", ["wordpiece", "sentencepiece", "extended"])
 def test_nothing_is_learned_from_held_out_documents(text, kind):
     """Pieces that occur in no training document would stay untrained, and validation would know its own words."""
