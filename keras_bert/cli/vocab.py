@@ -33,9 +33,10 @@ from keras_bert.config.pretraining import (
     VocabularyConfig,
 )
 from keras_bert.core.errors import UserError
-from keras_bert.core.files import exists
+from keras_bert.core.files import exists, join, parent
 from keras_bert.core.program import PROGRAM
 from keras_bert.core.runtime import import_tensorflow
+from keras_bert.text.tokenizer_files import TOKENIZER_CONFIG
 
 if TYPE_CHECKING:
     from collections import Counter
@@ -126,8 +127,11 @@ def vocab(
             f"Give vocab.txt, or --kind {of_file}."
         )
     on_beam = beam_runner(runner, beam_options)
-    if exists(output):
-        raise UserError(f"{output}: exists already. Remove it, or give another --output.")
+    _require_new(output)
+    if kind == BYTES:
+        from keras_bert.text.byte_vocabulary import merges_path
+
+        _require_new(merges_path(output))
     from keras_bert.data.corpus.documents import Corpus
     from keras_bert.data.corpus.held_out import training_documents
     from keras_bert.text.vocabulary import SPECIAL_TOKENS, Vocabulary
@@ -139,6 +143,8 @@ def vocab(
     base = None
     if extend is not None:
         base, lower_case = given_vocabulary(extend, lower_case)
+        if base.added:  # They are written too.
+            _require_new(join(parent(output), TOKENIZER_CONFIG))
     corpus.require_without(extend, reading["bad_words"])
     lower_case = kind != XLNET if lower_case is None else lower_case
     import_tensorflow(context.find_root().params["debug"])
@@ -184,6 +190,12 @@ def vocab(
 def _kind_of_file(path: str) -> str:
     """The kind of vocabulary that a file holds, by its name."""
     return next((kind for kind, (_, ending) in _OTHERS.items() if path.endswith(ending)), WORDPIECE)
+
+
+def _require_new(path: str) -> None:
+    """Raises `UserError` if there is a file at a path to write."""
+    if exists(path):
+        raise UserError(f"{path}: exists already. Remove it, or give another --output.")
 
 
 def _check_other(kind: str, extend: str | None, unused: int, runner: str | None, output: str) -> None:

@@ -163,6 +163,25 @@ def test_what_vocab_refuses(text, arguments, told):
     assert open(text, encoding="utf-8").read() == before
 
 
+def test_vocab_writes_over_no_file_beside_its_output(text):
+    """The merges of another vocabulary were lost, and a model's own tokenizer_config.json was rewritten."""
+    Path("bert").mkdir()
+    Path("merges.txt").write_text("mine")
+    tokens = [*SPECIAL_TOKENS, "[unused0]", "the", "."]
+    Vocabulary(tokens).to_file("bert/vocab.txt")
+    config = json.dumps({"do_lower_case": True, "added_tokens_decoder": {"8": {"content": "<new>"}}})
+    Path("bert/tokenizer_config.json").write_text(config)
+    for arguments, file in (
+        ("--size 300 --kind bytes --output vocab.json", "merges.txt"),
+        ("--extend bert/vocab.txt --output bert/law.txt", "bert/tokenizer_config.json"),
+    ):
+        output = output_of("vocab", "--input", text, *arguments.split(), status=2)
+        assert f"{file}: exists already. Remove it, or give another --output." in output
+    assert Path("merges.txt").read_text() == "mine" and Path("bert/tokenizer_config.json").read_text() == config
+    output_of("vocab", "--input", text, "--extend", "bert/vocab.txt", "--output", "law/vocab.txt")
+    assert "<new>" in Vocabulary.from_file("law/vocab.txt").ids
+
+
 def test_prepare_writes_a_folder_and_tells_what_was_in_it(text):
     output_of("vocab", "--input", text, "--size", "90", "--cased", "--output", "vocab")
     write_corpus(Path("again.txt"), 50)
