@@ -131,7 +131,17 @@ text_option = click.option(
     "Repeatable.",
 )
 
-column_option = setting_option(CorpusConfig, "text", metavar="COLUMN", more=f"Default: {_CORPUS.text}.")
+
+def _only_one(context: click.Context, parameter: click.Parameter, columns: tuple[str, ...]) -> str | None:
+    """Parameter callback: refuses several columns, of which click would take the last in silence."""
+    if len(columns) > 1:
+        raise UserError(f"--text: needs one column. Received: {', '.join(columns)}. Give one.")
+    return columns[0] if columns else None
+
+
+column_option = setting_option(
+    CorpusConfig, "text", metavar="COLUMN", more=f"Default: {_CORPUS.text}.", multiple=True, callback=_only_one
+)
 
 format_option = setting_option(CorpusConfig, "format")
 
