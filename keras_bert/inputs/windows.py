@@ -7,6 +7,7 @@ import numpy as np
 import tensorflow as tf
 
 from keras_bert.config.reading import HEAD_TAIL, TRUNCATE, WINDOWS
+from keras_bert.core.errors import UserError
 from keras_bert.inputs.rows import PieceSpans, filled
 from keras_bert.text.characters import continues_word, row_ids
 from keras_bert.text.tokenizers import Tokenizer
@@ -115,8 +116,17 @@ def fit_rows(
         vocabulary: the vocabulary of the pieces, which adds the special tokens.
 
     Returns: `(segments, int32 [rows] the text of each row)`, with None for the latter if every text is one row.
+
+    Raises:
+        UserError: a row has no room for the special tokens, such as one of three tokens for RoBERTa's four of a pair.
     """
-    longest = max_length - vocabulary.row_pattern.special_tokens(len(columns))
+    special = vocabulary.row_pattern.special_tokens(len(columns))
+    if max_length < special:
+        raise UserError(
+            f"max_length: needs {special} tokens or more, the special ones of a row of {vocabulary.title}. "
+            f"Received: {max_length}."
+        )
+    longest = max_length - special
     first, second = columns if len(columns) == 2 else (columns[0], None)
     if long == WINDOWS:
         stride = stride or max(longest // 2, 1)

@@ -76,6 +76,14 @@ def test_a_model_of_strings_is_fitted_saved_and_written_as_a_folder(folder, tmp_
     assert bert.predict(["the cat"])[0].label in ("bad", "good")
 
 
+def test_a_row_has_room_for_the_special_tokens_of_its_vocabulary(tmp_path):
+    """RoBERTa's pairs have four: three places left a row of two texts with the tokens of others."""
+    preprocess = keras_bert.load(write_served(tmp_path / "model", "roberta")).preprocessor(3)
+    assert preprocess(["the cat"])["input_mask"].numpy().tolist() == [[1, 1, 1]]
+    with pytest.raises(UserError, match="max_length: needs 4 tokens or more, the special ones of .*. Received: 3."):
+        preprocess((["the cat"], ["a cat"]))
+
+
 def test_invalid_arguments_are_named(folder):
     bert = keras_bert.load(folder)
     with pytest.raises(
