@@ -1,6 +1,7 @@
 """Lines of raw text and their documents, read in the graph and split into training and validation."""
 
 import os
+import re
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
@@ -37,6 +38,7 @@ _BYTES_AT_ONCE, _LONGEST_LINE = 1 << 20, 1 << 16  # Tokenizing takes some 60 byt
 _FILES_AT_ONCE = 4
 _SIDE_KEY = (20181011, 4805)
 _SIDES = 2**30
+_LONE_RETURN = re.compile(rb"\r(?![\r\n]|\Z)")  # TensorFlow drops every \r.
 
 
 class RawLines:
@@ -192,6 +194,8 @@ def _checked_compression(path: str) -> str:
             )
         if b"\0" in start:
             raise Unreadable(BINARY)
+        if _LONE_RETURN.search(start):
+            raise Unreadable("lines that end in \\r alone, which would be joined")
         _check_utf8(path, start)
         if kind == GZIP:
             for _ in chunks:

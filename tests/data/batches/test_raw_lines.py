@@ -103,6 +103,7 @@ def test_training_texts_are_the_training_sides(tmp_path):
         ("a.txt", b"# newdoc\n1\tA" + b"\t_" * 8 + b"\n", "Received: CoNLL-U"),
         ("a.txt", b"<html><p>Text.</p>", "a.txt: needs text. Received: HTML"),
         ("a.txt", b"%PDF-1.7", "a.txt: needs text. Received: PDF"),
+        ("a.txt", b"One.\rTwo.\r", "needs a whole file of UTF-8 text .* Received: lines that end in .r alone"),
         ("a.txt", b"t\0e\0x\0t\0", "needs a whole file of UTF-8 text .* Received: binary"),
     ],
 )
@@ -110,6 +111,12 @@ def test_files_of_another_format_are_refused(tmp_path, name, content, message):
     (tmp_path / name).write_bytes(content)
     with pytest.raises(UserError, match=message):
         RawLines([str(tmp_path / name)], 0.1)
+
+
+@pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r\r\n"])
+def test_lines_may_end_as_on_any_system_of_today(tmp_path, end):
+    (tmp_path / "a.txt").write_bytes(end.join([b"One.", b"Two.", b""]))
+    assert _read(RawLines([str(tmp_path / "a.txt")], 0.0), False) == [["One.", "Two."]]
 
 
 @pytest.mark.parametrize("end", [-1, -9, -100_000])
