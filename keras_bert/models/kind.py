@@ -110,7 +110,7 @@ class ModelKind(abc.ABC):
         """The attention scores that a block keeps in training, as a multiple of BERT's, to estimate memory."""
         return int(self.attends)
 
-    def inner_kept(self, config: Any) -> int:
+    def inner_kept(self, config: Any) -> float:
         """Like `scores_kept`, for the inner activations of the feed-forward network."""
         return 1
 

@@ -13,6 +13,7 @@ from keras_bert.config.training import TrainingConfig
 from keras_bert.core.errors import UserError
 from keras_bert.core.settings import from_mapping
 from keras_bert.models.bert.config import BertConfig
+from keras_bert.models.kind import config_from_mapping
 from keras_bert.models.recurrent.kind import RecurrentConfig
 from keras_bert.models.sizes import encoder_parts, total
 from keras_bert.training import accumulation
@@ -45,6 +46,7 @@ PEAKS_WITH_A_TEACHER = {
     ("tiny", 512, 16, False): 2.48,
     ("tiny", 512, 16, True): 2.89,
 }
+GATED_AND_NOT = ("roberta-prelayernorm", "prelayernorm-glu")
 
 
 def model(name):
@@ -109,6 +111,15 @@ def test_a_gated_network_is_counted_twice():
     """T5 1.1 has two layers where T5 has one; what the second holds was missing."""
     gated = dataclasses.replace(model("t5-mini"), vocab_size=8192, is_gated=True, hidden_act="gelu_new")
     assert 0.85 < step_memory(gated, BatchShape(16, 512, 103)) / GIB / 3.85 < 1.15
+
+
+def test_a_gated_network_with_as_many_parameters_keeps_a_third_more():
+    """Two layers of two thirds of the width; they were counted as one of the whole."""
+    plain, gated = (config_from_mapping({**vars(model("tiny")), "model_type": kind}) for kind in GATED_AND_NOT)
+    shape, more = BatchShape(32, 512, 77), {"intermediate_size": plain.intermediate_size * 4 // 3}
+    assert step_memory(plain, shape) < step_memory(gated, shape)
+    blocks = [accumulation._block_floats(config, 512)[0] for config in (dataclasses.replace(plain, **more), gated)]
+    assert blocks[1] == pytest.approx(blocks[0], rel=0.01)
 
 
 @pytest.mark.parametrize(("name", "length", "batch", "predicts"), PEAKS_WITH_A_TEACHER)

@@ -57,6 +57,9 @@ class PreLayerNormGlu(RobertaPreLayerNorm):
         }
         return [gated.get(part.name, part) for part in super().encoder_table(config)]
 
+    def inner_kept(self, config: Any) -> float:
+        return 2 * config.feed_forward_width / config.intermediate_size
+
     def training_flops(self, config: Any, sequence_length: int, predictions_per_sequence: int) -> int:
         # As many products as three kernels of this width have.
         plain = dataclasses.replace(config, intermediate_size=config.feed_forward_width * 3 // 2)
