@@ -16,6 +16,7 @@ import json
 import math
 import os
 import re
+import sys
 from concurrent import futures
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
@@ -51,12 +52,20 @@ def main():
     model = Answers(arguments.folder, arguments.name, arguments.batching)
     server = grpc.server(futures.ThreadPoolExecutor(arguments.threads))
     prediction_service_pb2_grpc.add_PredictionServiceServicer_to_server(PredictionService(model), server)
-    port = server.add_insecure_port(f"{arguments.host}:{arguments.port}")
+    port, rest = bound(server, model, arguments.host, arguments.port, arguments.rest_port)
     server.start()
-    rest = http.server.ThreadingHTTPServer((arguments.host, arguments.rest_port), type("", (Rest,), {"model": model}))
     print(f"{model.name} version {model.version.number}: gRPC {port}, REST {rest.server_address[1]}", flush=True)
     model.watch(arguments.poll)
     rest.serve_forever()
+
+
+def bound(server, model, host, port, rest_port):
+    """`(gRPC's port, the REST server)`; exits in one line if a port is taken."""
+    try:
+        rest = http.server.ThreadingHTTPServer((host, rest_port), type("", (Rest,), {"model": model}))
+        return server.add_insecure_port(f"{host}:{port}"), rest
+    except (OSError, RuntimeError) as error:  # RuntimeError is gRPC's.
+        sys.exit(f"Error: --port {port}, --rest-port {rest_port}: needs free ports of {host} ({error}). Give others.")
 
 
 class Answers(ServedModel):

@@ -6,6 +6,7 @@ import os
 import pathlib
 import shlex
 import shutil
+import socket
 import subprocess
 import sys
 
@@ -76,6 +77,19 @@ def test_a_folder_that_is_not_there_is_named(monkeypatch, tmp_path):
 
     with pytest.raises(SystemExit, match="absent: needs a version, such as 1/saved_model.pb"):
         ServedModel(str(tmp_path / "absent"))
+
+
+@needs_stubs
+def test_a_port_that_is_taken_is_named(monkeypatch):
+    """It was a traceback."""
+    monkeypatch.syspath_prepend(os.path.join(ROOT, "tools"))
+    import serve
+
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        for ports in ((0, port), (port, 0)):
+            with pytest.raises(SystemExit, match=f"port {port}.*: needs free ports of 127.0.0.1 .*Give others"):
+                serve.bound(serve.grpc.server(serve.futures.ThreadPoolExecutor(1)), None, "127.0.0.1", *ports)
 
 
 @pytest.mark.slow
