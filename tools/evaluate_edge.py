@@ -30,6 +30,8 @@ def main():
     parser.add_argument("--quantize", default=",".join(QUANTIZATIONS), help=", ".join(QUANTIZATIONS))
     parser.add_argument("--threads", type=int, default=2)
     arguments = parser.parse_args()
+    if unknown := set(arguments.quantize.split(",")) - set(QUANTIZATIONS):
+        parser.error(f"--quantize: needs some of {', '.join(QUANTIZATIONS)}. Received: {', '.join(sorted(unknown))}.")
     try:
         compare(arguments)
     except UserError as error:

@@ -13,6 +13,13 @@ from keras_bert.tasks.classification.network import BertForSequenceClassificatio
 from tools import evaluate_edge
 
 
+def test_a_quantization_that_there_is_not_is_named(monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", ["evaluate_edge.py", "--model", "model", "--quantize", "int8,int4"])
+    with pytest.raises(SystemExit):
+        evaluate_edge.main()
+    assert "--quantize: needs some of none, float16, int8. Received: int4." in capsys.readouterr().err
+
+
 @pytest.mark.slow
 def test_an_export_in_float32_has_the_scores_of_the_model(tmp_path, capsys):
     """Of a model whose answers are mixed, so that another order of the rows would show."""
