@@ -19,6 +19,7 @@ from scipy.special import softmax
 from keras_bert.config.inference import SamplingConfig, require_left_to_right
 from keras_bert.core.errors import UserError
 from keras_bert.core.program import PROGRAM
+from keras_bert.core.settings import require
 from keras_bert.inference.texts import encoder_inputs, require_numbers, text_list
 from keras_bert.inputs.rows import doubling_lengths
 from keras_bert.layers.decoder_block import KeysAndValues, written
@@ -262,9 +263,10 @@ def fill_masks(model: BertForPreTraining, tokenizer: Tokenizer, texts: Sequence[
     Raises:
         UserError: the model does not predict masked tokens, or a text has no [MASK] or is longer than the model's
             maximum length.
-        ValueError: `texts` is not a list of texts.
+        ValueError: `texts` is not a list of texts, or `top_k` is not above 0.
     """
     texts = text_list(texts)
+    require(top_k > 0, "top_k", "a number above 0", top_k)
     if model.config.predicts != MASKED:
         raise UserError(
             f"Filling a {MASK} needs a model that sees both sides of it. Received: one that predicts "

@@ -53,6 +53,13 @@ def test_texts_that_cannot_be_filled_are_refused(parts, text, message):
         fill_masks(*parts, [text])
 
 
+def test_no_candidates_are_refused(parts):
+    """0 was an IndexError, and -1 listed all pieces but the last."""
+    for top_k in (0, -1):
+        with pytest.raises(ValueError, match=f"top_k: needs a number above 0. Received: {top_k}"):
+            fill_masks(*parts, ["[MASK]"], top_k)
+
+
 def test_a_mask_that_is_filled_with_a_mask_leaves_the_next_where_it_is(parts, monkeypatch):
     best = [[("[MASK]", 0.5)], [("##s", 0.5)], [("cat", 0.5)]]
     monkeypatch.setattr("keras_bert.inference.language_models.best_pieces", lambda logits, vocabulary, top_k: best)
