@@ -342,6 +342,18 @@ def test_a_folder_and_its_glob_leave_out_what_is_no_data(root):
     assert found("_SUCCESS") == ["_SUCCESS"] and found(".b.csv.crc") == [".b.csv.crc"]
 
 
+def test_a_file_and_links_to_it_are_read_once(tmp_path, monkeypatch):
+    """The text of `latest.txt`, a link to the file beside it, was trained on twice."""
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "data" / "b.txt")
+    write(tmp_path / "elsewhere" / "c.txt")
+    for link, file in (("a.txt", "b.txt"), ("c1.txt", "../elsewhere/c.txt"), ("c2.txt", "../elsewhere/c.txt")):
+        (tmp_path / "data" / link).symlink_to(file)
+    for pattern in ("data", "data/*.txt", "**/data/*"):
+        assert expand([pattern]) == ["data/b.txt", "data/c1.txt"]
+    assert expand(["data/a.txt"]) == ["data/a.txt"]
+
+
 def test_a_folder_and_its_glob_follow_links_and_read_each_folder_once(tmp_path, monkeypatch):
     """A linked corpus was left out without a word, and one with a link to itself was read forty times."""
     for name in ("elsewhere/c", "data/2024/b", "data/a"):

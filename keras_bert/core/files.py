@@ -344,8 +344,8 @@ def expand(patterns: Iterable[StrPath]) -> list[str]:
 
     A path that exists literally is taken literally, even with glob characters in it: a file, a folder, or the leading
     folders of a pattern. A folder stands for all files below it, as `folder/**` does, and `**` for any number of
-    folders. Neither matches hidden files, files in hidden folders, or `_SUCCESS`. Links to folders are followed, but
-    the files of a folder that several links lead to count once. Raises `UserError` for a pattern that matches no file.
+    folders. Neither matches hidden files, files in hidden folders, or `_SUCCESS`. Links are followed, but a file that
+    a pattern reaches in several ways counts once. Raises `UserError` for a pattern that matches no file.
     """
     found: list[str] = []
     for pattern in patterns:
@@ -380,7 +380,7 @@ def _matches(folder_parts: list[str], parts: list[str]) -> list[str]:
         found = _remote_matches(folder, parts)
     else:
         found = sorted(glob.glob("/".join([*map(glob.escape, folder_parts), *parts])))
-    return _without_repeated_folders(path for path in found if os.path.basename(path) != _MARKER)
+    return _without_repeats(path for path in found if os.path.basename(path) != _MARKER)
 
 
 def _matches_below(folder: str, parts: list[str]) -> list[str]:
@@ -404,14 +404,15 @@ def _linked_files_below(folder: str, enters_hidden: bool, above: frozenset[str] 
                 yield from _linked_files_below(join(folder, name), enters_hidden, above | {here})
 
 
-def _without_repeated_folders(paths: Iterable[str]) -> list[str]:
-    """The paths without those that reach a file again by a link: `latest` is often a link to the folder beside it."""
-    paths = list(paths)
-    found: dict[tuple[str, str], str] = {}
-    folders = {folder: real(folder) for folder in set(map(parent, paths))}
-    for path in paths:
-        found.setdefault((folders[parent(path)], os.path.basename(path)), path)
-    return list(found.values())
+def _without_repeats(paths: Iterable[str]) -> list[str]:
+    """The paths, sorted, without those that reach a file again by a link, such as `latest` to what is beside it."""
+    are_links = {path: os.path.islink(path) for path in paths}  # No remote path is one.
+    folders = {folder: real(folder) for folder in set(map(parent, are_links))}
+    found: dict[str, str] = {}
+    for path in sorted(are_links, key=lambda path: (are_links[path], path)):  # A file itself before links to it.
+        file = real(path) if are_links[path] else join(folders[parent(path)], os.path.basename(path))
+        found.setdefault(file, path)
+    return sorted(found.values())
 
 
 def _remote_matches(folder: str, parts: list[str]) -> list[str]:
