@@ -91,7 +91,8 @@ class GivenData:
         """Writes the files promised by `corpus` and `source`; call it once the settings are checked.
 
         Raises:
-            UserError: data are of an unknown kind or empty, or the run in the folder has begun with other data.
+            UserError: data are of an unknown kind or empty, or the run in the folder has begun, or another process is
+                in it, with other data.
         """
         for name, data, arrow, path in self._unwritten:
             with whole_files.atomic_write(path, "wb", self._folder) as stream:  # Each worker of a run writes it.
@@ -99,12 +100,14 @@ class GivenData:
                 count = _write_arrow(written, arrow) if arrow else _write_lines(written, _lines(name, data))
                 if not count:
                     raise UserError(f"{name}: needs rows. Received: an empty {type(data).__name__}.")
-                is_bound = self._run.any_has_begun() and files.exists(path)
-                if is_bound and files.sha256(path) != written.sha256():
-                    raise UserError(
-                        f"{path}: holds the data that the run has begun with. Received: other data for {name}. Give "
-                        "the same to resume it, fresh=True to start over in a new folder, or another output."
-                    )
+                if files.exists(path) and files.sha256(path) != written.sha256():
+                    if self._run.any_has_begun():
+                        raise UserError(
+                            f"{path}: holds the data that the run has begun with. Received: other data for {name}. "
+                            "Give the same to resume it, fresh=True to start over in a new folder, or another output."
+                        )
+                    with self._run as run:  # A process that has yet to write a checkpoint needs them to resume.
+                        run.hold()
             _log.info(f"{path} keeps the {count:,} rows of {name}.")
         self._unwritten.clear()
 

@@ -12,6 +12,7 @@ import tensorflow as tf
 from keras_bert.api.given_data import GivenData, paths_in
 from keras_bert.core.errors import UserError
 from keras_bert.data.tables.tables import read_table
+from keras_bert.training.run_folder import RunFolder
 
 ROWS = [{"text": "Good.", "stars": 5}, {"text": "„Bad“\n–", "stars": 1}]
 
@@ -130,6 +131,19 @@ def test_a_run_that_has_begun_keeps_its_data(begun, tmp_path):
     with pytest.raises(UserError, match="train.jsonl: holds the data that the run has begun with. Received: other"):
         keep(tmp_path, ROWS[:1])
     assert len(list(read_table(path, ["text"]))) == 2
+
+
+def test_the_data_of_another_process_are_kept(tmp_path):
+    """They were replaced until that process had a checkpoint, and once it was stopped nothing could resume it."""
+    path = keep(tmp_path, ROWS)
+    with RunFolder(str(tmp_path)) as other:
+        other.hold()
+        assert keep(tmp_path, ROWS) == path
+        with pytest.raises(UserError, match="in use by process"):
+            keep(tmp_path, ROWS[:1])
+        assert len(list(read_table(path, ["text"]))) == 2
+    keep(tmp_path, ROWS[:1])
+    assert len(list(read_table(path, ["text"]))) == 1
 
 
 def test_a_list_of_strings_is_of_paths_if_one_exists_and_of_texts_otherwise(tmp_path):
