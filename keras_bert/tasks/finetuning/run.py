@@ -162,7 +162,10 @@ class Finetuning:
             raise UserError(
                 f"{config.task}: needs dev examples, to choose the best epoch by. Received: none. Give --dev."
             )
+        told = len(problem.notes)
         rows, shares = problem.training_rows(training.seed)
+        for line in problem.notes[told:]:  # Of another seed's draw.
+            _log.info(line)
         objective: Objective = problem.objective
         if self.teacher:
             rows = self.teacher.taught(rows, training.seed, self.run, self.strategy)

@@ -259,6 +259,17 @@ def test_slices_that_compare_fewer_texts_are_told(files, tmp_path, monkeypatch, 
     assert sum(line.startswith("The loss compares only the 2 of a batch's 8 examples") for line in said) == told
 
 
+def test_the_draw_of_every_seed_is_told(files, tmp_path, monkeypatch):
+    """What was wrong with the texts drawn for the second seed and later ones was never shown."""
+    monkeypatch.setattr("keras_bert.tasks.finetuning.run.make_engine", lambda *_: None)
+    said, runs, counts = listen(), FinetuningRuns(config_of(files)), []
+    for seed in (1, 7):  # The first is the recipe's.
+        with pytest.raises(AttributeError):  # The engine is not made.
+            runs.one(str(tmp_path / f"seed-{seed}"), seed=seed)
+        counts.append(sum("80 texts to train on" in line for line in said))
+    assert counts == [1, 2]
+
+
 def test_the_head_is_trained_only_by_users_own_loss(files):
     """`load` with labels gives a model for Keras' `fit`, whose head must learn; in a run it must not."""
     bert = keras_bert.load(files[0], task="few-shot", labels=["no", "yes"])
