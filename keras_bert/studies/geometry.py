@@ -45,7 +45,8 @@ def geometry(
         layer: the layer of the contextual vectors, from 1; None for the last.
 
     Raises:
-        UserError: a word is not one piece of letters or too rare in the text, or there is no such layer.
+        UserError: a word is not one piece of letters or too rare in the text, no other is frequent enough, or there is
+            no such layer.
     """
     loaded = load(model)
     vocabulary, layers = loaded.tokenizer.vocabulary, loaded.config.num_hidden_layers
@@ -62,6 +63,11 @@ def geometry(
                 f"--word {word}: needs {FEWEST_OCCURRENCES} occurrences in the text. Received: {counts[piece]}. "
                 "Give more text or another word."
             )
+    if len(candidates) < 2:
+        raise UserError(
+            f"{', '.join(entries)}: needs two words or more with {FEWEST_OCCURRENCES} occurrences, to compare. "
+            "Received: one. Give more text."
+        )
     contextual = contextual_vectors(loaded, rows, candidates, layer)
     static = np.array(loaded.encoder.embeddings.word_embeddings)[candidates]
     kinds = {

@@ -149,6 +149,10 @@ def test_the_study_from_the_command_line(bert, tmp_path):
     assert "| good | " in (tmp_path / "out" / "geometry.md").read_text()
     rare = give(*line, "--word", "dull", status=2)
     assert "--word dull: needs 5 occurrences in the text. Received: 0" in rare.output
+    (tmp_path / "one.txt").write_text("good w1 w2. " * 10)  # Its neighbours were none, and their mean cosine nan.
+    of_one = [argument.replace("text.txt", "one.txt") for argument in line]
+    alone = give(*of_one, "--word", "good", status=2)
+    assert "needs two words or more with 5 occurrences, to compare. Received: one" in alone.output
     deep = give(*line, "--word", "good", "--layer", "2", status=2)
     assert "--layer: needs one from 1 to 1. Received: 2" in deep.output
 
