@@ -1,6 +1,7 @@
 """Checks that a run still has the data and teacher it started with: `data.json` and `teacher.json` in its folder.
 
-Several runs of a command, and one with LoRA, also need the weights that they started from: `init.json`.
+Several runs of a command, and one with LoRA, also need the weights that they started from: `init.json`. And a run's
+batches keep their number of shapes: `shapes.json`.
 """
 
 import functools
@@ -19,6 +20,7 @@ from keras_bert.training.run_folder import INIT, RunFolder, given_name
 
 FILE = "data.json"
 TEACHER = "teacher.json"
+SHAPES = "shapes.json"
 
 
 def require_same_data(run: RunFolder, problem: Problem) -> None:
@@ -65,6 +67,18 @@ def require_same_init(run: RunFolder, init: ModelFolder) -> None:
     """Like `require_same_teacher`, but for the model that a run, or several in a folder, started from."""
     before, now = _before(run, INIT), {"from": init.name, "sha256": init.fingerprint}
     _record(run, INIT, before, now, (_change("init", before, now) if before else None) or "")
+
+
+def begun_shapes(run: RunFolder, affordable: int) -> int:
+    """The most shapes of a run's batches: `affordable` of a new run; those recorded of one that has begun.
+
+    More epochs, or another device, can afford more. But an epoch that is then laid out anew, after some of its steps,
+    would have some rows twice and others not at all.
+    """
+    before = _before(run, SHAPES)
+    now = before or {"most": affordable}
+    _record(run, SHAPES, before, now, "")
+    return now["most"]
 
 
 def require_unchanged(run: RunFolder, changed: str) -> None:

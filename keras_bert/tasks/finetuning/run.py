@@ -37,7 +37,7 @@ from keras_bert.tasks.model_cards import finetuning_card
 from keras_bert.tasks.noise import changes_text
 from keras_bert.tasks.phased_batches import PhasedBatches
 from keras_bert.tasks.problem import Problem
-from keras_bert.tasks.run_data import require_same_data, require_same_init, require_same_teacher
+from keras_bert.tasks.run_data import begun_shapes, require_same_data, require_same_init, require_same_teacher
 from keras_bert.text.tokenizers import Tokenizer
 from keras_bert.training.accumulation import BatchShape, choose_accumulation
 from keras_bert.training.device_integers import distribute_to_steps
@@ -50,6 +50,7 @@ from keras_bert.training.processes import (
     chief_decides,
     claim,
     fail_together,
+    gather,
     process_number,
     require_same,
 )
@@ -174,8 +175,9 @@ class Finetuning:
         # Computed before training, so that a dev split without labels fails now and not at the first validation.
         baseline = {split: problem.baseline(split) for split in problem.dev_splits}
         pad_id = self.tokenizer.vocabulary.pad_id
-        most = affordable_shapes(rows, config, self.folder.config, self.strategy)
-        widths, sizes = choose_shapes(rows, most)
+        affordable = affordable_shapes(rows, config, self.folder.config, self.strategy)
+        most = by_chief(self.strategy, lambda: begun_shapes(self.run, affordable))
+        widths, sizes = choose_shapes(rows, int(gather(self.strategy, [most or 0]).max()))
         batch = BatchShape(training.batch_size, widths[-1], rows=sizes[-1])
         if rows.targets:
             batch = BatchShape(training.batch_size, widths[-1], predictions=sizes[-1])

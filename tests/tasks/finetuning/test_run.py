@@ -17,6 +17,7 @@ from keras_bert.core.errors import RunStopped, UserError
 from keras_bert.tasks import evaluation
 from keras_bert.tasks.classification.head import CLASSIFIER
 from keras_bert.tasks.evaluation import Evaluator, FinetunedModel
+from keras_bert.tasks.finetuning import run as finetuning_run
 from keras_bert.tasks.finetuning.run import Finetuning
 from keras_bert.tasks.finetuning.runs import FinetuningRuns
 from keras_bert.training.metrics_log import read_metrics
@@ -239,6 +240,22 @@ def test_one_cpu_traces_the_step_once_for_all_widths(init, glue, tmp_path, monke
     training, validation = steps
     assert len(widths[0]) > 1 and training.train.experimental_get_tracing_count() == 1
     assert validation.predict.experimental_get_tracing_count() == 1
+
+
+def test_a_run_that_goes_on_keeps_its_number_of_shapes(init, glue, tmp_path, monkeypatch):
+    """With more epochs it could afford more, and had some rows of the epoch it was stopped in twice, others never."""
+    asked, run = [], RunFolder(str(tmp_path / "run"))
+    module = "keras_bert.tasks.finetuning.run"
+    choose = finetuning_run.choose_shapes
+    monkeypatch.setattr(f"{module}.choose_shapes", lambda rows, most: asked.append(most) or choose(rows, most))
+    monkeypatch.setattr(f"{module}.make_engine", lambda *_: None)
+    for affordable, epochs in ((3, 1.0), (2, 1.0), (4, 2.0)):
+        monkeypatch.setattr(f"{module}.affordable_shapes", lambda *given, most=affordable: most)
+        with pytest.raises(AttributeError):  # The engine is not made.
+            FinetuningRuns(finetune_config(init, **{"data.folder": glue, "training.epochs": epochs})).one(run.path)
+        if asked[1:]:  # The first start failed before it trained anything.
+            run.write_results({})
+    assert asked == [3, 2, 2]
 
 
 @pytest.mark.slow
