@@ -105,6 +105,12 @@ class FinetuningRuns:
         self._tokenizer = model_tokenizer(self._folder)
         for line in self._folder.notes:
             _log.info(line)
+        stated, rate = self._folder.other_fields.get("classifier_dropout"), self._folder.config.head_dropout_prob
+        if stated not in (None, rate) and config.training.dropout is None:
+            _log.info(
+                f"{self._folder.path}: the classifier_dropout {stated} of config.json is not used here: the head has "
+                f"the dropout {rate} of the other layers. training.dropout sets both."
+            )
         self._folder.require_positions(config.input.max_length)
         kind = kind_of_config(self._folder.config)
         config.initialization.as_initialization().require_for(kind)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 
 import numpy as np
 import pytest
@@ -156,6 +157,16 @@ def test_a_label_that_one_seed_alone_predicts_has_0_in_the_others(seeds):
     found = summary(results)
     assert found["splits"]["dev"] == {"f1": pytest.approx(0.6), "f1_X": 0.125, "f1_Y": 0.5}
     assert found["best_seed"] == 2
+
+
+def test_a_dropout_of_the_head_that_is_not_used_is_told(init, glue, tmp_path):
+    """transformers trains a BERT's head with it; here it was ignored in silence."""
+    shutil.copytree(init, tmp_path / "init")
+    file, said = tmp_path / "init" / "config.json", listen()
+    file.write_text(json.dumps({**json.loads(file.read_text()), "classifier_dropout": 0.3}))
+    for changes in ({}, {"training.dropout": 0.2}):
+        FinetuningRuns(finetune_config(str(tmp_path / "init"), **{"data.folder": glue, **changes}))
+    assert sum("the classifier_dropout 0.3 of config.json is not used here" in line for line in said) == 1
 
 
 def test_seeds_leave_the_folder_of_a_single_run_alone(init, glue, tmp_path):
