@@ -157,7 +157,8 @@ def _card(bert: LoadedModel, form: Format, signature: Signature, stored: str, si
     more = "".join(
         f', {spec.name}=np.array([{EXAMPLES[spec.name]}], "{spec.dtype.name}")' for spec in signature.inputs[3:]
     )
-    is_pair = reading.pair or has_choices or {"start_logits", "end_logits"} <= set(outputs)
+    takes_pairs = kind_of_head(bert.head).takes_pairs(bert) if bert.head else reading.pair
+    is_pair = takes_pairs or has_choices or {"start_logits", "end_logits"} <= set(outputs)
     vocabulary = bert.tokenizer.vocabulary
     tokenizer, _, table = _plain_tokenizer(type(vocabulary))
     labels_row = "| `labels.txt` | the labels in the order of the logits, one per line |\n" if labels else ""

@@ -183,6 +183,10 @@ class TaskKind(abc.ABC):
         """How many TEXTs of `predict` make an example, by config.json's `keras_bert`; 0 if it needs more than texts."""
         return 1
 
+    def takes_pairs(self, bert: Any) -> bool:
+        """Whether an example of a `LoadedModel` is a pair of texts."""
+        return bert.folder.reading.pair
+
     def answers_shown(self, bert: Any, texts: list[str]) -> list[str]:
         """The lines that `run.py predict` prints for a `LoadedModel`'s answers to texts on its command line.
 

@@ -17,12 +17,13 @@ from tiny import random_weights, without_dropout
 import keras_bert
 from keras_bert.checkpoints.writing import write_model_folder
 from keras_bert.core.errors import UserError
-from keras_bert.export.litert import QUANTIZATIONS, LiteRTModel, write_litert
+from keras_bert.export import portable
+from keras_bert.export.litert import LITERT, QUANTIZATIONS, LiteRTModel, write_litert
 from keras_bert.export.serving_function import serving_function
 from keras_bert.models.elmo.kind import ElmoConfig
 from keras_bert.models.recurrent.kind import RecurrentConfig
 from keras_bert.models.xlnet.kind import XlnetConfig
-from keras_bert.tasks.classification.head import ClassificationConfig
+from keras_bert.tasks.classification.head import ClassificationConfig, NextSentenceConfig
 from keras_bert.tasks.classification.network import BertForSequenceClassification
 from keras_bert.tasks.few_shot.task import FewShotConfig
 from keras_bert.tasks.kind import kind_of_head
@@ -289,6 +290,13 @@ def run_in(folder, example, monkeypatch):
     monkeypatch.delitem(sys.modules, "tokenizer", raising=False)  # That of another folder.
     exec(compile(example, "example", "exec"), names)
     return names
+
+
+def test_the_example_for_a_next_sentence_is_a_pair(tmp_path):
+    """It had one text, whose answer means nothing."""
+    bert = keras_bert.load(write_served(tmp_path / "model", "next_sentence", head=NextSentenceConfig()))
+    card = portable._card(bert, LITERT, portable.portable_signature(bert, LITERT), "float32", 1, bert.head.labels)
+    assert 'encode("a text", "the text it is paired with", max_length=40)' in card
 
 
 @pytest.mark.parametrize("kind", ["single", "pair", "choice", "masked_lm", ROBERTA])

@@ -122,7 +122,7 @@ class Classification(TaskKind):
     def answers_shown(self, bert: Any, texts: list[str]) -> list[str]:
         from keras_bert.tasks.shown_answers import in_pairs, ranked, shown
 
-        examples: list[Any] = in_pairs(texts, "pairs of texts") if self._takes_pairs(bert) else texts
+        examples: list[Any] = in_pairs(texts, "pairs of texts") if self.takes_pairs(bert) else texts
         lines = []
         for example, answer in zip(examples, bert.predict(examples), strict=True):
             if isinstance(answer, float):
@@ -135,9 +135,6 @@ class Classification(TaskKind):
                 answers = ["  ".join(ranked(answer.probabilities.items()))]
             lines += shown([example] if isinstance(example, str) else example, answers)
         return lines
-
-    def _takes_pairs(self, bert: Any) -> bool:
-        return bert.folder.reading.pair
 
 
 class NextSentence(Classification):
@@ -181,7 +178,7 @@ class NextSentence(Classification):
         text_columns(text_list(examples, pairs=True), pair=True)  # Raises for single texts.
         return super().answer(bert, examples)
 
-    def _takes_pairs(self, bert: Any) -> bool:
+    def takes_pairs(self, bert: Any) -> bool:
         return True
 
 
