@@ -15,6 +15,7 @@ from typing import Any
 import tensorflow as tf
 
 from keras_bert.config.pretraining import PretrainConfig
+from keras_bert.config.training import RunConfig
 from keras_bert.tasks.pretraining.engine import phase_flops
 from keras_bert.tasks.pretraining.run import Pretraining
 from keras_bert.training.budget import StepBudget
@@ -248,7 +249,8 @@ def estimate(pretraining: Pretraining) -> Estimate:
     phases = [
         _phase_estimate(pretraining, phase, count, timing) for phase, (count, timing) in enumerate(zip(steps, timings))
     ]
-    checkpoints = -(-sum(steps) // training.checkpoint_every)
+    shares = [count / _checkpoint_every(training, timing) for count, timing in zip(steps, timings)]
+    checkpoints = math.ceil(round(sum(shares), 6))
     seconds = 60.0 * training.minutes or (
         sum(phase.seconds for phase in phases)
         + sum(phase.evaluation_seconds * phase.steps / training.evaluate_every for phase in phases)
@@ -339,11 +341,17 @@ def _steps(config: PretrainConfig, timings: Sequence[Timing], save_seconds: floa
         return [end - start for start, end in (budget.bounds(phase) for phase in range(len(shares)))]
     left = 60.0 * training.minutes - sum(timing.compile for timing in timings) - timings[-1].evaluation
     left = max(left, 0.0)
-    saving = save_seconds / training.checkpoint_every
+    savings = [save_seconds / _checkpoint_every(training, timing) for timing in timings]
     return [
         round(left * share / (timing.step + timing.evaluation / training.evaluate_every + saving))
-        for share, timing in zip(shares, timings)
+        for share, timing, saving in zip(shares, timings, savings)
     ]
+
+
+def _checkpoint_every(training: RunConfig, timing: Timing) -> float:
+    """The steps from one checkpoint to the next: `checkpoint_every`, or those of `checkpoint_minutes` if fewer."""
+    by_time = 60.0 * training.checkpoint_minutes / timing.step
+    return min(training.checkpoint_every, max(by_time, 1.0)) if by_time else training.checkpoint_every
 
 
 def _phase_estimate(pretraining: Pretraining, phase: int, steps: int, timing: Timing) -> PhaseEstimate:

@@ -74,6 +74,14 @@ def test_a_run_of_so_many_steps(config, tmp_path, timed):
     assert any("12 seconds to initialize the weights" in line for line in result.lines())
 
 
+def test_checkpoints_by_the_clock_are_counted(config, tmp_path, timed):
+    """Where steps are slow they are nearly all: the default is one in ten minutes."""
+    training = dataclasses.replace(config.training, checkpoint_minutes=0.75 / 60)  # 75 steps of the first phase.
+    result = estimate(built(dataclasses.replace(config, training=training), tmp_path / "run"))
+    assert result.checkpoints == 750 // 75 + 250 // 25
+    assert result.seconds == pytest.approx(7.5 + 7.5 + 2 * 2.0 + 10 * 1.0 + 20 * 0.5)
+
+
 def test_a_run_of_so_much_time(config, tmp_path, timed):
     """Of 60 seconds 5 go to compiling and the last validation; a step costs its share of validations and saves too."""
     training = dataclasses.replace(config.training, minutes=1.0)
