@@ -12,6 +12,7 @@ from keras_bert.training.step import Batch, Objective, Step
 BatchShape = tuple[tuple[str, tuple[int | None, ...]], ...]
 # The possible shapes of a run's batches.
 BatchShapes = tuple[BatchShape, ...]
+_TARGETS = "target_ids"  # [batch, size]; see `LengthBatches`.
 
 
 class LoopBatches(NamedTuple):
@@ -33,17 +34,18 @@ def batch_shapes(element_spec: dict[str, tf.TensorSpec], widths: Iterable[int | 
 
     Args:
         element_spec: the specs of a global batch; its unknown dimensions are the width.
-        widths: the sequence lengths of the batches, or (rows of an example, length) if the rows vary too; None for a
-            single shape with unknown sizes.
+        widths: the sequence lengths of the batches, or (size, length) if the rows of an example or the tokens of its
+            target vary too; None for a single shape with unknown sizes.
     """
     if widths is None:
         return (tuple((name, tuple(spec.shape)) for name, spec in element_spec.items()),)
 
-    def shape(spec: tf.TensorSpec, width: int | tuple[int, int]) -> tuple[int, ...]:
-        unknown = iter(width if isinstance(width, tuple) else (width,))
+    def shape(name: str, spec: tf.TensorSpec, width: int | tuple[int, int]) -> tuple[int, ...]:
+        sizes, count = width if isinstance(width, tuple) else (width,), list(spec.shape).count(None)
+        unknown = iter(sizes if name == _TARGETS else sizes[-count:])
         return tuple(next(unknown) if size is None else size for size in spec.shape)
 
-    return tuple(tuple((name, shape(spec, width)) for name, spec in element_spec.items()) for width in widths)
+    return tuple(tuple((name, shape(name, spec, width)) for name, spec in element_spec.items()) for width in widths)
 
 
 def taking(
@@ -133,9 +135,11 @@ class StepLoop:
         *others, last = shapes
         if not others:
             return function(value, last)
+        names = [name for name in ("input_word_ids", _TARGETS) if name in batch]
         # Without the batch dimension, of which each replica has a part.
-        found = tf.shape(self._strategy.experimental_local_results(batch["input_word_ids"])[0])[1:]
-        matches = [tf.reduce_all(tf.equal(found, dict(shape)["input_word_ids"][1:])) for shape in others]
+        parts = [self._strategy.experimental_local_results(batch[name])[0] for name in names]
+        found = tf.concat([tf.shape(part)[1:] for part in parts], axis=0)
+        matches = [tf.reduce_all(found == sum((dict(shape)[name][1:] for name in names), ())) for shape in others]
         for shape, is_match in zip(shapes, [*matches, ~tf.reduce_any(matches)]):
             # A loop with at most one iteration, because inside a `tf.cond` a reduction over replicas does not get its
             # collective keys.

@@ -1,5 +1,7 @@
 """Many steps in one call: the same numbers as one call a step, and settings that do not fit are refused."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -8,10 +10,12 @@ from tiny import model_and_optimizer, pretraining_batch, tiny_config
 from keras_bert.config.finetuning import FinetuneConfig
 from keras_bert.config.pretraining import PretrainConfig
 from keras_bert.core.errors import UserError
+from keras_bert.data.batches.length_batches import LengthBatches
+from keras_bert.data.batches.token_rows import TargetRows, TokenRows
 from keras_bert.models.pretraining import PretrainingObjective
 from keras_bert.training.metrics import MetricSums, Throughput
 from keras_bert.training.step import Step
-from keras_bert.training.step_loop import taking, trainer
+from keras_bert.training.step_loop import StepLoop, taking, trainer
 
 # A step that is inlined into a loop is rewritten together with it, and its sums added up in another order.
 pytestmark = pytest.mark.usefixtures("rewritten_graphs")
@@ -60,6 +64,29 @@ def test_a_loop_of_steps_gives_the_bits_of_single_steps(mirrored_strategy, mirro
         np.testing.assert_array_equal(looped[1][name], values)
     for received, expected in zip(looped[2], single[2], strict=True):
         np.testing.assert_array_equal(received, expected)
+
+
+def test_each_batch_with_targets_is_trained_on_once_in_its_own_shape():
+    """Two shapes of the same width took a batch for both, or neither; a text's width was taken for its target's."""
+    widths, sizes = (4, 10), (2, 6)
+    lengths, wanted = (np.repeat(pair, 6) for pair in (np.tile(widths, 2), np.repeat(sizes, 2)))
+    starts, target_starts = (np.concatenate([[0], np.cumsum(counts)]) for counts in (lengths, wanted))
+    rows = TokenRows(np.full(starts[-1], 7, "int32"), starts, lengths.astype("int32"), {})
+    rows.targets = TargetRows(np.full(target_starts[-1], 8, "int32"), target_starts)
+    source = LengthBatches(rows, 4, 0, 0, widths, sizes=sizes)
+    dataset, seen = source.epoch(0), []
+
+    def update(batch, step):
+        seen.append(step)
+        shapes = [batch[name].shape[1] for name in ("input_word_ids", "target_ids")]
+        return {"shape": tf.constant(10.0 * shapes[0] + shapes[1])}
+
+    step = SimpleNamespace(strategy=tf.distribute.OneDeviceStrategy("CPU:0"), objective=None, update=update)
+    count = source.batches_per_epoch
+    taken = taking(iter(dataset), dataset, source.widths, count)(count)
+    results = StepLoop(step).train(taken, tf.constant(0, tf.int64))
+    expected = [10.0 * batch["input_word_ids"].shape[1] + batch["target_ids"].shape[1] for batch in dataset]
+    assert results["shape"].numpy().tolist() == expected and len(set(expected)) == len(seen) == 4
 
 
 def test_what_a_loop_hides_is_left_out():
