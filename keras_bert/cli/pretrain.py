@@ -154,7 +154,8 @@ def _estimate(recipe: PretrainConfig, run: RunFolder) -> None:
     with run:
         pretraining = Pretraining(recipe, run)
         pretraining.build()
-        for line in estimate(pretraining).lines():
+        found = estimate(pretraining)
+        for line in found.lines() if pretraining.is_chief else ():
             click.echo(line)
     _log.info(f"Written: the run's data, {run.data}. Next: {same_command()}, without --estimate.")
 

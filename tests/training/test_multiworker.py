@@ -157,6 +157,18 @@ def test_two_workers_stream_the_text_that_one_process_does(tmp_path, monkeypatch
 
 
 @pytest.mark.slow
+def test_two_workers_time_equally_many_steps_and_one_says_what_a_run_takes(tmp_path):
+    """Each stopped by its own clock, and one's further step met the other's validation: an internal error."""
+    change = (
+        "import keras_bert.tasks.pretraining.estimate as estimate, keras_bert.training.cluster as cluster; "
+        "estimate._WARM_UP_SECONDS, estimate._TIMED_SECONDS = 0.2, 0.5 + 2.0 * cluster.worker_index()"
+    )
+    said = changed_and_launched(change, [*pretrain(tmp_path), "--estimate"], tmp_path)
+    assert said.count("10 steps of 8 x 16") == said.count("In total, with") == 1
+    assert not (tmp_path / "two" / "checkpoints").exists()
+
+
+@pytest.mark.slow
 def test_two_workers_go_back_together(tmp_path, monkeypatch):
     """After a gradient that is not finite, once in each; with other batches in one of them the losses would differ."""
     change = (

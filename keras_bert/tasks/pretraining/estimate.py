@@ -23,6 +23,7 @@ from keras_bert.training.checkpoints import Checkpoints
 from keras_bert.training.engine import Engine
 from keras_bert.training.memory import explained_out_of_memory, memory_limit, peak_memory, reset_peak
 from keras_bert.training.metrics import each_step
+from keras_bert.training.processes import agreement
 from keras_bert.training.step_loop import taking
 from keras_bert.training.strategy import checkpoint_device
 
@@ -303,8 +304,9 @@ def time_phase(pretraining: Pretraining, phase: int) -> Timing:
     train()  # Traces and compiles.
     compile_seconds = time.perf_counter() - started_at
     # The first seconds are slower, while the source also fills its buffers.
-    _timed(train, _WARM_UP_SECONDS)
-    step_seconds, tokens = _timed(train, _TIMED_SECONDS)
+    agree = agreement(pretraining.strategy)
+    _timed(train, _WARM_UP_SECONDS, agree)
+    step_seconds, tokens = _timed(train, _TIMED_SECONDS, agree)
     pretraining.evaluate(phase)  # Traces.
     started_at = time.perf_counter()
     pretraining.evaluate(phase)
@@ -313,10 +315,13 @@ def time_phase(pretraining: Pretraining, phase: int) -> Timing:
     )
 
 
-def _timed(train: Callable[[], dict[str, Any]], seconds: float) -> tuple[float, float]:
-    """(seconds per step, tokens per step) over as many calls as fit, but at least `_LEAST_STEPS` steps."""
+def _timed(train: Callable[[], dict[str, Any]], seconds: float, agree: Callable[[float], float]) -> tuple[float, float]:
+    """(seconds per step, tokens per step) over as many calls as fit, but at least `_LEAST_STEPS` steps.
+
+    A step sums over all processes; by `agree` (see `processes.agreement`) they do equally many.
+    """
     tokens, count, started_at = 0.0, 0, time.perf_counter()
-    while count < _LEAST_STEPS or time.perf_counter() - started_at < seconds:
+    while count < _LEAST_STEPS or agree(time.perf_counter() - started_at < seconds) > 0:
         steps = each_step(train())
         tokens += sum(float(step["tokens"]) for step in steps)
         count += len(steps)
