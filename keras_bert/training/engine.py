@@ -87,7 +87,7 @@ class Engine:
         step: one optimizer step on a global batch.
         trainer: `step`, or a `StepLoop` of it if one call runs several steps.
         checkpoints: the run's checkpoints.
-        compiled_step: `step` compiled with XLA; None unless `jit_compile: auto` is still undecided.
+        compiled_step: `step` compiled with XLA; None unless `jit_compile: auto` is still undecided, and on a TPU.
         choice: the choice of `jit_compile: auto`; None for other settings.
     """
 
@@ -207,8 +207,8 @@ def make_engine(
         loss_scale = LossScale() if training.precision == "float16" else None
         memory = None if make_memory is None else make_memory()
         is_auto = training.jit_compile == "auto"
-        # A TPU compiles whatever it runs.
-        choice = Choice() if is_auto and not on_tpu else None
+        # A TPU compiles whatever it runs. Its checkpoints have the choice too, for devices that go on from them.
+        choice = Choice() if is_auto else None
 
     def make_step(jit_compile: bool) -> Step:
         return Step(
@@ -233,8 +233,8 @@ def make_engine(
     compiled_step = None
     if choice is not None:
         more["compilation"] = choice
-        compiled_step = make_step(True)
-    step = make_step(training.jit_compile is True or is_auto and choice is None)
+        compiled_step = None if on_tpu else make_step(True)
+    step = make_step(training.jit_compile is True)
     if not model.encoder.embeddings.trainable:  # Nor are the blocks then, except for what LoRA adds.
         # A checkpoint reaches the blocks, which are in a list, only through the optimizer, which has no frozen weights.
         more["frozen"] = model.encoder.weights

@@ -34,3 +34,16 @@ def test_a_gpu_does_without_deterministic_operations(tmp_path, monkeypatch, comp
     run, strategy = RunFolder(str(tmp_path)), tf.distribute.OneDeviceStrategy("CPU:0")
     pretraining_engine(recipe("text.txt"), run, strategy, VOCABULARY)
     assert asked == ([] if computes_on_gpus else ["determinism"])
+
+
+def test_other_devices_go_on_from_a_tpus_checkpoint(tmp_path, monkeypatch):
+    """With `jit_compile: auto` they look for its choice, which a TPU did not save: a traceback."""
+    config, run = recipe("text.txt", **{"training.jit_compile": "auto"}), RunFolder(str(tmp_path))
+    strategy = tf.distribute.OneDeviceStrategy("CPU:0")
+    with monkeypatch.context() as patch:
+        patch.setattr(tf.distribute, "TPUStrategy", type(strategy))  # What stands in for a TPU here.
+        engine = pretraining_engine(config, run, strategy, VOCABULARY)
+        assert engine.with_compilation(0, lambda: 1 / 0, 1) is engine
+        engine.checkpoints.save(3)
+    engine = pretraining_engine(config, run, strategy, VOCABULARY)
+    assert engine.checkpoints.restore_newest() == 3 and engine.choice.value.numpy() < 0
