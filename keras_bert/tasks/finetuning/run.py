@@ -185,7 +185,14 @@ class Finetuning:
         slices = choose_accumulation(training, self.run, self.strategy, self.folder.config, [batch], frozen)
         training = dataclasses.replace(training, accumulation=slices)
         self.config = config = dataclasses.replace(config, training=training)
-        compared = training.batch_size // (slices * self.strategy.num_replicas_in_sync)
+        replicas = self.strategy.num_replicas_in_sync
+        compared = training.batch_size // (slices * replicas)
+        if problem.compares_examples and compared == 1 and sizes[-1] < 3:  # A third text is a hard negative.
+            raise UserError(
+                "training.batch_size: needs two examples or more in each slice of each replica, because the loss "
+                f"compares them. Received: {training.batch_size} in {slices} slice(s) on {replicas} replica(s). Raise "
+                "it, or lower training.accumulation."
+            )
         if problem.compares_examples and compared < training.batch_size:
             _log.info(
                 f"The loss compares only the {compared} of a batch's {training.batch_size} examples that are computed "

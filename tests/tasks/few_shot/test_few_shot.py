@@ -270,6 +270,13 @@ def test_the_draw_of_every_seed_is_told(files, tmp_path, monkeypatch):
     assert counts == [1, 2]
 
 
+def test_single_texts_with_nothing_to_compare_are_refused(files, tmp_path):
+    """Their loss is 0: a run went on to its end and learned nothing."""
+    runs = FinetuningRuns(config_of(files, **{"training.accumulation": 8}))
+    with pytest.raises(UserError, match=r"needs two examples or more .* Received: 8 in 8 slice\(s\) on 1 replica"):
+        runs.one(str(tmp_path / "run"))
+
+
 def test_the_head_is_trained_only_by_users_own_loss(files):
     """`load` with labels gives a model for Keras' `fit`, whose head must learn; in a run it must not."""
     bert = keras_bert.load(files[0], task="few-shot", labels=["no", "yes"])
