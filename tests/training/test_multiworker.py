@@ -226,6 +226,20 @@ def test_workers_with_a_folder_each_are_refused(tmp_path):
 
 
 @pytest.mark.slow
+def test_workers_with_examples_of_their_own_are_refused(tmp_path):
+    """On machines with copies of a task's files: each would train on its part of other batches."""
+    for name, count in (("0", 24), ("1", 32)):
+        write_sst2(tmp_path / name / "sst2", train=count)
+    finetune = ["finetune", "--task", "sst2", "--init", write_tiny_bert(tmp_path / "bert"), "--data-dir", "sst2"]
+    finetune += ["--steps", "3", *sets("input.max_length=24", "training.batch_size=8"), "--output", "../run"]
+    addresses = [f"127.0.0.1:{port}" for port in free_ports(2)]
+    environments = [worker_environment(addresses, index) for index in (0, 1)]
+    for process in started(finetune, [tmp_path / "0", tmp_path / "1"], environments):
+        told = process.communicate(timeout=600)[0].strip().splitlines()[-1]
+        assert process.returncode == 2 and "needs the same training examples in every process" in told, told
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("victim", [0, 1])
 def test_a_worker_that_is_left_alone_says_so_in_one_line_and_ends_within_a_minute(victim, tmp_path):
     """Without a launcher, as on machines of their own; worker 0 is the one that TensorFlow's heartbeats go to."""

@@ -51,6 +51,7 @@ from keras_bert.training.processes import (
     claim,
     fail_together,
     gather,
+    process_count,
     process_number,
     require_same,
 )
@@ -167,6 +168,8 @@ class Finetuning:
         rows, shares = problem.training_rows(training.seed)
         for line in problem.notes[told:]:  # Of another seed's draw.
             _log.info(line)
+        if process_count(self.strategy) > 1:  # Each keeps its part of the batches that it makes itself.
+            require_same(self.strategy, self.run.path, training_examples=rows.fingerprint().encode())
         objective: Objective = problem.objective
         if self.teacher:
             rows = self.teacher.taught(rows, training.seed, self.run, self.strategy)
