@@ -15,7 +15,7 @@ from keras_bert.training.device_integers import narrowed
 from keras_bert.training.loss_scale import LossScale
 from keras_bert.training.metrics import MetricSums
 from keras_bert.training.optimizers.base import BertOptimizer
-from keras_bert.training.strategy import on_gpus
+from keras_bert.training.strategy import is_multiworker, on_gpus
 from keras_bert.training.variable_names import gradient_norms
 
 _VALUES_OF_A_BLOCK = 8  # 16 bits each.
@@ -338,12 +338,12 @@ def all_outputs(
     for batch in batches:
         outputs, results = predict(batch)
         sums.add(results)
-        row_numbers = _gathered(step.strategy, batch["row_numbers"])
+        row_numbers = gathered(step.strategy, batch["row_numbers"])
         is_real = row_numbers >= 0
         numbers.append(row_numbers[is_real])
-        lengths = _gathered(step.strategy, batch["input_mask"]).sum(axis=-1)[is_real] if by_token else ()
+        lengths = gathered(step.strategy, batch["input_mask"]).sum(axis=-1)[is_real] if by_token else ()
         for name, values in outputs.items():
-            values = _gathered(step.strategy, values)[is_real]
+            values = gathered(step.strategy, values)[is_real]
             if name in by_token:
                 values = [value[:length] for value, length in zip(values, lengths)]
             found.setdefault(name, []).append(values)
@@ -360,6 +360,9 @@ def _in_order(batches: list[np.ndarray | list[np.ndarray]], order: np.ndarray) -
     return [rows[number] for number in order]
 
 
-def _gathered(strategy: tf.distribute.Strategy, values: tf.Tensor) -> np.ndarray:
+def gathered(strategy: tf.distribute.Strategy, values: tf.Tensor) -> np.ndarray:
     """The parts of a global tensor on all replicas as one array."""
-    return strategy.gather(values, axis=0).numpy()
+    if is_multiworker(strategy):
+        return strategy.gather(values, axis=0).numpy()
+    # Not by `gather`, which traces a collective operation anew each time.
+    return np.concatenate([part.numpy() for part in strategy.experimental_local_results(values)])

@@ -13,7 +13,7 @@ from tiny import model_and_optimizer, pretraining_batch, tiny_config, without_dr
 import keras_bert
 from keras_bert.models.pretraining import BertForPreTraining, PretrainingObjective
 from keras_bert.training.metrics import MetricSums, Throughput
-from keras_bert.training.step import Step
+from keras_bert.training.step import Step, gathered
 
 STEPS = 10
 CONFIG = without_dropout(num_hidden_layers=1)
@@ -234,3 +234,11 @@ def test_throughput_leaves_pauses_out_and_sees_the_wait(monkeypatch):
         "tokens_per_second": 25.0,
         "data_wait_fraction": 0.25,
     }
+
+
+def test_what_replicas_computed_is_joined_without_a_collective_operation(mirrored_strategy, monkeypatch):
+    """TensorFlow traces one at each call: 70 ms for each output of each batch of a validation."""
+    monkeypatch.setattr(type(mirrored_strategy), "gather", lambda *_, **__: 1 / 0)
+    batches = mirrored_strategy.experimental_distribute_dataset(tf.data.Dataset.range(8).batch(4))
+    found = [gathered(mirrored_strategy, batch).tolist() for batch in batches]
+    assert found == [[0, 1, 2, 3], [4, 5, 6, 7]]

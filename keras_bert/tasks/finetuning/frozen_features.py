@@ -17,7 +17,7 @@ from keras_bert.data.batches.token_rows import TokenRows
 from keras_bert.models.tensor_names import ENCODER, model_parts
 from keras_bert.tasks.tagging.feature_network import BertFeatureTagger
 from keras_bert.training.cluster import worker_addresses
-from keras_bert.training.step import Batch
+from keras_bert.training.step import Batch, gathered
 from keras_bert.training.strategy import distribute
 
 _log = logging.getLogger(__name__)
@@ -104,8 +104,8 @@ class FrozenFeatures:
             terminal_bar(f"Features of {split}", "rows", len(rows)) as bar,
         ):
             for batch in distribute(strategy, batches):
-                states = strategy.gather(self._features(batch), axis=0).numpy()
-                numbers = strategy.gather(batch["row_numbers"], axis=0).numpy()
+                states = gathered(strategy, self._features(batch))
+                numbers = gathered(strategy, batch["row_numbers"])
                 for number, row_states in zip(numbers, states):
                     if number >= 0:
                         first, end = rows.starts[number : number + 2]
