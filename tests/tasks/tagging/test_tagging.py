@@ -280,6 +280,6 @@ def test_the_folder_keeps_the_scheme_that_was_given(tmp_path):
 
 
 def test_words_are_kept_once_and_their_lines_not_at_all(tmp_path):
-    problem = problem_of(TOKENS, written(tmp_path, train="ab N\nab N\nab N\n"))
+    problem = problem_of(TOKENS, written(tmp_path, train="ab N\nab N\nab V\n"))
     tagged = problem._words("train")
     assert tagged.source is None and len({id(word) for word in tagged.words}) == 1
