@@ -171,7 +171,7 @@ class _AdapterTensors(StoredTensors):
                 self._factors[found] = f"{module}{_A}", f"{module}{_B}"
             elif found:
                 places.setdefault(found, name)
-            elif not found and rest not in of_classifier.values():
+            elif rest not in of_classifier.values():
                 others.append(name)
         if others:
             raise UserError(
