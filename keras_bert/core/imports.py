@@ -1,9 +1,10 @@
-"""Imports on first use: optional packages, with how to install a missing one, and a package's public names."""
+"""Imports on first use: optional packages, with how to install a missing one, and a package's own names."""
 
 import importlib
 import importlib.util
 from collections.abc import Callable, Mapping
 from types import ModuleType
+from typing import Any
 
 from keras_bert.core.errors import UserError
 
@@ -62,6 +63,12 @@ def import_extra(module: str, needed_by: str) -> ModuleType:
     """Imports a module of an extra's package. Raises `UserError` if it is not installed; see `require`."""
     require(next(package for package in EXTRA_OF if f"{module}.".startswith(f"{package}.")), needed_by)
     return importlib.import_module(module)
+
+
+def named_class(place: str) -> Any:
+    """The class at `module:class`."""
+    module, _, name = place.partition(":")
+    return getattr(importlib.import_module(module), name)
 
 
 def lazy_names(package: str, modules: Mapping[str, str]) -> tuple[Callable[[str], object], Callable[[], list[str]]]:

@@ -15,6 +15,7 @@ from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from keras_bert.core.errors import UserError
+from keras_bert.core.imports import named_class
 
 if TYPE_CHECKING:
     import keras
@@ -55,6 +56,9 @@ class ModelKind(abc.ABC):
         model_type: the name in config.json and in a recipe's `model`.
         title: its name in messages and model cards.
         config: the class of its config, `BertConfig` or one that extends it.
+        encoder: the class of its encoder, as `module:class`: `BertEncoder` or one with the same inputs, outputs and
+            attributes.
+        decoder: the class of its decoder, in the same form, for a kind that `decodes`; None for an encoder alone.
         class_prefix: the prefix of its class names in transformers, where BERT's is "Bert".
         stored_prefix: the prefix of the encoder's tensor names in Hugging Face's files.
         google_files: the names of the files in Google's folders; None if there are no such folders.
@@ -83,6 +87,8 @@ class ModelKind(abc.ABC):
     model_type: ClassVar[str]
     title: ClassVar[str]
     config: ClassVar["type[BertConfig]"]
+    encoder: ClassVar[str]
+    decoder: ClassVar[str | None] = None
     class_prefix: ClassVar[str]
     stored_prefix: ClassVar[str]
     google_files: ClassVar[GoogleFiles | None] = None
@@ -118,17 +124,17 @@ class ModelKind(abc.ABC):
         """Whether the fields of a model config or a config.json describe this kind."""
         return fields.get("model_type") == self.model_type
 
-    @abc.abstractmethod
     def make_encoder(self, config: Any, with_pooler: bool = True, **keras_options: Any) -> "ConfiguredEncoder":
-        """A new encoder: a `BertEncoder` or a model with the same inputs, outputs and attributes."""
+        """A new `encoder`."""
+        return named_class(self.encoder)(config, with_pooler=with_pooler, **keras_options)
 
     def make_token_head(self, config: Any, **keras_options: Any) -> "keras.layers.Layer | None":
         """A new layer that predicts tokens in place of a `MaskedLMHead`, called like one; None to use that head."""
         return None
 
     def make_decoder(self, config: Any, **keras_options: Any) -> "Decoder | None":
-        """A new decoder, for a kind that `decodes`; None for an encoder alone."""
-        return None
+        """A new `decoder`; None for an encoder alone."""
+        return named_class(self.decoder)(config, **keras_options) if self.decoder else None
 
     @abc.abstractmethod
     def parts(self, config: Any) -> "dict[str, list[TensorName]]":

@@ -6,8 +6,9 @@ from typing import Any, TypeAlias, TypeVar, cast
 
 import tensorflow as tf
 
+from keras_bert.core.imports import named_class
 from keras_bert.text.tokenizer_files import TokenizerSettings
-from keras_bert.text.vocabulary import Vocabulary, named_class
+from keras_bert.text.vocabulary import Vocabulary
 
 Texts: TypeAlias = "tf.Tensor | Sequence[str] | Sequence[bytes]"
 

@@ -3,7 +3,6 @@
 import codecs
 import copy
 import hashlib
-import importlib
 import itertools
 import json
 import os
@@ -18,6 +17,7 @@ import numpy.typing as npt
 from keras_bert.core import settings
 from keras_bert.core.errors import UserError
 from keras_bert.core.files import StrPath, is_file, join, open_file, parent
+from keras_bert.core.imports import named_class
 from keras_bert.core.whole_files import atomic_write, write_json
 from keras_bert.text.standalone_tokenizer import SPECIAL_TOKENS, AddedToken, strips
 from keras_bert.text.tokenizer_files import (
@@ -360,12 +360,6 @@ _KINDS = (
     "keras_bert.text.byte_vocabulary:ByteVocabulary",
 )
 _registered: list[type[Vocabulary]] = []
-
-
-def named_class(place: str) -> Any:
-    """The class at `module:class`."""
-    module, _, name = place.partition(":")
-    return getattr(importlib.import_module(module), name)
 
 
 def register_vocabulary(kind: type[Vocabulary]) -> type[Vocabulary]:

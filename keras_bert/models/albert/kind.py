@@ -4,7 +4,7 @@ import itertools
 import os
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 from keras_bert.core.errors import UserError
 from keras_bert.core.settings import Dropout, Positive, require
@@ -23,9 +23,6 @@ from keras_bert.models.tensor_names import (
     layer_norm,
     output_layer,
 )
-
-if TYPE_CHECKING:
-    from keras_bert.models.albert.encoder import AlbertEncoder
 
 Sharing = Literal["all", "attention", "ffn", "none"]
 ALL, ATTENTION, FFN, NONE = SHARINGS = get_args(Sharing)
@@ -196,6 +193,7 @@ class Albert(ModelKind):
     """
 
     model_type, title, config = "albert", "ALBERT", AlbertConfig
+    encoder = "keras_bert.models.albert.encoder:AlbertEncoder"
     class_prefix, stored_prefix = "Albert", "albert."
     google_files = GoogleFiles("albert_config.json", "model.ckpt-best")
     pretraining_heads = ("sop",)
@@ -217,11 +215,6 @@ class Albert(ModelKind):
 
     def is_of(self, fields: Mapping[str, Any]) -> bool:
         return super().is_of(fields) or ("model_type" not in fields and "num_hidden_groups" in fields)
-
-    def make_encoder(self, config: AlbertConfig, with_pooler: bool = True, **keras_options: Any) -> "AlbertEncoder":
-        from keras_bert.models.albert.encoder import AlbertEncoder
-
-        return AlbertEncoder(config, with_pooler=with_pooler, **keras_options)
 
     def parts(self, config: AlbertConfig) -> dict[str, list[TensorName]]:
         blocks = [

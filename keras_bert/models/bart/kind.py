@@ -16,9 +16,6 @@ from keras_bert.models.tensor_names import DECODER, LM_HEAD, TensorName, for_lay
 if TYPE_CHECKING:
     import keras
 
-    from keras_bert.models.bart.decoder import BartDecoder
-    from keras_bert.models.bart.encoder import BartEncoder
-
 # Our fields by those of config.json.
 _NAMES = {
     "vocab_size": "vocab_size",
@@ -138,6 +135,8 @@ class Bart(ModelKind):
     """BART, as in transformers. Only this package has its encoder alone with a task's head."""
 
     model_type, title, config = "bart", "BART", BartConfig
+    encoder = "keras_bert.models.bart.encoder:BartEncoder"
+    decoder = "keras_bert.models.bart.decoder:BartDecoder"
     class_prefix, stored_prefix = "Bart", "model."
     word_embeddings: ClassVar[str] = "shared.weight"
     also_word_embeddings: ClassVar = ("encoder.embed_tokens.weight", "decoder.embed_tokens.weight")
@@ -161,16 +160,6 @@ class Bart(ModelKind):
         "quantization_config": (),
         "auto_map": (),
     }
-
-    def make_encoder(self, config: BartConfig, with_pooler: bool = True, **keras_options: Any) -> "BartEncoder":
-        from keras_bert.models.bart.encoder import BartEncoder
-
-        return BartEncoder(config, with_pooler=with_pooler, **keras_options)
-
-    def make_decoder(self, config: BartConfig, **keras_options: Any) -> "BartDecoder":
-        from keras_bert.models.bart.decoder import BartDecoder
-
-        return BartDecoder(config, **keras_options)
 
     def make_token_head(self, config: BartConfig, **keras_options: Any) -> "keras.layers.Layer":
         from keras_bert.models.bart.head import BartTokenHead

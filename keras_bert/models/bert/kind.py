@@ -1,7 +1,7 @@
 """BERT itself (Devlin et al. 2018)."""
 
 from collections.abc import Callable, Collection
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import ClassVar
 
 from keras_bert.models.bert.config import BertConfig
 from keras_bert.models.kind import GoogleFiles, ModelKind
@@ -19,10 +19,6 @@ from keras_bert.models.tensor_names import (
     layer_norm,
     output_layer,
 )
-
-if TYPE_CHECKING:
-    from keras_bert.models.bert.encoder import BertEncoder
-
 
 # Within a block: the function that makes the rows, and the layer's attribute and names.
 _BLOCK: tuple[tuple[Callable[[str, str, str], tuple[TensorName, ...]], str, str, str], ...] = (
@@ -65,6 +61,7 @@ class Bert(ModelKind):
     """BERT: every layer has its own weights, and the embeddings are as wide as the layers."""
 
     model_type, title, config = "bert", "BERT", BertConfig
+    encoder = "keras_bert.models.bert.encoder:BertEncoder"
     class_prefix, stored_prefix = "Bert", "bert."
     google_files: ClassVar[GoogleFiles | None] = GoogleFiles("bert_config.json", "bert_model.ckpt")
     pretraining_heads: ClassVar[tuple[str, ...]] = ("nsp",)
@@ -77,11 +74,6 @@ class Bert(ModelKind):
         "pruned_heads": ({},),
         "auto_map": (),
     }
-
-    def make_encoder(self, config: BertConfig, with_pooler: bool = True, **keras_options: Any) -> "BertEncoder":
-        from keras_bert.models.bert.encoder import BertEncoder
-
-        return BertEncoder(config, with_pooler=with_pooler, **keras_options)
 
     def parts(self, config: BertConfig) -> dict[str, list[TensorName]]:
         head = "cls.predictions"

@@ -3,7 +3,7 @@
 import dataclasses
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from keras_bert.core.settings import Positive, require
 from keras_bert.models.bert.config import BIDIRECTIONAL, LEARNED, REPLACED, BertConfig
@@ -20,9 +20,6 @@ from keras_bert.models.tensor_names import (
     embeddings,
     layer_norm,
 )
-
-if TYPE_CHECKING:
-    from keras_bert.models.electra.encoder import ElectraEncoder
 
 
 @dataclass
@@ -91,6 +88,7 @@ class Electra(Bert):
 
     model_type, title = "electra", "ELECTRA"
     config: ClassVar[type[BertConfig]] = ElectraConfig
+    encoder = "keras_bert.models.electra.encoder:ElectraEncoder"
     class_prefix, stored_prefix, google_files = "Electra", "electra.", None
     pretraining_heads = ()
     pretrains_pooler = encoder_pools = False
@@ -108,11 +106,6 @@ class Electra(Bert):
         "summary_use_proj": (True,),
         "summary_activation": ("gelu",),
     }
-
-    def make_encoder(self, config: Any, with_pooler: bool = True, **keras_options: Any) -> "ElectraEncoder":
-        from keras_bert.models.electra.encoder import ElectraEncoder
-
-        return ElectraEncoder(config, with_pooler=with_pooler, **keras_options)
 
     def parts(self, config: Any) -> dict[str, list[TensorName]]:
         words, *others = embeddings("electra", config, _DECODER)

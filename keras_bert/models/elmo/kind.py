@@ -3,7 +3,7 @@
 import dataclasses
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from keras_bert.core.settings import Positive, require
 from keras_bert.models.bert.config import BIDIRECTIONAL, BOTH, LEARNED, BertConfig
@@ -19,9 +19,6 @@ from keras_bert.models.tensor_names import (
     layer_norm,
     plain_tensor,
 )
-
-if TYPE_CHECKING:
-    from keras_bert.models.elmo.encoder import ElmoEncoder
 
 # BERT's fields that this model does not use.
 _UNUSED = ("num_attention_heads", "intermediate_size", "attention_probs_dropout_prob", "type_vocab_size")
@@ -95,13 +92,9 @@ class Elmo(ModelKind):
     """ELMo over word pieces. Only this package has such models: transformers and Google's BERT do not."""
 
     model_type, title, config = "elmo", "ELMo", ElmoConfig
+    encoder = "keras_bert.models.elmo.encoder:ElmoEncoder"
     class_prefix, stored_prefix = "Elmo", "elmo."
     in_transformers = attends = has_positions = False
-
-    def make_encoder(self, config: ElmoConfig, with_pooler: bool = True, **keras_options: Any) -> "ElmoEncoder":
-        from keras_bert.models.elmo.encoder import ElmoEncoder
-
-        return ElmoEncoder(config, with_pooler=with_pooler, **keras_options)
 
     def parts(self, config: ElmoConfig) -> dict[str, list[TensorName]]:
         return {part: for_layers(rows, config.num_hidden_layers) for part, rows in _PARTS.items()}

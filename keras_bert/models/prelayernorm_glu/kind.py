@@ -2,14 +2,11 @@
 
 import dataclasses
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from keras_bert.models.roberta_prelayernorm.kind import RobertaPreLayerNorm, RobertaPreLayerNormConfig
 from keras_bert.models.sizes import Part
 from keras_bert.models.tensor_names import ENCODER, TensorName, dense, for_layers
-
-if TYPE_CHECKING:
-    from keras_bert.models.prelayernorm_glu.encoder import PreLayerNormGluEncoder
 
 
 @dataclass
@@ -34,14 +31,10 @@ class PreLayerNormGlu(RobertaPreLayerNorm):
     """RoBERTa-PreLayerNorm with gated feed-forward networks. Only this package has such models."""
 
     model_type, title, config = "prelayernorm-glu", "RoBERTa-PreLayerNorm with GLU", PreLayerNormGluConfig
+    encoder = "keras_bert.models.prelayernorm_glu.encoder:PreLayerNormGluEncoder"
     class_prefix = "PreLayerNormGlu"
     in_transformers = False
     token_head_act = None
-
-    def make_encoder(self, config: Any, with_pooler: bool = True, **keras_options: Any) -> "PreLayerNormGluEncoder":
-        from keras_bert.models.prelayernorm_glu.encoder import PreLayerNormGluEncoder
-
-        return PreLayerNormGluEncoder(config, with_pooler=with_pooler, **keras_options)
 
     def parts(self, config: Any) -> dict[str, list[TensorName]]:
         of_plain = super().parts(config)

@@ -2,16 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from keras_bert.core.settings import OneOf, Positive, require
 from keras_bert.models.bert.config import BIDIRECTIONAL, BertConfig
 from keras_bert.models.bert.kind import Bert
 from keras_bert.models.sizes import Part, training_flops
 from keras_bert.models.tensor_names import ENCODER, TensorName, bidirectional, for_layers
-
-if TYPE_CHECKING:
-    from keras_bert.models.recurrent.encoder import RecurrentEncoder
 
 GRU, LSTM = BLOCKS = ("gru", "lstm")
 
@@ -56,17 +53,13 @@ class Recurrent(Bert):
     """
 
     model_type, title, config = "recurrent", "recurrent BERT", RecurrentConfig
+    encoder = "keras_bert.models.recurrent.encoder:RecurrentEncoder"
     class_prefix, google_files = "Recurrent", None
     in_transformers = attends = False
     values_here: ClassVar = {}
 
     def is_of(self, fields: Mapping[str, Any]) -> bool:
         return super().is_of(fields) or ("model_type" not in fields and "block" in fields)
-
-    def make_encoder(self, config: Any, with_pooler: bool = True, **keras_options: Any) -> "RecurrentEncoder":
-        from keras_bert.models.recurrent.encoder import RecurrentEncoder
-
-        return RecurrentEncoder(config, with_pooler=with_pooler, **keras_options)
 
     def parts(self, config: Any) -> dict[str, list[TensorName]]:
         of_bert = super().parts(config)

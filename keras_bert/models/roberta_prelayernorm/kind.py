@@ -2,16 +2,13 @@
 
 import dataclasses
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from keras_bert.core.settings import Positive
 from keras_bert.models.bert.config import BertConfig
 from keras_bert.models.roberta.kind import Roberta, RobertaConfig
 from keras_bert.models.sizes import Part
 from keras_bert.models.tensor_names import ENCODER, TensorName, layer_norm
-
-if TYPE_CHECKING:
-    from keras_bert.models.roberta_prelayernorm.encoder import RobertaPreLayerNormEncoder
 
 
 @dataclass
@@ -39,16 +36,12 @@ class RobertaPreLayerNorm(Roberta):
 
     model_type, title = "roberta-prelayernorm", "RoBERTa-PreLayerNorm"
     config: ClassVar[type[BertConfig]] = RobertaPreLayerNormConfig
+    encoder = "keras_bert.models.roberta_prelayernorm.encoder:RobertaPreLayerNormEncoder"
     class_prefix, stored_prefix = "RobertaPreLayerNorm", "roberta_prelayernorm."
     classification_names: ClassVar = {
         "roberta_prelayernorm.pooler.dense.": "classifier.dense.",
         "classifier.": "classifier.out_proj.",
     }
-
-    def make_encoder(self, config: Any, with_pooler: bool = True, **keras_options: Any) -> "RobertaPreLayerNormEncoder":
-        from keras_bert.models.roberta_prelayernorm.encoder import RobertaPreLayerNormEncoder
-
-        return RobertaPreLayerNormEncoder(config, with_pooler=with_pooler, **keras_options)
 
     def parts(self, config: Any) -> dict[str, list[TensorName]]:
         of_roberta = super().parts(config)

@@ -16,9 +16,6 @@ from keras_bert.models.tensor_names import DECODER, TensorName
 if TYPE_CHECKING:
     import keras
 
-    from keras_bert.models.t5.decoder import T5Decoder
-    from keras_bert.models.t5.encoder import T5Encoder
-
 # Our fields by those of config.json.
 _NAMES = {
     "vocab_size": "vocab_size",
@@ -180,6 +177,8 @@ class T5(ModelKind):
     """T5, as in transformers. Its encoder alone is a T5EncoderModel, whose pooled vector is the tokens' mean."""
 
     model_type, title, config = "t5", "T5", T5Config
+    encoder = "keras_bert.models.t5.encoder:T5Encoder"
+    decoder = "keras_bert.models.t5.decoder:T5Decoder"
     class_prefix, stored_prefix = "T5", ""
     word_embeddings: ClassVar[str] = "shared.weight"
     also_word_embeddings: ClassVar = ("encoder.embed_tokens.weight", "decoder.embed_tokens.weight")
@@ -195,16 +194,6 @@ class T5(ModelKind):
 
     def inner_kept(self, config: T5Config) -> int:
         return 2 if config.is_gated else 1
-
-    def make_encoder(self, config: T5Config, with_pooler: bool = True, **keras_options: Any) -> "T5Encoder":
-        from keras_bert.models.t5.encoder import T5Encoder
-
-        return T5Encoder(config, with_pooler=with_pooler, **keras_options)
-
-    def make_decoder(self, config: T5Config, **keras_options: Any) -> "T5Decoder":
-        from keras_bert.models.t5.decoder import T5Decoder
-
-        return T5Decoder(config, **keras_options)
 
     def make_token_head(self, config: T5Config, **keras_options: Any) -> "keras.layers.Layer":
         from keras_bert.models.t5.head import T5TokenHead

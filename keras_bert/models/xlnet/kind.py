@@ -24,8 +24,6 @@ from keras_bert.models.tensor_names import (
 if TYPE_CHECKING:
     import keras
 
-    from keras_bert.models.xlnet.encoder import XlnetEncoder
-
 # Segments: those of two texts, and that of <cls>.
 _SEGMENTS = 3
 # Our fields by those of config.json.
@@ -159,6 +157,7 @@ class Xlnet(ModelKind):
     """XLNet, as in transformers. Its pooler reads the last token, <cls>."""
 
     model_type, title, config = "xlnet", "XLNet", XlnetConfig
+    encoder = "keras_bert.models.xlnet.encoder:XlnetEncoder"
     class_prefix, stored_prefix = "XLNet", "transformer."
     word_embeddings: ClassVar[str] = "word_embedding.weight"
     classification_names: ClassVar = {"classifier.": "logits_proj."}
@@ -179,11 +178,6 @@ class Xlnet(ModelKind):
     @property
     def scores_kept(self) -> int:
         return 3  # Besides those of content: those by distance, twice as many, and by segment.
-
-    def make_encoder(self, config: XlnetConfig, with_pooler: bool = True, **keras_options: Any) -> "XlnetEncoder":
-        from keras_bert.models.xlnet.encoder import XlnetEncoder
-
-        return XlnetEncoder(config, with_pooler=with_pooler, **keras_options)
 
     def make_token_head(self, config: XlnetConfig, **keras_options: Any) -> "keras.layers.Layer":
         from keras_bert.layers.tied_decoder import TiedDecoder
