@@ -33,6 +33,8 @@ _OWN = (
     "roberta_prelayernorm", "prelayernorm_glu",
 )
 # fmt: on
+# transformers' classes for tasks whose heads read a decoder's states, for the text as its input again.
+_READ_BY_DECODER = ("BertForSequenceClassification", "BertForQuestionAnswering")
 _DEFAULT = "bert"  # The kind of a file without `model_type`: Google's files and model configs in YAML have none.
 
 
@@ -60,6 +62,7 @@ class ModelKind(abc.ABC):
             attributes.
         decoder: the class of its decoder, in the same form, for a kind that `decodes`; None for an encoder alone.
         class_prefix: the prefix of its class names in transformers, where BERT's is "Bert".
+        classes: the supported classes of transformers, the usual ones first; empty for all with the prefix.
         stored_prefix: the prefix of the encoder's tensor names in Hugging Face's files.
         google_files: the names of the files in Google's folders; None if there are no such folders.
         pretraining_heads: the terms of the loss (`models/objectives.py`) besides the masked LM for which a model for
@@ -90,6 +93,7 @@ class ModelKind(abc.ABC):
     encoder: ClassVar[str]
     decoder: ClassVar[str | None] = None
     class_prefix: ClassVar[str]
+    classes: ClassVar[tuple[str, ...]] = ()
     stored_prefix: ClassVar[str]
     google_files: ClassVar[GoogleFiles | None] = None
     pretraining_heads: ClassVar[tuple[str, ...]] = ()
@@ -177,7 +181,13 @@ class ModelKind(abc.ABC):
         Raises:
             UserError: a field has a value that is not supported.
         """
-        for architecture in fields.get("architectures") or []:
+        named = fields.get("architectures") or ()
+        if self.classes and named and not {*self.classes} & {*named}:
+            why = ", which is not supported"
+            if self.berts_name(named[0]) in _READ_BY_DECODER:
+                why = ", whose head reads the decoder's states; here a task's head is on the encoder"
+            raise UserError(f"{path}: needs {' or '.join(self.classes[:2])}. Received: {named[0]}{why}.")
+        for architecture in named:
             if not str(architecture).startswith(self.class_prefix):
                 raise UserError(
                     f"{path}: the architecture {architecture!r} is not supported; {with_article(self.title)} is needed."

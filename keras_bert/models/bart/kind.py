@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from keras_bert.core import settings
-from keras_bert.core.errors import UserError
 from keras_bert.core.settings import Dropout, Positive, require
 from keras_bert.models.bart.names import PARTS
 from keras_bert.models.bert.config import BIDIRECTIONAL, DECODED, LEARNED, BertConfig
@@ -49,9 +48,6 @@ _FIXED = {
     "static_position_embeddings": False,
     "add_bias_logits": False,
 }
-_CLASSES = ("BartForConditionalGeneration", "BartModel", "BartEncoder")
-# transformers' classes for tasks whose heads read the decoder's states, for the text as its input again.
-_READ_BY_DECODER = ("BartForSequenceClassification", "BartForQuestionAnswering")
 
 
 @dataclass
@@ -138,6 +134,7 @@ class Bart(ModelKind):
     encoder = "keras_bert.models.bart.encoder:BartEncoder"
     decoder = "keras_bert.models.bart.decoder:BartDecoder"
     class_prefix, stored_prefix = "Bart", "model."
+    classes = ("BartForConditionalGeneration", "BartModel", "BartEncoder")
     word_embeddings: ClassVar[str] = "shared.weight"
     also_word_embeddings: ClassVar = ("encoder.embed_tokens.weight", "decoder.embed_tokens.weight")
     encoder_class: ClassVar[str] = "BertEncoder"
@@ -215,16 +212,6 @@ class Bart(ModelKind):
         if LM_HEAD in parts:
             return "BertForConditionalGeneration"
         return "BertModel" if DECODER in parts else self.encoder_class
-
-    def from_fields(self, fields: Mapping[str, Any], path: str) -> BertConfig:
-        named = fields.get("architectures") or _CLASSES
-        if not set(_CLASSES) & set(named):
-            why = ", whose head reads the decoder's states; here a task's head is on the encoder"
-            raise UserError(
-                f"{path}: needs {' or '.join(_CLASSES[:2])}. Received: {named[0]}"
-                f"{why if named[0] in _READ_BY_DECODER else ', which is not supported'}."
-            )
-        return super().from_fields(fields, path)
 
 
 KIND = Bart()

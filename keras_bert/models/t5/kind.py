@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from keras_bert.core import settings
-from keras_bert.core.errors import UserError
 from keras_bert.core.settings import Dropout, Positive, require
 from keras_bert.models.bert.config import BIDIRECTIONAL, DECODED, LEARNED, Activation, BertConfig
 from keras_bert.models.kind import ModelKind
@@ -50,16 +49,6 @@ _FEED_FORWARD, _GATED = "feed_forward_proj", "gated-"
 _SCALES = "scale_decoder_outputs"
 # transformers' name for gelu by tanh in a gated network, and ours.
 _THEIR_GELU, _OUR_GELU = "gelu", "gelu_new"
-# The supported classes of transformers, one of them under an old name.
-_CLASSES = (
-    "T5ForConditionalGeneration",
-    "T5EncoderModel",
-    "T5Model",
-    "T5WithLMHeadModel",
-    "T5ForTokenClassification",
-)
-# transformers' classes for tasks whose heads read the decoder's states, for the text as its input again.
-_READ_BY_DECODER = ("T5ForSequenceClassification", "T5ForQuestionAnswering")
 
 
 @dataclass
@@ -180,6 +169,13 @@ class T5(ModelKind):
     encoder = "keras_bert.models.t5.encoder:T5Encoder"
     decoder = "keras_bert.models.t5.decoder:T5Decoder"
     class_prefix, stored_prefix = "T5", ""
+    classes = (
+        "T5ForConditionalGeneration",
+        "T5EncoderModel",
+        "T5Model",
+        "T5WithLMHeadModel",  # An old name of the first.
+        "T5ForTokenClassification",
+    )
     word_embeddings: ClassVar[str] = "shared.weight"
     also_word_embeddings: ClassVar = ("encoder.embed_tokens.weight", "decoder.embed_tokens.weight")
     encoder_class: ClassVar[str] = "BertEncoderModel"
@@ -238,16 +234,6 @@ class T5(ModelKind):
 
     def class_in_transformers(self, parts: Collection[str], config: T5Config) -> str:
         return "BertForConditionalGeneration" if DECODER in parts else self.encoder_class
-
-    def from_fields(self, fields: Mapping[str, Any], path: str) -> BertConfig:
-        named = fields.get("architectures") or _CLASSES
-        if not {*_CLASSES} & {*named}:
-            why = ", whose head reads the decoder's states; here a task's head is on the encoder"
-            raise UserError(
-                f"{path}: needs {' or '.join(_CLASSES[:2])}. Received: {named[0]}"
-                f"{why if named[0] in _READ_BY_DECODER else ', which is not supported'}."
-            )
-        return super().from_fields(fields, path)
 
 
 def _stack(config: T5Config, layers: int, attentions: int, name: str) -> list[Part]:
