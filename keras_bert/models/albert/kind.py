@@ -119,8 +119,7 @@ class AlbertConfig(BertConfig):
     def from_fields(cls, values: Mapping[str, Any], where: str) -> BertConfig:
         known = dict(values)
         if _SHARED_GROUPS in known:
-            known["num_hidden_groups"] = known[_SHARED_GROUPS]
-        known.pop("is_decoder", None)
+            known["num_hidden_groups"] = known.pop(_SHARED_GROUPS)
         return super().from_fields(known, where)
 
     @classmethod

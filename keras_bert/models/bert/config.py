@@ -210,7 +210,7 @@ class BertConfig(Checked):
     @classmethod
     def from_fields(cls, values: Mapping[str, Any], where: str) -> "BertConfig":
         """The config that the fields of a JSON file describe; other fields are ignored."""
-        names = {item.name for item in dataclasses.fields(cls)} - {"attention"} | {IS_DECODER}
+        names = cls.json_fields()
         known = {key: value for key, value in values.items() if key in names}
         if known.pop(IS_DECODER, False):
             known = {"pools_cls": not _pools_last(values), **known, "attention": CAUSAL}

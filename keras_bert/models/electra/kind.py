@@ -75,10 +75,6 @@ class ElectraConfig(BertConfig):
             intermediate_size=max(1, round(self.intermediate_size * size)),
         )
 
-    @classmethod
-    def from_fields(cls, values: Any, where: str) -> BertConfig:
-        return super().from_fields({key: value for key, value in values.items() if key != "is_decoder"}, where)
-
 
 _HEAD, _DETECTOR, _DECODER = "generator_predictions", "discriminator_predictions", "generator_lm_head"
 

@@ -61,7 +61,7 @@ class RobertaConfig(BertConfig):
 
     @classmethod
     def from_fields(cls, values: Mapping[str, Any], where: str) -> BertConfig:
-        known = {key: value for key, value in values.items() if key != "is_decoder"}
+        known = dict(values)
         if known.get(_PAD) is None:
             known[_PAD] = cls.pad_token_id
         rows = known.get(_POSITIONS)
