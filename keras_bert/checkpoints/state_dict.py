@@ -116,13 +116,19 @@ _FUNCTIONS: dict[str, tuple[Callable[..., object], int, int]] = {
     "torch._utils._rebuild_parameter_with_state": (_parameter, 4, 4),
     "torch.Size": (_size, 1, 1),
 }
-_STORAGES = ("Float", "Double", "Half", "BFloat16", "Long", "Int", "Short", "Char", "Byte", "Bool")
+# PyTorch's classes of storages, and the names of their data types.
+# fmt: off
+STORAGES = {
+    "FloatStorage": "float32", "DoubleStorage": "float64", "HalfStorage": "float16", "BFloat16Storage": "bfloat16",
+    "LongStorage": "int64", "IntStorage": "int32", "ShortStorage": "int16", "CharStorage": "int8",
+    "ByteStorage": "uint8", "BoolStorage": "bool", "UntypedStorage": "uint8",
+}
+# fmt: on
 _FLOATS, _INTEGERS = ("float32", "float64", "float16", "bfloat16"), ("int64", "int32", "int16", "int8")
 _DTYPES = {f"torch.{name}" for name in (*_FLOATS, *_INTEGERS, *(f"u{name}" for name in _INTEGERS), "bool")}
 # Names that a pickle may hold but not call.
 _NAMED = {
-    *(f"torch.{name}Storage" for name in _STORAGES),
-    "torch.UntypedStorage",
+    *(f"torch.{name}" for name in STORAGES),
     "torch.storage.UntypedStorage",
     *_DTYPES,
 }

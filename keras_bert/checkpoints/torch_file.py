@@ -14,7 +14,7 @@ import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
-from keras_bert.checkpoints.state_dict import RefusedPickleError, StoredTensor, printable, read_state_dict
+from keras_bert.checkpoints.state_dict import STORAGES, RefusedPickleError, StoredTensor, printable, read_state_dict
 from keras_bert.core import files
 from keras_bert.core.errors import UserError
 
@@ -24,17 +24,6 @@ _Content: TypeAlias = npt.NDArray[np.uint8]  # Bytes of the memory-mapped file.
 # Data types by the class of a storage or, for storages of bytes, by PyTorch's name: the name in safetensors, which the
 # messages use, and NumPy's type.
 _DATA_TYPES: dict[str, tuple[str, type[np.generic]]] = {
-    "FloatStorage": ("F32", np.float32),
-    "DoubleStorage": ("F64", np.float64),
-    "HalfStorage": ("F16", np.float16),
-    "BFloat16Storage": ("BF16", ml_dtypes.bfloat16),
-    "LongStorage": ("I64", np.int64),
-    "IntStorage": ("I32", np.int32),
-    "ShortStorage": ("I16", np.int16),
-    "CharStorage": ("I8", np.int8),
-    "ByteStorage": ("U8", np.uint8),
-    "BoolStorage": ("BOOL", np.bool_),
-    "UntypedStorage": ("U8", np.uint8),
     "float32": ("F32", np.float32),
     "float64": ("F64", np.float64),
     "float16": ("F16", np.float16),
@@ -49,6 +38,7 @@ _DATA_TYPES: dict[str, tuple[str, type[np.generic]]] = {
     "uint64": ("U64", np.uint64),
     "bool": ("BOOL", np.bool_),
 }
+_DATA_TYPES |= {storage: _DATA_TYPES[dtype] for storage, dtype in STORAGES.items()}
 _FLOATS = ("F16", "BF16", "F32", "F64")
 
 # Keys under which a training checkpoint holds the state dict.
