@@ -13,12 +13,12 @@ from keras_bert.layers.tensors import PlainLayer, Tensor, first_out_of_range, tr
 # Function (table; ids) -> the table's rows at these ids.
 LookUp: TypeAlias = Callable[[Any, Tensor], Tensor]
 
-_LONGEST_WAVE = 10_000.0
+LONGEST_WAVE = 10_000.0
 
 
 def sinusoids(positions: int, width: int) -> np.ndarray:
     """[positions, width] float32: sines in even columns, cosines in odd ones."""
-    waves = _LONGEST_WAVE ** (-np.arange(0, width, 2) / width)
+    waves = LONGEST_WAVE ** (-np.arange(0, width, 2) / width)
     angles = np.arange(positions)[:, None] * waves
     return np.stack([np.sin(angles), np.cos(angles)], axis=-1).reshape(positions, -1)[:, :width].astype(np.float32)
 

@@ -7,9 +7,8 @@ import numpy as np
 from keras import ops
 
 from keras_bert.layers.dropout import Dropout
+from keras_bert.layers.embeddings import LONGEST_WAVE
 from keras_bert.layers.tensors import PlainLayer, Tensor, truncated_normal
-
-_LONGEST_WAVE = 10_000.0
 
 
 def relative_sinusoids(queries: int | Tensor, keys: int | Tensor, width: int, clamp: int = -1) -> Tensor:
@@ -25,7 +24,7 @@ def relative_sinusoids(queries: int | Tensor, keys: int | Tensor, width: int, cl
     distances = ops.cast(ops.arange(keys, -queries, -1, dtype="int32"), "float32")
     if clamp > 0:
         distances = ops.clip(distances, -clamp, clamp)
-    waves = (1.0 / _LONGEST_WAVE ** (np.arange(0, width, 2, dtype=np.float32) / width)).astype(np.float32)
+    waves = (1.0 / LONGEST_WAVE ** (np.arange(0, width, 2, dtype=np.float32) / width)).astype(np.float32)
     angles = distances[:, None] * waves
     return ops.concatenate([ops.sin(angles), ops.cos(angles)], axis=-1)
 

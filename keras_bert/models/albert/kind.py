@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Literal, get_args
 from keras_bert.core.errors import UserError
 from keras_bert.core.settings import Dropout, Positive, require
 from keras_bert.models.bert.config import BIDIRECTIONAL, Activation, BertConfig
+from keras_bert.models.bert.kind import Bert
 from keras_bert.models.kind import GoogleFiles, ModelKind
 from keras_bert.models.sizes import Part, embedding_parts, training_flops
 from keras_bert.models.tensor_names import (
@@ -199,13 +200,8 @@ class Albert(ModelKind):
     # Google's too: those of albert-xxlarge.
     json_defaults: ClassVar = {"hidden_size": 4096, "num_attention_heads": 64, "intermediate_size": 16384}
     values_here: ClassVar = {
-        "position_embedding_type": ("absolute",),
+        **Bert.values_here,
         "is_decoder": (False,),
-        "add_cross_attention": (False,),
-        "is_encoder_decoder": (False,),
-        "quantization_config": (),
-        "pruned_heads": ({},),
-        "auto_map": (),
         "net_structure_type": (0,),
         "down_scale_factor": (1,),
         "num_memory_blocks": (0,),

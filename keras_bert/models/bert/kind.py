@@ -18,18 +18,19 @@ from keras_bert.models.tensor_names import (
     for_layers,
     layer_norm,
     output_layer,
+    with_slashes,
 )
 
-# Within a block: the function that makes the rows, and the layer's attribute and names.
-_BLOCK: tuple[tuple[Callable[[str, str, str], tuple[TensorName, ...]], str, str, str], ...] = (
-    (dense, "attention.query", "attention.self.query", "attention/self/query"),
-    (dense, "attention.key", "attention.self.key", "attention/self/key"),
-    (dense, "attention.value", "attention.self.value", "attention/self/value"),
-    (dense, "attention.output_projection", "attention.output.dense", "attention/output/dense"),
-    (layer_norm, "attention_layer_norm", "attention.output.LayerNorm", "attention/output/LayerNorm"),
-    (dense, "intermediate", "intermediate.dense", "intermediate/dense"),
-    (dense, "output_dense", "output.dense", "output/dense"),
-    (layer_norm, "output_layer_norm", "output.LayerNorm", "output/LayerNorm"),
+# Within a block: the function that makes the rows, and the layer's attribute and name.
+_BLOCK: tuple[tuple[Callable[[str, str, str], tuple[TensorName, ...]], str, str], ...] = (
+    (dense, "attention.query", "attention.self.query"),
+    (dense, "attention.key", "attention.self.key"),
+    (dense, "attention.value", "attention.self.value"),
+    (dense, "attention.output_projection", "attention.output.dense"),
+    (layer_norm, "attention_layer_norm", "attention.output.LayerNorm"),
+    (dense, "intermediate", "intermediate.dense"),
+    (dense, "output_dense", "output.dense"),
+    (layer_norm, "output_layer_norm", "output.LayerNorm"),
 )
 
 
@@ -37,11 +38,11 @@ def blocks(kind: str, config: BertConfig) -> list[TensorName]:
     """The tensors of all blocks in the files of a kind of model such as "bert"."""
     rows = (
         row
-        for make, attribute, huggingface, google in _BLOCK
+        for make, attribute, name in _BLOCK
         for row in make(
             f"encoder.blocks.{{i}}.{attribute}",
-            f"{kind}.encoder.layer.{{i}}.{huggingface}",
-            f"bert/encoder/layer_{{i}}/{google}",
+            f"{kind}.encoder.layer.{{i}}.{name}",
+            f"bert/encoder/layer_{{i}}/{with_slashes(name)}",
         )
     )
     return for_layers(rows, config.num_hidden_layers)
@@ -103,6 +104,8 @@ class Bert(ModelKind):
         ]
 
     def quoted_counts(self, config: BertConfig, exact: int) -> list[tuple[str, int, str]]:
+        if type(config) is not BertConfig:
+            return []
         # Tutorials count kernels, embeddings and LayerNorm. The estimate assumes 30,000 words and counts only the
         # kernels of each layer, with F = 4·H.
         left_out = {"attention biases", "feed-forward biases", "pooler"}

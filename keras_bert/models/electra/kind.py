@@ -133,9 +133,6 @@ class Electra(Bert):
         H = config.hidden_size
         return [Part("replaced token dense", "H² + H", H * H + H), Part("replaced token output", "H + 1", H + 1)]
 
-    def quoted_counts(self, config: Any, exact: int) -> list[tuple[str, int, str]]:
-        return []
-
     def training_flops(self, config: Any, sequence_length: int, predictions_per_sequence: int) -> int:
         """The FLOPs of the discriminator, with 2·S·(H² + H) for its head, at every token."""
         head = 2 * sequence_length * (config.hidden_size**2 + config.hidden_size)

@@ -77,9 +77,6 @@ class Recurrent(Bert):
         }
         return [recurrences.get(part.name, part) for part in super().encoder_table(config)]
 
-    def quoted_counts(self, config: Any, exact: int) -> list[tuple[str, int, str]]:
-        return []
-
     def training_flops(self, config: Any, sequence_length: int, predictions_per_sequence: int) -> int:
         kernels, _ = config.recurrence_parameters
         recurrence = 2 * sequence_length * kernels

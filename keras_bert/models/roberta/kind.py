@@ -108,9 +108,6 @@ class Roberta(Bert):
             ],
         }
 
-    def quoted_counts(self, config: BertConfig, exact: int) -> list[tuple[str, int, str]]:
-        return []
-
     def class_in_transformers(self, parts: Collection[str], config: BertConfig) -> str:
         return "BertForMaskedLM" if MASKED_LM_HEAD in parts else "BertModel"
 

@@ -9,7 +9,7 @@ from keras_bert.core.errors import UserError
 from keras_bert.core.settings import Dropout, Positive, require
 from keras_bert.models.bert.config import BIDIRECTIONAL, LEARNED, PERMUTED, BertConfig
 from keras_bert.models.kind import ModelKind
-from keras_bert.models.sizes import Part
+from keras_bert.models.sizes import Part, block_parts
 from keras_bert.models.tensor_names import (
     ENCODER,
     MASKED_LM_HEAD,
@@ -188,18 +188,14 @@ class Xlnet(ModelKind):
         return {part: for_layers(rows, config.num_hidden_layers) for part, rows in _PARTS.items()}
 
     def encoder_table(self, config: XlnetConfig) -> list[Part]:
-        V, H, L, F = config.vocab_size, config.hidden_size, config.num_hidden_layers, config.intermediate_size
+        V, H, L = config.vocab_size, config.hidden_size, config.num_hidden_layers
         return [
             Part("word embeddings", f"V·H = {V:,}·{H}", V * H),
             Part("mask embedding", "H", H),
             Part("attention kernels", f"{L} layers · 5·H²", L * 5 * H * H),
             Part("attention biases", f"{L} layers · 3·H", L * 3 * H),
             Part("segment embeddings", f"{L} layers · 2·H", L * 2 * H),
-            Part("attention LayerNorm", f"{L} layers · 2·H", L * 2 * H),
-            Part("feed-forward kernels", f"{L} layers · 2·H·{F:,}", L * 2 * H * F),
-            Part("feed-forward biases", f"{L} layers · (H + {F:,})", L * (H + F)),
-            Part("feed-forward LayerNorm", f"{L} layers · 2·H", L * 2 * H),
-            Part("pooler", "H² + H", H * H + H),
+            *block_parts(config)[2:],  # All but kernels and biases of attention.
         ]
 
     def heads_table(self, config: XlnetConfig) -> list[Part]:
