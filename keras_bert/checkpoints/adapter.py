@@ -19,6 +19,7 @@ import safetensors.numpy
 from keras_bert.checkpoints.hub import HUB_NAME, PREFIX
 from keras_bert.checkpoints.huggingface import CONFIG, SafetensorsFile, named_for_classifier, places_in_classifier
 from keras_bert.checkpoints.stored_tensors import StoredTensors, as_stored
+from keras_bert.checkpoints.task_files import write_task_files
 from keras_bert.core import files, settings, whole_files
 from keras_bert.core.errors import UserError
 from keras_bert.models.kind import ModelKind, bert_counterpart, kind_of_config
@@ -95,12 +96,13 @@ def _base(config_file: str, config: Mapping[str, Any]) -> str:
     name, revision = config.get("base_model_name_or_path"), config.get("revision")
     if not isinstance(name, str) or not name:
         raise UserError(f"{config_file}: needs base_model_name_or_path, the model that it adds to. Received: {name!r}.")
-    if files.exists(name):
+    # An adapter of a model on the hub may be in a folder of that name.
+    if files.exists(name) and os.path.realpath(name) != os.path.realpath(files.parent(config_file)):
         return name
     of_hub = f"{PREFIX}{name}" + (f"@{revision}" if revision else "")
     if not HUB_NAME.fullmatch(of_hub):
         raise UserError(
-            f"{config_file}: needs base_model_name_or_path, a folder that is there or a name on the hub. "
+            f"{config_file}: needs base_model_name_or_path, another folder that is there or a name on the hub. "
             f"Received: {name}. Write the folder's path into it."
         )
     return of_hub
@@ -145,7 +147,8 @@ class AdaptedTensors(StoredTensors):
 
     def unused(self, names: Iterable[TensorName]) -> list[str]:
         names = list(names)
-        return sorted({*self._base.unused(names), *self._own.unused(names)} - {*self._own.places})
+        replaced = {self._base.places.get(name) for name in self._own.places}
+        return sorted({*self._base.unused(names)} - replaced | {*self._own.unused(names)})
 
     def _holder(self, name_in_file: str) -> StoredTensors:
         return self._own if name_in_file in self._own.places.values() else self._base
@@ -254,7 +257,7 @@ def write_adapter(
         "revision": revision,
         "r": layer.lora_rank,
         "lora_alpha": layer.lora_alpha,
-        # The names without what comes before the block's number; the pooler's, which has none, is whole.
+        # The names without what comes before the block's number.
         "target_modules": sorted({re.split(r"\.\d+\.", module)[-1] for module in modules}),
         "modules_to_save": sorted({name.removeprefix(kind.stored_prefix).partition(".")[0] for name in saved}),
         "lora_dropout": 0.0,
@@ -266,6 +269,7 @@ def write_adapter(
         config_file, weights_file = files.join(aside, ADAPTER_CONFIG), files.join(aside, ADAPTER_WEIGHTS)
         whole_files.write_json(config_file, config)
         whole_files.write_json(files.join(aside, CONFIG), fields)
+        write_task_files(aside, model.config, fields)
         with files.written_locally(weights_file) as local:
             safetensors.numpy.save_file(tensors, local, metadata={"format": "pt"})
         if not files.is_remote(path):

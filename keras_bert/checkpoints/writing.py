@@ -17,13 +17,14 @@ from keras_bert.checkpoints.huggingface import CONFIG, WEIGHTS, named_for_classi
 from keras_bert.checkpoints.model_card import CARD, ModelCard, write_card
 from keras_bert.checkpoints.model_folder import ModelFolder, open_model_folder
 from keras_bert.checkpoints.stored_tensors import as_stored
+from keras_bert.checkpoints.task_files import write_task_files
 from keras_bert.config.reading import FIELD
 from keras_bert.core import files, whole_files
 from keras_bert.models.bert.config import BertConfig
 from keras_bert.models.kind import bert_counterpart, kind_of_config, with_article
 from keras_bert.models.tensor_names import TensorName, model_values, parts, pretraining_parts
 from keras_bert.tasks.head import Head
-from keras_bert.tasks.kind import TaskKind, kind_of_fields, kind_of_head, own_architecture, task_kinds
+from keras_bert.tasks.kind import TaskKind, kind_of_head, own_architecture, task_kinds
 from keras_bert.text.standalone_tokenizer import MAX_CHARACTERS_PER_WORD
 from keras_bert.text.tokenizer_files import TOKENIZER_CONFIG, TokenizerSettings
 from keras_bert.text.vocabulary import Vocabulary
@@ -77,11 +78,7 @@ def write_huggingface_folder(
             files.join(aside, TOKENIZER_CONFIG), vocabulary.tokenizer_config(tokenizer, config.max_position_embeddings)
         )
         vocabulary.to_file(files.join(aside, vocabulary.file_name))
-        task_kind = kind_of_fields(fields)
-        of_kind = task_kind.folder_files(config, fields) if task_kind and kind.in_transformers else {}
-        for name, content in {**of_kind, **(more_files or {})}.items():
-            files.make_folder(files.parent(files.join(aside, name)))
-            whole_files.write_json(files.join(aside, name), content)
+        write_task_files(aside, config, fields, more_files)
         parameters = sum(value.size for value in tensors.values())
         write_card(aside, card or ModelCard(), config, fields, parameters, tokenizer.lower_case)
 
@@ -220,7 +217,8 @@ def convert_folder(folder: ModelFolder, to: str, path: files.StrPath, vocabulary
         card = dataclasses.replace(_new_card(folder, path), in_transformers=False)
         write_google_folder(path, folder.config, tensors, vocabulary, fields, card, folder.tokenizer.lower_case)
     else:
-        text, generation = _card(folder, path), stored_generation((folder.base or folder).path)
+        text, base = _card(folder, path), folder.base or folder
+        generation = stored_generation(folder.path) or stored_generation(base.path)
         more_files = {**(generation if folder.model_kind.decodes else {}), **(more_files or {})}
         write_huggingface_folder(path, folder.config, tensors, vocabulary, folder.tokenizer, fields, text, more_files)
     return left_out

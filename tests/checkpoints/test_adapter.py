@@ -18,6 +18,7 @@ from keras_bert.config.inference import VectorConfig
 from keras_bert.core.errors import UserError
 from keras_bert.core.settings import read_json
 from keras_bert.models.tensor_names import lora_layers, model_values
+from keras_bert.tasks.sentence_vectors.task import SentenceVectorsConfig
 
 
 @pytest.fixture(scope="module", params=["single", "albert", "crf"])
@@ -147,6 +148,34 @@ def test_vectors_are_made_as_the_base_says_unless_the_adapter_has_a_config(adapt
     assert open_model_folder(tmp_path / "raw").vectors() == VectorConfig("mean", normalize=False)
 
 
+def test_vectors_are_made_as_by_the_sums(tmp_path):
+    """Those of `RUN/adapter` were not of length 1, as those of `RUN/model` are."""
+    base, adapter = write_served(tmp_path / "base", "vectors", SentenceVectorsConfig(("score",))), tmp_path / "adapter"
+    bert = keras_bert.load(base)
+    bert.encoder.enable_lora(2)
+    write_adapter(adapter, bert.model, base, base, read_json(f"{base}/config.json"))
+    assert open_model_folder(adapter).vectors() == open_model_folder(base).vectors() == VectorConfig("mean", True)
+
+
+def test_parts_that_it_replaces_are_counted_once(adapted, tmp_path):
+    """Its names are those of transformers' class, and the file of the base may have shorter ones."""
+    _, base, adapter = adapted
+    shutil.copytree(base, tmp_path / "base")
+    tensors = safetensors.numpy.load_file(f"{base}/model.safetensors")
+    shorter = {name.removeprefix("bert.").removeprefix("albert."): value for name, value in tensors.items()}
+    safetensors.numpy.save_file(shorter, tmp_path / "base" / "model.safetensors")
+    path = changed(adapter, tmp_path / "adapter", base_model_name_or_path=str(tmp_path / "base"))
+    found, expected = (sorted(open_model_folder(folder).tensor_shapes().values()) for folder in (path, base))
+    assert found == expected
+
+
+def test_a_folder_with_the_name_of_its_base_is_not_its_base(adapted, tmp_path, monkeypatch):
+    """It was added to itself without end."""
+    monkeypatch.chdir(tmp_path)
+    path = changed(adapted[2], tmp_path / "bert-base", base_model_name_or_path="bert-base")
+    assert Adapter(path).base == "hf:bert-base"
+
+
 def test_a_task_type_that_is_no_name_is_no_task(adapted, tmp_path):
     assert Adapter(changed(adapted[2], tmp_path / "changed", task_type=["SEQ_CLS"])).fields == {}
 
@@ -165,7 +194,7 @@ def test_a_task_type_that_is_no_name_is_no_task(adapted, tmp_path):
         ({"base_model_name_or_path": None}, "needs base_model_name_or_path, the model that it adds to. Received: None"),
         (
             {"base_model_name_or_path": "/not/there"},
-            "a folder that is there or a name on the hub. Received: /not/there",
+            "another folder that is there or a name on the hub. Received: /not/there",
         ),
     ],
 )

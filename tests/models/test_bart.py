@@ -16,9 +16,11 @@ from hub_server import Repository, hub_server, own_cache, point_to
 from tiny import random_weights
 
 import keras_bert
+from keras_bert.checkpoints.adapter import write_adapter
 from keras_bert.checkpoints.writing import convert_folder
 from keras_bert.config.pretraining import PretrainConfig
 from keras_bert.core.errors import UserError
+from keras_bert.core.settings import read_json
 from keras_bert.export.network import encode
 from keras_bert.models.bert.config import BertConfig
 from keras_bert.models.encoder_decoder import EncoderDecoder
@@ -177,6 +179,20 @@ def test_how_texts_are_generated_is_read_and_kept(tmp_path):
     convert_folder(opened, "huggingface", copy, opened.vocabulary)
     assert json.loads((tmp_path / "copy" / "generation_config.json").read_text()) == said
     assert keras_bert.open_model_folder(copy).config == opened.config
+
+
+def test_an_adapter_generates_as_its_recipe_says(tmp_path):
+    """Converted, it had the beams of the model that it adds to."""
+    base, adapter = str(tmp_path / "base"), str(tmp_path / "adapter")
+    shutil.copytree(os.path.join(ROOM, "bart"), base)
+    (tmp_path / "base" / "generation_config.json").write_text(json.dumps({"num_beams": 7}))
+    model = keras_bert.load(base).model
+    model.encoder.enable_lora(2)
+    own = {"max_target_length": 5, "beams": 2, "length_penalty": 1.0}
+    write_adapter(adapter, model, base, base, {**read_json(f"{base}/config.json"), "keras_bert": own})
+    opened = keras_bert.open_model_folder(adapter)
+    convert_folder(opened, "huggingface", tmp_path / "copy", opened.vocabulary)
+    assert read_json(tmp_path / "copy" / "generation_config.json")["num_beams"] == 2
 
 
 def test_several_last_tokens_are_refused_by_the_name_of_their_file(tmp_path):
