@@ -6,22 +6,22 @@ from typing import Any
 
 from keras_bert.core import files, settings
 from keras_bert.core.errors import UserError
-from keras_bert.models.bert.config import BertConfig
+from keras_bert.models.bert.config import DECODER_TOKENS, BertConfig
 from keras_bert.models.kind import kind_of_config
 
 GENERATION = "generation_config.json"
-# Fields that config.json may have too. Those of generation_config.json count, as in transformers.
-_OF_CONFIG = ("decoder_start_token_id", "forced_bos_token_id", "forced_eos_token_id")
 
 
 def with_generation(config: BertConfig, folder: files.StrPath) -> BertConfig:
-    """The config with what generation_config.json in the folder says instead; unchanged without a decoder.
+    """The config with the tokens that generation_config.json in the folder names instead, which count in transformers.
+
+    It is unchanged without a decoder.
 
     Raises:
-        UserError: the file is no JSON object, or names a token by something else than one number.
+        UserError: the file is no JSON object, or names a token by something else than one row of the vocabulary.
     """
     stored = stored_generation(folder).get(GENERATION, {})
-    known = {name: stored[name] for name in _OF_CONFIG if hasattr(config, name) and stored.get(name) is not None}
+    known = {name: stored[name] for name in DECODER_TOKENS if hasattr(config, name) and stored.get(name) is not None}
     try:
         return dataclasses.replace(config, **known) if known and kind_of_config(config).decodes else config
     except ValueError as error:

@@ -304,6 +304,7 @@ def test_sizes_are_those_of_the_model():
         ({"architectures": ["BartForCausalLM"]}, "Received: BartForCausalLM, which is not supported"),
         ({"normalize_before": True}, "normalize_before True is not supported; BART has False"),
         ({"decoder_attention_heads": 7}, "hidden_size: needs a multiple of decoder_attention_heads (7)"),
+        ({"decoder_start_token_id": -1}, "decoder_start_token_id: needs an id from 0 to vocab_size - 1 (50264)"),
     ],
 )
 def test_what_is_not_supported_is_one_line(fields, message, tmp_path):

@@ -282,6 +282,7 @@ def test_norms_and_relative_biases_are_not_decayed():
         ({"architectures": ["T5ForNothing"]}, "Received: T5ForNothing, which is not supported"),
         ({"relative_attention_num_buckets": 6}, "relative_attention_num_buckets: needs a multiple of 4"),
         ({"feed_forward_proj": "gated-what"}, "hidden_act: needs one of"),
+        ({"forced_bos_token_id": 32128}, "forced_bos_token_id: needs an id from 0 to vocab_size - 1 (32127)"),
     ],
 )
 def test_what_is_not_supported_is_one_line(fields, message, tmp_path):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from keras_bert.core import settings
 from keras_bert.core.settings import Dropout, Positive, require
 from keras_bert.models.bart.names import PARTS
-from keras_bert.models.bert.config import BIDIRECTIONAL, DECODED, LEARNED, BertConfig
+from keras_bert.models.bert.config import BIDIRECTIONAL, DECODED, LEARNED, BertConfig, require_decoder_tokens
 from keras_bert.models.kind import ModelKind
 from keras_bert.models.sizes import Part, block_parts
 from keras_bert.models.tensor_names import DECODER, LM_HEAD, TensorName, for_layers
@@ -98,6 +98,7 @@ class BartConfig(BertConfig):
         require(self.attention == BIDIRECTIONAL, "attention", "no value for a BART", self.attention)
         require(self.positions == LEARNED, "positions", "learned for a BART", self.positions)
         require(self.tie_word_embeddings, "tie_word_embeddings", "true for a BART", self.tie_word_embeddings)
+        require_decoder_tokens(self)
 
     @property
     def predicts(self) -> str:

@@ -28,6 +28,8 @@ BIDIRECTIONAL, CAUSAL = get_args(Attention)
 Positions = Literal["learned", "sinusoidal"]
 LEARNED, SINUSOIDAL = get_args(Positions)
 IS_DECODER = "is_decoder"
+# The fields of a model with a decoder that name tokens; null for none.
+DECODER_TOKENS = ("decoder_start_token_id", "forced_bos_token_id", "forced_eos_token_id")
 # What a model learns to predict: masked tokens; the next token; the next and, right to left, the previous one; the next
 # token of a text other than the one it reads; tokens in a random order, each from those before it in that order; which
 # tokens were replaced.
@@ -220,6 +222,14 @@ class BertConfig(Checked):
     def json_fields(cls) -> frozenset[str]:
         """The fields of a JSON file that describe the config."""
         return frozenset({item.name for item in dataclasses.fields(cls)} - {"attention"} | {IS_DECODER})
+
+
+def require_decoder_tokens(config: BertConfig) -> None:
+    """Raises `ValueError` if one of `DECODER_TOKENS` is no row of the vocabulary."""
+    for name in DECODER_TOKENS:
+        token = getattr(config, name)
+        is_row = token is None or 0 <= token < config.vocab_size
+        require(is_row, name, f"an id from 0 to vocab_size - 1 ({config.vocab_size - 1})", token)
 
 
 def _pools_last(values: Mapping[str, Any]) -> bool:

@@ -6,7 +6,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from keras_bert.core import settings
 from keras_bert.core.settings import Dropout, Positive, require
-from keras_bert.models.bert.config import BIDIRECTIONAL, DECODED, LEARNED, Activation, BertConfig
+from keras_bert.models.bert.config import (
+    BIDIRECTIONAL,
+    DECODED,
+    LEARNED,
+    Activation,
+    BertConfig,
+    require_decoder_tokens,
+)
 from keras_bert.models.kind import ModelKind
 from keras_bert.models.sizes import Part
 from keras_bert.models.t5.names import t5_parts
@@ -115,6 +122,7 @@ class T5Config(BertConfig):
             "gelu_new with is_gated, which transformers computes for gated-gelu",
             self.hidden_act,
         )
+        require_decoder_tokens(self)
 
     @property
     def predicts(self) -> str:
