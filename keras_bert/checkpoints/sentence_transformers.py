@@ -115,10 +115,13 @@ def read_max_length(folder: StrPath) -> int | None:
     return None
 
 
-def stored_files(folder: StrPath) -> dict[str, Any] | None:
+def stored_files(folder: StrPath, longest: int) -> dict[str, Any] | None:
     """A folder's such files, `{path in it: content}`, with the most tokens of a text; empty without modules.json.
 
     None if some modules have weights.
+
+    Args:
+        longest: the most tokens that the model reads; a tokenizer without a maximum says 10^30.
 
     Raises:
         UserError: a file cannot be read.
@@ -133,7 +136,7 @@ def stored_files(folder: StrPath) -> dict[str, Any] | None:
     found: dict[str, Any] = {name: content for name in names if (content := _read(folder, name))}
     if max_length := read_max_length(folder):  # A tokenizer is written with the model's maximum.
         named = next((name for name in READING_CONFIGS if name in found), READING_CONFIGS[0])
-        found[named] = {**found.get(named, {}), "max_seq_length": max_length}
+        found[named] = {**found.get(named, {}), "max_seq_length": min(max_length, longest)}
     return {MODULES: settings.read_json_list(join(folder, MODULES)), **found}
 
 

@@ -210,7 +210,7 @@ def convert_folder(folder: ModelFolder, to: str, path: files.StrPath, vocabulary
         fields = {**fields, "architectures": [kind.head.architecture]}
     tensors = {name: value for part in folder.parts() for name, value in folder.read(part).items()}
     left_out = folder.tensors.unused(tensors)
-    more_files = sentence_transformers.stored_files(folder.path)
+    more_files = sentence_transformers.stored_files(folder.path, folder.config.max_position_embeddings)
     if more_files is None or more_files and to == "google":
         left_out = [*left_out, sentence_transformers.MODULES]
     if to == "google":

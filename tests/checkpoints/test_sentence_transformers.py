@@ -131,6 +131,17 @@ def test_the_length_may_be_the_tokenizers(folder, tmp_path):
     assert opened.vector_length == 40
 
 
+def test_a_tokenizer_without_a_maximum_is_limited_by_the_positions(folder, tmp_path):
+    """transformers writes 10^30 for none. In a copy, sentence-transformers would cut texts at that, and could not."""
+    write_files(folder, {**FILES, "sentence_bert_config.json": {}})
+    with open(os.path.join(folder, "tokenizer_config.json")) as stream:
+        write_files(folder, {"tokenizer_config.json": {**json.load(stream), "model_max_length": 10**30}})
+    opened = keras_bert.open_model_folder(folder)
+    convert_folder(opened, "huggingface", tmp_path / "copy", opened.vocabulary)
+    with open(tmp_path / "copy" / "sentence_bert_config.json") as stream:
+        assert json.load(stream)["max_seq_length"] == opened.vector_length == 40
+
+
 @pytest.mark.parametrize("kind", ["bert", "roberta", "camembert", "albert", "xlm-roberta", "xlnet"])
 def test_older_names_of_the_length_are_read(folder, kind):
     """sentence-transformers reads these six; by another name, texts would be cut at the model's maximum."""
