@@ -13,9 +13,21 @@ _Model = TypeVar("_Model", bound="ConfiguredModel")
 
 
 class ConfiguredModel(keras.Model):
-    """A model that Keras saves by its config and its quantization mode."""
+    """A model that Keras saves by its config and its quantization mode.
+
+    Its layers are all built as soon as they are made: every shape follows from the config.
+    """
 
     config: BertConfig
+
+    def __init__(self, config: BertConfig, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.config = config
+
+    def build(self, input_shape: tuple[int | None, ...] | None = None) -> None:
+        for layer in self.layers:
+            if not layer.built:
+                layer.build((None, None, self.config.hidden_size))
 
     def require_inputs(self, inputs: Batch, *names: str) -> None:
         """Raise `ValueError` if a batch lacks one of these inputs."""

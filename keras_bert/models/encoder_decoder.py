@@ -151,8 +151,7 @@ class EncoderDecoder(ConfiguredModel):
     """
 
     def __init__(self, config: BertConfig, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.config = config
+        super().__init__(config, **kwargs)
         kind, policy = kind_of_config(config), self.dtype_policy
         if not kind.decodes:
             raise ValueError(f"EncoderDecoder: needs a model with a decoder. Received: {with_article(kind.title)}.")
@@ -162,11 +161,6 @@ class EncoderDecoder(ConfiguredModel):
         self.decoder = decoder
         self.lm_head: keras.layers.Layer = kind.make_token_head(config, dtype=policy, name="lm_head")
         self.build()
-
-    def build(self, input_shape: tuple[int | None, ...] | None = None) -> None:
-        for layer in (self.decoder, self.lm_head):
-            if not layer.built:
-                layer.build((None, None, self.config.hidden_size))
 
     def call(self, inputs: Batch, training: bool = False) -> dict[str, Any]:
         self.require_inputs(inputs, "input_mask", "decoder_input_ids")

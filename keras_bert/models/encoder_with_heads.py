@@ -23,8 +23,7 @@ class EncoderWithHeads(ConfiguredModel):
     def __init__(
         self, config: BertConfig, with_pooler: bool = True, bilstm_size: int | None = None, **kwargs: Any
     ) -> None:
-        super().__init__(**kwargs)
-        self.config = config
+        super().__init__(config, **kwargs)
         make_encoder = kind_of_config(config).make_encoder
         with_pooler = with_pooler and bilstm_size is None
         self.encoder = make_encoder(config, with_pooler=with_pooler, dtype=self.dtype_policy, name="encoder")
@@ -65,11 +64,6 @@ class EncoderWithHeads(ConfiguredModel):
         return ClassificationHead(
             num_labels, width, dropout_prob, config.initializer_range, dtype=self.dtype_policy, name=name
         )
-
-    def build(self, input_shape: tuple[int | None, ...] | None = None) -> None:
-        for layer in self.layers:
-            if not layer.built:
-                layer.build((None, self.config.hidden_size))
 
     def get_config(self) -> dict[str, Any]:
         own = {} if self.bilstm is None else {"bilstm_size": self.bilstm.lstm_size}

@@ -27,6 +27,10 @@ class ConfiguredEncoder(ConfiguredModel):
 
     pooler: Pooler | None
 
+    def __init__(self, config: BertConfig, **kwargs: Any) -> None:
+        super().__init__(config, **kwargs)
+        self.recompute_every = 0
+
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "with_pooler": self.pooler is not None}
 
@@ -80,9 +84,7 @@ class BertEncoder(ConfiguredEncoder):
     def __init__(
         self, config: BertConfig, with_pooler: bool = True, embeddings: BertEmbeddings | None = None, **kwargs: Any
     ) -> None:
-        super().__init__(**kwargs)
-        self.config = config
-        self.recompute_every = 0
+        super().__init__(config, **kwargs)
         self.embeddings = embeddings or self.make_embeddings()
         self.blocks = self.make_blocks()
         self.final_layer_norm = self.make_final_layer_norm()
@@ -134,17 +136,6 @@ class BertEncoder(ConfiguredEncoder):
     def make_pooler(self) -> Pooler:
         """The layer from the last hidden states to one vector."""
         return Pooler(self.config.hidden_size, self.config.initializer_range, dtype=self.dtype_policy, name="pooler")
-
-    def build(self, input_shape: tuple[int | None, ...] | None = None) -> None:
-        # Every shape follows from the config, so the weights exist from the start.
-        if self.built:
-            return
-        shape = (None, None, self.config.hidden_size)
-        self.embeddings.build((None, None))
-        for block in self.blocks:
-            block.build(shape)
-        for layer in filter(None, (self.final_layer_norm, self.pooler)):
-            layer.build(shape)
 
     def layers_of_blocks(self) -> list[keras.layers.Layer]:
         """All layers in the blocks, each once: blocks may share them (ALBERT)."""

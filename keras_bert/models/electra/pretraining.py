@@ -48,12 +48,11 @@ class ElectraForPreTraining(ConfiguredModel):
     config: ElectraConfig
 
     def __init__(self, config: BertConfig, replacement: ReplacementConfig | None = None, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
+        super().__init__(config, **kwargs)
         if not isinstance(config, ElectraConfig):
             raise ValueError(
                 f"ElectraForPreTraining: needs an ElectraConfig. Received: {with_article(type(config).__name__)}."
             )
-        self.config = config
         self.replacement = replacement
         self.generator, embeddings, policy = None, None, self.dtype_policy
         if replacement and replacement.has_generator:

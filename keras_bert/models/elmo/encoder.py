@@ -75,9 +75,7 @@ class ElmoEncoder(ConfiguredEncoder):
     recomputes = False
 
     def __init__(self, config: ElmoConfig, with_pooler: bool = True, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.config = config
-        self.recompute_every = 0
+        super().__init__(config, **kwargs)
         width, dropout, policy = config.embedding_width, config.hidden_dropout_prob, self.dtype_policy
         self.embeddings = WordEmbeddings(
             config.vocab_size, width, config.initializer_range, dropout, dtype=policy, name="embeddings"
@@ -90,15 +88,6 @@ class ElmoEncoder(ConfiguredEncoder):
         if with_pooler:
             self.pooler = Pooler(config.hidden_size, config.initializer_range, dtype=policy, name="pooler")
         self.build()
-
-    def build(self, input_shape: tuple[int | None, ...] | None = None) -> None:
-        if self.built:
-            return
-        self.embeddings.build((None, None))
-        for block in self.blocks:
-            block.build()
-        if self.pooler is not None:
-            self.pooler.build((None, None, self.config.hidden_size))
 
     def call(
         self, inputs: Batch, training: bool = False, return_attentions: bool = False, causal: bool | None = None

@@ -72,9 +72,7 @@ class T5Encoder(ConfiguredEncoder):
     pooler: MeanPooler | None  # type: ignore[assignment]
 
     def __init__(self, config: T5Config, with_pooler: bool = True, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.config = config
-        self.recompute_every = 0
+        super().__init__(config, **kwargs)
         policy = self.dtype_policy
         self.embeddings = T5Embeddings(
             config.vocab_size,
@@ -92,12 +90,6 @@ class T5Encoder(ConfiguredEncoder):
         self.dropout = Dropout(config.hidden_dropout_prob, dtype=policy, name="dropout")
         self.pooler = MeanPooler(dtype=policy, name="pooler") if with_pooler else None
         self.build()
-
-    def build(self, input_shape: tuple[int | None, ...] | None = None) -> None:
-        if self.built:
-            return
-        for layer in (self.embeddings, self.relative_bias, *self.blocks, self.norm):
-            layer.build((None, None, self.config.hidden_size))
 
     def call(
         self, inputs: Batch, training: bool = False, return_attentions: bool = False, causal: bool | None = None

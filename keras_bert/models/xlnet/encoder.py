@@ -92,9 +92,7 @@ class XlnetEncoder(ConfiguredEncoder):
     config: XlnetConfig
 
     def __init__(self, config: XlnetConfig, with_pooler: bool = True, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.config = config
-        self.recompute_every = 0
+        super().__init__(config, **kwargs)
         width, dropout, policy = config.hidden_size, config.hidden_dropout_prob, self.dtype_policy
         self.embeddings = WordEmbeddings(
             config.vocab_size, width, config.initializer_range, dropout, dtype=policy, name="embeddings"
@@ -109,18 +107,14 @@ class XlnetEncoder(ConfiguredEncoder):
     def build(self, input_shape: tuple[int | None, ...] | None = None) -> None:
         if self.built:
             return
-        shape = (None, None, self.config.hidden_size)
-        self.embeddings.build((None, None))
+        self.embeddings.build()
         self.mask_embedding = self.add_weight(
             name="mask_embedding",
             shape=(1, 1, self.config.hidden_size),
             initializer=truncated_normal(self.config.initializer_range),
         )
         self.mask_embedding.trainable = False  # Only now: a gradient tape watches what was made trainable.
-        for block in self.blocks:
-            block.build(shape)
-        if self.pooler is not None:
-            self.pooler.build(shape)
+        super().build()
 
     def call(
         self,
