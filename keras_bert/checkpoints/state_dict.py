@@ -296,8 +296,7 @@ class _Machine:
 _NUMBERS = ("BININT", "BININT1", "BININT2", "LONG1", "BINFLOAT")
 _STRINGS = ("BINUNICODE", "SHORT_BINUNICODE", "BINSTRING", "SHORT_BINSTRING")
 _ACTIONS: dict[str, Callable[[_Machine, Any], None]] = {
-    "PROTO": lambda machine, argument: None,
-    "FRAME": lambda machine, argument: None,
+    **dict.fromkeys(("PROTO", "FRAME"), lambda machine, argument: None),
     "MARK": lambda machine, argument: machine.stack.append(_MARK),
     "NONE": lambda machine, argument: machine.stack.append(None),
     "NEWTRUE": lambda machine, argument: machine.stack.append(True),
@@ -310,11 +309,9 @@ _ACTIONS: dict[str, Callable[[_Machine, Any], None]] = {
     "TUPLE1": lambda machine, argument: machine.pop_tuple(1),
     "TUPLE2": lambda machine, argument: machine.pop_tuple(2),
     "TUPLE3": lambda machine, argument: machine.pop_tuple(3),
-    "BINPUT": lambda machine, argument: machine.put(argument),
-    "LONG_BINPUT": lambda machine, argument: machine.put(argument),
+    **dict.fromkeys(("BINPUT", "LONG_BINPUT"), lambda machine, argument: machine.put(argument)),
     "MEMOIZE": lambda machine, argument: machine.put(len(machine.memo)),
-    "BINGET": lambda machine, argument: machine.get(argument),
-    "LONG_BINGET": lambda machine, argument: machine.get(argument),
+    **dict.fromkeys(("BINGET", "LONG_BINGET"), lambda machine, argument: machine.get(argument)),
     "APPEND": lambda machine, argument: machine.append([machine.pop()]),
     "APPENDS": lambda machine, argument: machine.append(machine.pop_to_mark()),
     "SETITEM": lambda machine, argument: machine.set_item(),

@@ -128,12 +128,6 @@ class AlbertConfig(BertConfig):
         return super().json_fields() | {_SHARED_GROUPS}
 
 
-_MAPPING = dense(
-    "encoder.embeddings.mapping",
-    "albert.encoder.embedding_hidden_mapping_in",
-    "bert/encoder/embedding_hidden_mapping_in",
-)
-
 # Within a block: the functions that make the rows, and the layer's attribute and names.
 _ATTENTION = (
     (dense, "attention.query", "attention.query", "attention_1/self/query"),
@@ -148,15 +142,7 @@ _FFN = (
     (layer_norm, "output_layer_norm", "full_layer_layer_norm", "LayerNorm_1"),
 )
 
-_HEADS: dict[str, tuple[TensorName, ...]] = {
-    POOLER: dense("encoder.pooler.dense", "albert.pooler", "bert/pooler/dense"),
-    MASKED_LM_HEAD: (
-        *dense("mlm_head.transform", "predictions.dense", "cls/predictions/transform/dense"),
-        *layer_norm("mlm_head.layer_norm", "predictions.LayerNorm", "cls/predictions/transform/LayerNorm"),
-    ),
-    # Google's code still names it after the head that it replaced.
-    SENTENCE_ORDER_HEAD: output_layer("sop_head.dense", "sop_classifier.classifier", "cls/seq_relationship/"),
-}
+_HEAD, _GOOGLE_HEAD = "predictions", "cls/predictions/transform"
 
 
 def _blocks(config: AlbertConfig, rows: tuple, groups: int) -> Iterator[TensorName]:
@@ -212,14 +198,28 @@ class Albert(ModelKind):
         return super().is_of(fields) or ("model_type" not in fields and "num_hidden_groups" in fields)
 
     def parts(self, config: AlbertConfig) -> dict[str, list[TensorName]]:
-        blocks = [
-            *_blocks(config, _ATTENTION, config.attention_groups),
-            *_blocks(config, _FFN, config.ffn_groups),
-        ]
-        found = {ENCODER: [*embeddings("albert", config, "predictions"), *_MAPPING, *blocks]}
-        found.update({part: list(rows) for part, rows in _HEADS.items()})
-        found[MASKED_LM_HEAD] += decoder(config, "predictions")
-        return found
+        return {
+            ENCODER: [
+                *embeddings("albert", config, _HEAD),
+                *dense(
+                    "encoder.embeddings.mapping",
+                    "albert.encoder.embedding_hidden_mapping_in",
+                    "bert/encoder/embedding_hidden_mapping_in",
+                ),
+                *_blocks(config, _ATTENTION, config.attention_groups),
+                *_blocks(config, _FFN, config.ffn_groups),
+            ],
+            POOLER: [*dense("encoder.pooler.dense", "albert.pooler", "bert/pooler/dense")],
+            MASKED_LM_HEAD: [
+                *dense("mlm_head.transform", f"{_HEAD}.dense", f"{_GOOGLE_HEAD}/dense"),
+                *layer_norm("mlm_head.layer_norm", f"{_HEAD}.LayerNorm", f"{_GOOGLE_HEAD}/LayerNorm"),
+                *decoder(config, _HEAD),
+            ],
+            # Google's code still names it after the head that it replaced.
+            SENTENCE_ORDER_HEAD: [
+                *output_layer("sop_head.dense", "sop_classifier.classifier", "cls/seq_relationship/")
+            ],
+        }
 
     def encoder_table(self, config: AlbertConfig) -> list[Part]:
         H, F = config.hidden_size, config.intermediate_size

@@ -48,14 +48,7 @@ def blocks(kind: str, config: BertConfig) -> list[TensorName]:
     return for_layers(rows, config.num_hidden_layers)
 
 
-_HEADS: dict[str, tuple[TensorName, ...]] = {
-    POOLER: dense("encoder.pooler.dense", "bert.pooler.dense"),
-    MASKED_LM_HEAD: (
-        *dense("mlm_head.transform", "cls.predictions.transform.dense"),
-        *layer_norm("mlm_head.layer_norm", "cls.predictions.transform.LayerNorm"),
-    ),
-    NEXT_SENTENCE_HEAD: output_layer("nsp_head.classifier", "cls.seq_relationship", "cls/seq_relationship/"),
-}
+_HEAD = "cls.predictions"
 
 
 class Bert(ModelKind):
@@ -77,11 +70,16 @@ class Bert(ModelKind):
     }
 
     def parts(self, config: BertConfig) -> dict[str, list[TensorName]]:
-        head = "cls.predictions"
-        found = {ENCODER: [*embeddings("bert", config, head), *blocks("bert", config)]}
-        found.update({part: list(rows) for part, rows in _HEADS.items()})
-        found[MASKED_LM_HEAD] += decoder(config, head)
-        return found
+        return {
+            ENCODER: [*embeddings("bert", config, _HEAD), *blocks("bert", config)],
+            POOLER: [*dense("encoder.pooler.dense", "bert.pooler.dense")],
+            MASKED_LM_HEAD: [
+                *dense("mlm_head.transform", f"{_HEAD}.transform.dense"),
+                *layer_norm("mlm_head.layer_norm", f"{_HEAD}.transform.LayerNorm"),
+                *decoder(config, _HEAD),
+            ],
+            NEXT_SENTENCE_HEAD: [*output_layer("nsp_head.classifier", "cls.seq_relationship", "cls/seq_relationship/")],
+        }
 
     def encoder_table(self, config: BertConfig) -> list[Part]:
         V, H, T = config.vocab_size, config.hidden_size, config.type_vocab_size
