@@ -31,24 +31,36 @@ class Goodput:
     """
 
     def __init__(self, lines: Iterable[Mapping[str, Any]] = (), step: int = 0, started_at: float | None = None):
-        self._started_at = time.monotonic() if started_at is None else started_at
+        self._counted_until = time.monotonic() if started_at is None else started_at
         self._pending: defaultdict[str, float] = defaultdict(float)  # Seconds for the next line.
         self._lines = [(line["step"], _parts(line)) for line in lines]
-        self.rewind(step)
+        self._drop_after(step)
+
+    def _uncounted(self) -> float:
+        """The seconds since the last ones that were counted."""
+        now = time.monotonic()
+        seconds, self._counted_until = now - self._counted_until, now
+        return seconds
 
     def begin(self) -> None:
         """Call before the first step: what came before was the start."""
-        self._pending["start_seconds"] += time.monotonic() - self._started_at
+        self._pending["start_seconds"] += self._uncounted()
 
     @contextlib.contextmanager
     def checkpointing(self) -> Iterator[None]:
         """A block that writes a checkpoint."""
         started_at = time.monotonic()
         yield
-        self._pending["checkpoint_seconds"] += time.monotonic() - started_at
+        seconds = time.monotonic() - started_at
+        self._pending["checkpoint_seconds"] += seconds
+        self._counted_until += seconds
 
     def rewind(self, step: int) -> None:
-        """Counts as lost what was done after `step`."""
+        """Call after a rollback: counts as lost what was done after `step`, and all time since the last line."""
+        self._pending["lost_seconds"] += self._uncounted()
+        self._drop_after(step)
+
+    def _drop_after(self, step: int) -> None:
         lost = [parts for done, parts in self._lines if done > step]
         self._lines = [(done, parts) for done, parts in self._lines if done <= step]
         self._seconds: defaultdict[str, float] = defaultdict(float)  # Of all lines.
@@ -61,6 +73,7 @@ class Goodput:
         """Counts a line's `figures`; returns the ones to add to it, among them `goodput`, the share until now."""
         added = dict(self._pending)
         self._pending.clear()
+        self._counted_until = time.monotonic()
         self._lines.append((step, _parts({**figures, **added})))
         _add(self._seconds, self._lines[-1][1])
         return {**added, "goodput": self.summary()["share"]}

@@ -85,7 +85,6 @@ class Loop:
             watch = DivergenceWatch(self.run_config, self.checkpoints.watch)
             if watch.rollbacks:
                 self.context.log.rewind(first_step, watch.rollbacks)
-                self.context.goodput.rewind(first_step)
             batches = self.batches(first_step, batches_skipped_by(watch.rollbacks))
             try:
                 # Closed here: their thread must be done before new batches are made, and must not be the one that
@@ -96,6 +95,7 @@ class Loop:
                 return evaluation
             except Divergence as divergence:
                 first_step = self._go_back(divergence, watch)
+                self.context.goodput.rewind(first_step)
 
     def _train(
         self, first_step: int, batches: Iterator[Batch | LoopBatches], watch: DivergenceWatch

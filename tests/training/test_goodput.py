@@ -60,3 +60,22 @@ def test_a_rollback_loses_its_steps(clock):
     measured.rewind(10)
     assert measured.line(20, {"seconds": 10.0}) == {"lost_seconds": 20.0, "goodput": 0.5}
     assert lines[2]["goodput"] == 1.0
+
+
+def test_the_steps_since_the_last_line_are_lost_too(clock):
+    """A divergence is found as a line is due, before it is written: up to a whole line's steps were in no figure."""
+    measured = Goodput(started_at=100.0)
+    clock.now += 3
+    measured.begin()
+    for step in (10, 20):
+        clock.now += 10
+        measured.line(step, {"seconds": 10.0})
+        with measured.checkpointing():
+            clock.now += 1
+    clock.now += 10  # Steps 21 to 30, whose line is not written, and a second to go back.
+    clock.now += 1
+    measured.rewind(10)
+    assert measured.summary()["seconds"]["lost"] == 10 + 1 + 10 + 1  # Line 20 has the first checkpoint's second.
+    clock.now += 10
+    measured.line(20, {"seconds": 10.0})
+    assert sum(measured.summary()["seconds"].values()) == clock.now - 100.0
