@@ -181,7 +181,7 @@ class Estimate:
 
     parameters: int
     phases: list[PhaseEstimate]
-    evaluations: float
+    evaluations: int
     checkpoints: int
     seconds: float
     parameter_memory: int
@@ -214,7 +214,7 @@ class Estimate:
         if self.seconds_before >= 1.0:
             yield f"Before the first step, once: {duration(self.seconds_before)} to initialize the weights."
         yield (
-            f"In total, with {self.evaluations:,.0f} validations and {self.checkpoints:,} checkpoints: "
+            f"In total, with {self.evaluations:,} validations and {self.checkpoints:,} checkpoints: "
             f"{sum(phase.tokens for phase in self.phases):,.0f} tokens, {duration(self.seconds)}."
         )
 
@@ -252,9 +252,10 @@ def estimate(pretraining: Pretraining) -> Estimate:
     ]
     shares = [count / _checkpoint_every(training, timing) for count, timing in zip(steps, timings)]
     checkpoints = math.ceil(round(sum(shares), 6))
+    evaluations = _evaluations(steps, training.evaluate_every)
     seconds = 60.0 * training.minutes or (
         sum(phase.seconds for phase in phases)
-        + sum(phase.evaluation_seconds * phase.steps / training.evaluate_every for phase in phases)
+        + sum(phase.evaluation_seconds * count for phase, count in zip(phases, evaluations))
         + checkpoints * save_seconds
     )
     parameters = pretraining.engine.model.count_params()
@@ -262,7 +263,7 @@ def estimate(pretraining: Pretraining) -> Estimate:
     return Estimate(
         parameters=parameters,
         phases=phases,
-        evaluations=max(sum(steps) / training.evaluate_every, 1.0),
+        evaluations=sum(evaluations),
         checkpoints=checkpoints,
         seconds=seconds,
         parameter_memory=parameter_memory,
@@ -351,6 +352,13 @@ def _steps(config: PretrainConfig, timings: Sequence[Timing], save_seconds: floa
         round(left * share / (timing.step + timing.evaluation / training.evaluate_every + saving))
         for share, timing, saving in zip(shares, timings, savings)
     ]
+
+
+def _evaluations(steps: Sequence[int], evaluate_every: int) -> list[int]:
+    """How many validations each phase has: one every so many steps of the run, and one at its end."""
+    done = [0, *(end // evaluate_every for end in itertools.accumulate(steps))]
+    done[-1] = max(math.ceil(sum(steps) / evaluate_every), 1)
+    return [now - before for before, now in itertools.pairwise(done)]
 
 
 def _checkpoint_every(training: RunConfig, timing: Timing) -> float:

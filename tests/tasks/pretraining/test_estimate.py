@@ -12,6 +12,7 @@ from keras_bert.core.errors import UserError
 from keras_bert.tasks.pretraining.estimate import (
     MemoryFit,
     Timing,
+    _evaluations,
     _sizes,
     duration,
     estimate,
@@ -72,6 +73,15 @@ def test_a_run_of_so_many_steps(config, tmp_path, timed):
     assert "(45,000 epochs)" in text and "(2.5 epochs)" in text and "with 166,667 validations" in text
     result.seconds_before = 12.0
     assert any("12 seconds to initialize the weights" in line for line in result.lines())
+
+
+@pytest.mark.parametrize(
+    ("steps", "every", "validations"),
+    [([750, 250], 100, [7, 3]), ([3400], 1000, [4]), ([750, 50], 400, [1, 1]), ([30, 10], 100, [0, 1]), ([0], 5, [1])],
+)
+def test_validations_come_every_so_many_steps_and_at_the_end(steps, every, validations):
+    """The demo's 3,400 steps were said to have three, and the last one's time was left out."""
+    assert _evaluations(steps, every) == validations
 
 
 def test_checkpoints_by_the_clock_are_counted(config, tmp_path, timed):
