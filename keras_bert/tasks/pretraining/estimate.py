@@ -119,21 +119,24 @@ def _sizes(batch_size: int, unit: int) -> tuple[int, int]:
 
 def _peak(pretraining: Pretraining, phase: int, size: int) -> int | None:
     """The peak memory of training on batches of `size` examples, in bytes; None if it cannot be measured."""
+    train = _trainer(pretraining, phase, size)
+    train()["grad_norm"].numpy()  # Compiling takes memory of its own.
+    reset_peak()
+    for _ in range(2):
+        train()["grad_norm"].numpy()
+    return peak_memory()
+
+
+def _trainer(pretraining: Pretraining, phase: int, size: int | None = None) -> Callable[[], dict[str, Any]]:
+    """Function () -> the result of further steps on a phase's batches, one or a loop; `size` replaces their size."""
     source, loop = pretraining.sources.training[phase], pretraining.config.training.steps_per_loop
-    dataset = source.epoch(0).repeat().unbatch().batch(size, drop_remainder=True)
+    dataset = source.epoch(0).repeat()
+    if size is not None:
+        dataset = dataset.unbatch().batch(size, drop_remainder=True)
     take = taking(iter(pretraining.distribute(dataset)), dataset, source.widths, loop)
     numbers = itertools.count(0, loop)
-
-    def train() -> None:
-        step = tf.constant(next(numbers), tf.int64)
-        # A `StepLoop` comes with `LoopBatches`.
-        pretraining.engine.trainer.train(take(loop), step)["grad_norm"].numpy()  # type: ignore[arg-type]
-
-    train()  # Compiling takes memory of its own.
-    reset_peak()
-    train()
-    train()
-    return peak_memory()
+    # A `StepLoop` comes with `LoopBatches`.
+    return lambda: pretraining.engine.trainer.train(take(loop), tf.constant(next(numbers), tf.int64))  # type: ignore[arg-type]
 
 
 _WARM_UP_SECONDS, _TIMED_SECONDS = 3.0, 6.0
@@ -292,15 +295,7 @@ class Timing:
 
 def time_phase(pretraining: Pretraining, phase: int) -> Timing:
     """Trains a few steps on a phase's own batches, and evaluates once."""
-    source, loop = pretraining.sources.training[phase], pretraining.config.training.steps_per_loop
-    dataset = source.epoch(0).repeat()
-    take = taking(iter(pretraining.distribute(dataset)), dataset, source.widths, loop)
-    numbers = itertools.count(0, loop)
-
-    def train() -> dict[str, Any]:
-        # A `StepLoop` comes with `LoopBatches`.
-        return pretraining.engine.trainer.train(take(loop), tf.constant(next(numbers), tf.int64))  # type: ignore[arg-type]
-
+    loop, train = pretraining.config.training.steps_per_loop, _trainer(pretraining, phase)
     started_at = time.perf_counter()
     train()  # Traces and compiles.
     compile_seconds = time.perf_counter() - started_at
