@@ -363,6 +363,15 @@ def expand(patterns: Iterable[StrPath]) -> list[str]:
     return list(dict.fromkeys(found))
 
 
+def reached(pattern: StrPath, paths: Iterable[str]) -> str | None:
+    """The first of `paths`, as `real` names them, that `expand` finds by a pattern, or would if it were there."""
+    pattern = os.fspath(pattern)
+    is_literal = not glob.has_magic(pattern) or is_folder(pattern)
+    folder_parts, parts = (pattern.rstrip("/").split("/"), ["**"]) if is_literal else _split_pattern(pattern)
+    start = join(real("/".join([*folder_parts, ""])), "")
+    return next((path for path in paths if path.startswith(start) and fits(path[len(start) :].split("/"), parts)), None)
+
+
 def _split_pattern(pattern: str) -> tuple[list[str], list[str]]:
     """(components of the literal folder that a pattern begins with, the other components)."""
     parts = pattern.split("/")

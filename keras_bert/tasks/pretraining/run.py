@@ -32,7 +32,7 @@ from keras_bert.tasks.pretraining.engine import (
     tokens_read,
 )
 from keras_bert.tasks.pretraining.initialization import TextStatistics, initialize, start_from, text_statistics
-from keras_bert.tasks.pretraining.run_text import keep_record, require_reachable, require_run_text
+from keras_bert.tasks.pretraining.run_text import keep_record, require_outside, require_reachable, require_run_text
 from keras_bert.tasks.pretraining.teacher import PretrainingTeacher
 from keras_bert.tasks.pretraining.views import PretrainingViews, require_examples, tried_examples
 from keras_bert.tasks.run_data import require_same_teacher
@@ -144,6 +144,7 @@ class Pretraining:
             self.config = config = dataclasses.replace(config, teacher=taught)
         self.run = run
         require_reachable(run, config)
+        require_outside(run, config)
         require_loggers(config.training)
         self.strategy = make_strategy(config.training.strategy, config.training.devices, config.training.tpu)
         self.worker = process_number(self.strategy)

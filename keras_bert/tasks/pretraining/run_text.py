@@ -6,7 +6,7 @@ import platform
 from collections.abc import Iterator
 from typing import Any
 
-from keras_bert.config.pretraining import PretrainConfig
+from keras_bert.config.pretraining import DATA_SETS, PretrainConfig
 from keras_bert.core import files, settings, whole_files
 from keras_bert.core.errors import UserError
 from keras_bert.data.collocations import COLLOCATIONS_FILE
@@ -19,7 +19,7 @@ from keras_bert.tasks.pretraining.prepared_shards import given_folder
 from keras_bert.tasks.run_data import FILE as DATA
 from keras_bert.tasks.run_data import require_same_text, require_unchanged, text_difference
 from keras_bert.text.marks import read_phrases
-from keras_bert.training.run_folder import RunFolder
+from keras_bert.training.run_folder import MESSAGES, RunFolder
 
 _log = logging.getLogger(__name__)
 
@@ -102,6 +102,18 @@ def require_reachable(run: RunFolder, config: PretrainConfig) -> None:
                 f"training.tpu: with {training.tpu!r}, a TPU on another machine, the run's folder and the text or "
                 f"shards that it reads need paths in a store, such as gs://. Received: {path}. Give --output, and "
                 "--data, there."
+            )
+
+
+def require_outside(run: RunFolder, config: PretrainConfig) -> None:
+    """Raises `UserError` if what a run writes would be part of its text, as with the files of the working folder."""
+    names = (run.config_file, run.metrics_file, run.results_file, files.join(run.path, MESSAGES))
+    written = list(map(files.real, names))
+    for entry in config.data.files:
+        if not entry.startswith(DATA_SETS) and (own := files.reached(entry, written)) and not is_prepared(entry):
+            raise UserError(
+                f"data.files: needs text without the files that the run writes. Received: {entry!r}, which takes in "
+                f"{own}. Give a folder or a glob without it, or another --output."
             )
 
 

@@ -207,3 +207,19 @@ def test_the_documentation_is_looked_for_once(monkeypatch, tmp_path):
     config = recipe(None, **{"data.source": "python_documentation", "data.files": []})
     prepare_run_data(config, str(tmp_path))
     assert read == [1] and token_count(str(tmp_path)) > 500
+
+
+@pytest.mark.parametrize("entry", [".", "**", "**/*.txt", "*/*/*.yaml", "{}", "file://{}"])
+def test_a_run_inside_the_folder_of_its_text_is_refused_before_it_writes_there(entry, tmp_path, monkeypatch):
+    """It learned from its own settings and its own log, and could not go on, because the log had changed."""
+    monkeypatch.chdir(tmp_path)
+    write_corpus(tmp_path / "text.txt", 40)
+    with pytest.raises(UserError, match=r"^data.files: .* takes in /.*/runs/one/\w+\.\w+\. Give .*--output\.$"):
+        Pretraining(recipe(entry.format(tmp_path)), RunFolder("runs/one"))
+    assert os.listdir(tmp_path) == ["text.txt"]
+
+
+@pytest.mark.parametrize("entry", ["*.txt", "*", "text.txt", "other/**", "runs/one/given/text.jsonl"])
+def test_a_run_may_be_beside_its_text(entry, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    run_text.require_outside(RunFolder("runs/one"), recipe(entry))
