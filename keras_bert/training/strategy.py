@@ -110,6 +110,8 @@ def _devices(wanted: Sequence[str]) -> list[str]:
             raise UserError(
                 f"training.devices: {device} is not on this machine. It has {', '.join(found['GPU'] + found['CPU'])}."
             )
+    if len(set(wanted)) < len(wanted):
+        raise UserError(f"training.devices: needs each device once. Received: {', '.join(wanted)}.")
     return list(wanted) or found["GPU"] or found["CPU"]
 
 

@@ -8,9 +8,10 @@ from pretraining import recipe
 from tiny import VOCABULARY
 
 import keras_bert.training.engine as engines
+from keras_bert.core.errors import UserError
 from keras_bert.tasks.pretraining.engine import pretraining_engine
 from keras_bert.training.run_folder import RunFolder
-from keras_bert.training.strategy import graphs_as_traced
+from keras_bert.training.strategy import graphs_as_traced, make_strategy
 
 
 @pytest.mark.usefixtures("rewritten_graphs")
@@ -23,6 +24,12 @@ def test_cpus_run_graphs_as_traced_for_the_length_of_a_run(devices, as_traced):
         assert options()["disable_meta_optimizer"] is as_traced
         raise KeyboardInterrupt
     assert options()["disable_meta_optimizer"] is False
+
+
+def test_a_device_that_is_named_twice_is_refused():
+    """It was an assertion of TensorFlow."""
+    with pytest.raises(UserError, match="^training.devices: needs each device once. Received: CPU:0, CPU:0.$"):
+        make_strategy("auto", ["CPU:0", "CPU:0"])
 
 
 @pytest.mark.parametrize("computes_on_gpus", [False, True])
