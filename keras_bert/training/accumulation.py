@@ -14,7 +14,7 @@ from keras_bert.config.training import RunConfig
 from keras_bert.models.bert.config import BertConfig
 from keras_bert.models.kind import kind_of_config
 from keras_bert.models.sizes import encoder_parts, head_parts, total
-from keras_bert.training.cluster import worker_addresses, worker_index
+from keras_bert.training.cluster import worker_addresses, worker_index, workers_beside
 from keras_bert.training.memory import memory_limit
 from keras_bert.training.processes import gather, process_count, process_number
 from keras_bert.training.run_folder import RunFolder
@@ -173,11 +173,16 @@ def _block_floats(model: BertConfig, length: int) -> tuple[float, float]:
     return _PER_UNIT * units + _PER_SCORE * model.num_attention_heads * kind.scores_kept * length, units
 
 
-def _memory_of_a_replica(strategy: tf.distribute.Strategy) -> float | None:
-    """Bytes of a GPU or, on CPUs, of the replica's share of the machine's memory; None if unknown."""
+def memory_of_a_process(strategy: tf.distribute.Strategy) -> float | None:
+    """Bytes of a GPU or, on CPUs, of this process's share of the machine's memory; None if unknown."""
     limit = memory_limit()
-    if limit is None or on_gpus(strategy):
+    if limit is None or on_gpus(strategy) or process_count(strategy) == 1:
         return limit
-    hosts = [address.rpartition(":")[0] for address in worker_addresses()]
-    processes = hosts.count(hosts[worker_index()]) if process_count(strategy) > 1 else 1
-    return limit * process_count(strategy) / (processes * strategy.num_replicas_in_sync)
+    return limit / len(workers_beside(worker_addresses(), worker_index()))
+
+
+def _memory_of_a_replica(strategy: tf.distribute.Strategy) -> float | None:
+    memory = memory_of_a_process(strategy)
+    if memory is None or on_gpus(strategy):
+        return memory
+    return memory * process_count(strategy) / strategy.num_replicas_in_sync

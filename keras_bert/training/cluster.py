@@ -42,6 +42,12 @@ def worker_index() -> int:
     return json.loads(os.environ["TF_CONFIG"])["task"]["index"]
 
 
+def workers_beside(addresses: Sequence[str], index: int) -> list[int]:
+    """The numbers of the workers on the machine of worker `index`, itself among them."""
+    hosts = [address.rpartition(":")[0] for address in addresses]
+    return [number for number, host in enumerate(hosts) if host == hosts[index]]
+
+
 def join_slurm_step() -> None:
     """Sets TF_CONFIG if this process is one of several tasks that `srun` started, and divides a node's GPUs.
 
@@ -84,15 +90,15 @@ def share_gpus() -> None:
 
 def _share_gpus(addresses: list[str], index: int) -> None:
     """Gives each task on a node its share of the node's GPUs, unless SLURM has bound them to tasks already."""
-    hosts = [address.rsplit(":", 1)[0] for address in addresses]
-    on_node = [number for number, host in enumerate(hosts) if host == hosts[index]]
+    on_node = workers_beside(addresses, index)
     gpus = tf.config.list_physical_devices("GPU")
     is_bound = any(os.environ.get(f"SLURM_{name}_PER_TASK") for name in ("GPUS", "TRES"))
     if len(on_node) == 1 or not gpus or is_bound:
         return
     if len(gpus) < len(on_node):
+        host = addresses[index].rpartition(":")[0]
         raise UserError(
-            f"{hosts[index]}: needs a GPU for each of its {len(on_node)} workers. Received: {len(gpus)}. Start at most "
+            f"{host}: needs a GPU for each of its {len(on_node)} workers. Received: {len(gpus)}. Start at most "
             "that many workers there, or set CUDA_VISIBLE_DEVICES=-1 to train on CPUs."
         )
     tf.config.set_visible_devices(gpus[on_node.index(index) :: len(on_node)], "GPU")

@@ -1,6 +1,7 @@
 """How many slices `training.accumulation: auto` takes."""
 
 import dataclasses
+import json
 import os
 
 import pytest
@@ -17,7 +18,13 @@ from keras_bert.models.kind import config_from_mapping
 from keras_bert.models.recurrent.kind import RecurrentConfig
 from keras_bert.models.sizes import encoder_parts, total
 from keras_bert.training import accumulation
-from keras_bert.training.accumulation import BatchShape, Companion, choose_accumulation, step_memory
+from keras_bert.training.accumulation import (
+    BatchShape,
+    Companion,
+    choose_accumulation,
+    memory_of_a_process,
+    step_memory,
+)
 from keras_bert.training.run_folder import RunFolder
 
 GIB = 2**30
@@ -178,6 +185,19 @@ def test_the_fewest_slices_that_fit(choose, mirrored_strategy):
     assert slices == 256 and "which is not enough" in said[0]
     assert choose(1, BatchShape(8, 64, 10), size="tiny") == (1, [])  # Slices would only slow it down.
     assert choose(None, *PAPER) == choose(512, *PAPER) == (1, [])
+
+
+def test_workers_on_a_machine_share_its_memory(monkeypatch):
+    """An estimate compared the peak of each with all of it, so that batches seemed to fit that do not."""
+    monkeypatch.setattr(accumulation, "memory_limit", lambda: 12 * GIB)
+    monkeypatch.setattr(accumulation, "process_count", lambda strategy: 3)
+
+    def memory(index):
+        task = {"type": "worker", "index": index}
+        monkeypatch.setenv("TF_CONFIG", json.dumps({"cluster": {"worker": ["a:1", "b:1", "a:2"]}, "task": task}))
+        return memory_of_a_process(tf.distribute.OneDeviceStrategy("CPU:0")) / GIB
+
+    assert [memory(index) for index in range(3)] == [6, 12, 6]
 
 
 def test_a_number_is_taken_and_anything_else_refused(choose):

@@ -18,10 +18,11 @@ from keras_bert.config.pretraining import PretrainConfig
 from keras_bert.config.training import RunConfig
 from keras_bert.tasks.pretraining.engine import phase_flops
 from keras_bert.tasks.pretraining.run import Pretraining
+from keras_bert.training.accumulation import memory_of_a_process
 from keras_bert.training.budget import StepBudget
 from keras_bert.training.checkpoints import Checkpoints
 from keras_bert.training.engine import Engine
-from keras_bert.training.memory import explained_out_of_memory, memory_limit, peak_memory, reset_peak
+from keras_bert.training.memory import explained_out_of_memory, peak_memory, reset_peak
 from keras_bert.training.metrics import each_step
 from keras_bert.training.processes import agreement
 from keras_bert.training.step_loop import taking
@@ -42,8 +43,8 @@ class MemoryFit:
         batch_size, sequence_length: those of the recipe's largest phase.
         unit: batch sizes must be multiples of this.
         sizes: the two batch sizes that were measured, the smaller first.
-        peaks: their peaks, in bytes.
-        limit: the memory available, in bytes.
+        peaks: their peaks, in bytes of a process or, on GPUs, of the first one.
+        limit: the memory available to a process or, on GPUs, to one of them, in bytes.
     """
 
     key: str
@@ -52,7 +53,7 @@ class MemoryFit:
     unit: int
     sizes: tuple[int, int]
     peaks: tuple[int, int]
-    limit: int
+    limit: float
 
     @property
     def bytes_per_example(self) -> float:
@@ -94,7 +95,7 @@ def memory_fit(pretraining: Pretraining) -> MemoryFit | None:
     phase = config.phases[index]
     unit = pretraining.strategy.num_replicas_in_sync * config.training.slices
     sizes = _sizes(phase.batch_size, unit)
-    limit = memory_limit()
+    limit = memory_of_a_process(pretraining.strategy)
     if not limit:
         return None
     small, large = (_peak(pretraining, index, size) for size in sizes)

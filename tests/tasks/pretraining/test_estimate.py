@@ -179,7 +179,7 @@ def test_the_larger_phase_is_measured_at_two_sizes(config, tmp_path, monkeypatch
     """Real steps of half and a quarter of a batch; the peaks of so small a model are noise, hence given."""
     peaks, limits = iter([7 * GIB, 11 * GIB]), 40 * GIB
     monkeypatch.setattr("keras_bert.tasks.pretraining.estimate.peak_memory", lambda: next(peaks))
-    monkeypatch.setattr("keras_bert.tasks.pretraining.estimate.memory_limit", lambda: limits)
+    monkeypatch.setattr("keras_bert.tasks.pretraining.estimate.memory_of_a_process", lambda _: limits)
     pretraining = built(config, tmp_path / "run")
     measured = memory_fit(pretraining)
     assert (measured.key, measured.sizes, measured.peaks) == ("phases.1.batch_size", (1, 2), (7 * GIB, 11 * GIB))
