@@ -530,12 +530,9 @@ def _convert(kind: Any, value: Any, where: str) -> Any:
             if math.isfinite(number := float(value)):
                 return number
     elif kind is int and not isinstance(value, bool):
-        try:
-            number = float(value)
-            if number == int(number):
+        with contextlib.suppress(TypeError, ValueError, OverflowError):
+            if (number := float(value)) == int(number):
                 return int(value) if isinstance(value, int) else int(number)
-        except (TypeError, ValueError, OverflowError):
-            pass
     elif isinstance(value, kind) and isinstance(value, bool) == (kind is bool):
         return value
     raise _refused(where, _TYPES.get(kind, kind.__name__), value)
