@@ -144,6 +144,7 @@ def _trained(
     model: Any, trainer: Callable[..., Any], size: int, first_pieces: list[str], counts: Mapping[str, int]
 ) -> tokenizers.Tokenizer:
     """A tokenizer of `size` pieces, learned from words without spaces and how often each occurs."""
+    size = min(size, len(first_pieces) + sum(map(len, counts)))  # The trainer allocates room for as many.
     tokenizer = tokenizers.Tokenizer(model)
     tokenizer.pre_tokenizer = CharDelimiterSplit(" ")
     options = {"min_frequency": SMALLEST_COUNT, "special_tokens": first_pieces, "show_progress": False}
@@ -244,6 +245,7 @@ _COVERAGE = 0.99995
 _MULTILINGUAL_COVERAGE = 0.9995  # The trainer's default, and XLM-RoBERTa's.
 _MOST_SENTENCES = 10_000_000  # More teach nothing; the trainer keeps them in memory.
 _MOST_BYTES = 4192  # The trainer skips longer lines.
+_MOST_PIECES = 1 << 30  # With twice as many, the trainer's numbers overflow, and it never ends.
 
 
 def learn_sentencepiece(texts: Iterable[str], size: int, lower_case: bool = True) -> SentencePieceVocabulary:
@@ -345,7 +347,7 @@ def _unigram_model(lines: Iterator[str], size: int, outside: int = 0, **options:
             sentence_iterator=itertools.chain([first], lines),
             model_writer=written,
             model_type="unigram",
-            vocab_size=size - outside,
+            vocab_size=min(size - outside, _MOST_PIECES),
             hard_vocab_limit=False,
             num_threads=1,  # With several, rounding would depend on their number.
             minloglevel=2,

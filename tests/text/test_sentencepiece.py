@@ -245,6 +245,11 @@ def test_sizes_and_texts_that_cannot_be_learned_are_refused():
         learn_sentencepiece(corpus(), 10)
 
 
+def test_a_size_beyond_the_trainers_numbers_is_no_error():
+    """A traceback, and from 2e9 on a training that never ended."""
+    assert 20 < len(learn_sentencepiece(["the stone house of the river"] * 20, 4 * 10**11)) < 60
+
+
 def test_text_without_full_stops_is_learned_from_too():
     """The trainer skips long sentences: lower-case text without punctuation, or Thai, would have taught nothing."""
     learned = learn_sentencepiece(["the stone house of the river " * 400, "ภาษาไทย" * 400], 60)
