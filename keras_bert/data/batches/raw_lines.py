@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from keras_bert.config.pretraining import TFDS_PREFIX
 from keras_bert.core.errors import UserError
-from keras_bert.core.files import expand
+from keras_bert.core.files import expand, open_file
 from keras_bert.data.corpus.formats import PLAIN, format_of
 from keras_bert.data.corpus.text_lines import BINARY, GZIP, Unreadable, beginning, compression, read_chunks
 from keras_bert.data.tables.tables import open_tfds_text
@@ -38,6 +38,7 @@ _BYTES_AT_ONCE, _LONGEST_LINE = 1 << 20, 1 << 16  # Tokenizing takes some 60 byt
 _FILES_AT_ONCE = 4
 _SIDE_KEY = (20181011, 4805)
 _SIDES = 2**30
+_FEWEST_ZEROS = 16  # Of padding; a .gz itself ends in a checksum and the length of the text, 8 bytes.
 _LONE_RETURN = re.compile(rb"\r(?![\r\n]|\Z)")  # TensorFlow drops every \r.
 
 
@@ -177,7 +178,7 @@ def _checked_compression(path: str) -> str:
     """TensorFlow's name for the compression of a file, "" if there is none. Raises `UserError`.
 
     Only the start of plain text is checked, because the lines are read in the graph. A .gz is read to its end, because
-    TensorFlow does not notice that one is truncated.
+    TensorFlow does not notice that one is truncated, and stops at the zeros that Python skips.
     """
     try:
         kind = compression(path)
@@ -200,12 +201,21 @@ def _checked_compression(path: str) -> str:
         if kind == GZIP:
             for _ in chunks:
                 pass
+            _refuse_padding(path)
     except Unreadable as problem:
         raise UserError(
             f"{path}: needs a whole file of UTF-8 text if data.source is text. Received: {problem}. Repair it, leave "
             "it out, or set data.source=files, which keeps the lines before any damage."
         ) from None
     return "GZIP" if kind else ""
+
+
+def _refuse_padding(path: str) -> None:
+    """Raises `Unreadable` if zeros follow the data of a whole .gz, as on tapes."""
+    with open_file(path) as stream:
+        stream.seek(-_FEWEST_ZEROS, os.SEEK_END)
+        if not any(stream.read()):
+            raise Unreadable("zeros after the compressed text, which TensorFlow takes for damage")
 
 
 def _check_utf8(path: str, start: bytes) -> None:

@@ -10,7 +10,7 @@ from itertools import chain, groupby
 from typing import TYPE_CHECKING, Any, NamedTuple
 from xml.etree import ElementTree
 
-from keras_bert.core.errors import UserError
+from keras_bert.core.errors import UserError, reason
 from keras_bert.core.imports import import_extra
 from keras_bert.data.corpus.text_lines import Unreadable, decoded_document
 
@@ -74,7 +74,7 @@ def warc_documents(chunks: Iterator[bytes], path: str) -> Iterator[tuple[str | N
                 raise Unreadable("ends within a page")
             yield decoded_document(content)
     except exceptions.ArchiveLoadFailed as error:
-        raise Unreadable(f"a broken archive ({' '.join(str(error).split())[:100]})") from None
+        raise Unreadable(f"a broken archive ({reason(error, 100)})") from None
     if not has_text:
         raise UserError(
             f"{path}: needs the text of web pages (records of the type {_TEXT_OF_A_PAGE!r}). Received: an archive "

@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from keras_bert.core.errors import UserError
+from keras_bert.core.errors import UserError, reason
 from keras_bert.core.files import open_file
 from keras_bert.core.imports import import_extra
 from keras_bert.data.corpus.text_lines import Unreadable, compression, read_chunks
@@ -49,8 +49,8 @@ def arrow_rows(path: str, local: str, format: str, reading: Reading) -> Iterator
                 for cells in zip(*(values.get(name, none) for name in columns)):
                     number += 1
                     yield Row(number, cells, f"{path} row")
-    except (arrow.ArrowException, OSError, UnicodeDecodeError) as error:
-        raise Unreadable(f"damaged {format.title()} ({' '.join(str(error).split())[:100]})") from None
+    except (arrow.ArrowException, MemoryError, OSError, UnicodeDecodeError) as error:  # A length may be damaged too.
+        raise Unreadable(f"damaged {format.title()} ({reason(error, 100)})") from None
 
 
 @contextlib.contextmanager

@@ -128,6 +128,13 @@ def test_a_truncated_gz_is_refused(tmp_path, end):
         RawLines([str(tmp_path / "a.gz")], 0.1)
 
 
+def test_a_gz_with_zeros_after_it_is_refused(tmp_path):
+    """As from a tape: Python skips them, and TensorFlow failed in the middle of a run."""
+    (tmp_path / "a.gz").write_bytes(gzip.compress(b"One.\n") + bytes(512))
+    with pytest.raises(UserError, match="a.gz: needs a whole file .* Received: zeros after the compressed text"):
+        RawLines([str(tmp_path / "a.gz")], 0.1)
+
+
 def test_compression_is_told_by_the_content(tmp_path):
     """A browser saves a.gz decompressed, and TensorFlow would fail in the middle of a run."""
     documents = _documents(3)

@@ -307,6 +307,18 @@ def test_damage_inside_of_arrow_is_told_and_nothing_else_taken_for_it(tmp_path):
     assert "Received: damaged Arrow" in refusal(path, ["words"])
 
 
+def test_a_damaged_length_in_arrow_is_told(tmp_path):
+    """Of 2**62 bytes, for which there is no memory: a traceback."""
+    arrow = pytest.importorskip("pyarrow", reason="the extra datasets is not installed")
+    ipc = pytest.importorskip("pyarrow.ipc", reason="the extra datasets is not installed")
+    path = write_arrow(tmp_path / "a.arrow", arrow.table({"text": ["x" * 12_345]}), "new_stream")
+    *_, batch = ipc.MessageReader.open_stream(path)
+    content, length = (tmp_path / "a.arrow").read_bytes(), struct.pack("<q", batch.body.size)
+    assert content.count(length) == 1
+    write(tmp_path / "a.arrow", content.replace(length, struct.pack("<q", 1 << 62)))
+    assert "Received: damaged Arrow (MemoryError)" in refusal(path, ["text"])
+
+
 @pytest.mark.parametrize("splits", [[1, 2], 5, "train"])
 def test_splits_of_another_form_are_refused(tmp_path, splits):
     """A traceback, or the letters of a text as splits."""
