@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
+from keras_bert.core.errors import UserError
 from keras_bert.data.batches.corruption.restored import places_of
 from keras_bert.data.batches.corruption.texts import Texts, drawn_below, drawn_places, either, gathered, stream_bits
 from keras_bert.data.batches.mask_units import word_heads
@@ -75,9 +76,17 @@ class PairMaker:
     Args:
         vocabulary: the rows' vocabulary.
         seed: at least 0.
+
+    Raises:
+        UserError: its rows have no [CLS], like T5's.
     """
 
     def __init__(self, vocabulary: Vocabulary, seed: int):
+        if not vocabulary.row_pattern.start:
+            raise UserError(
+                "objective.pair: related needs rows that begin with [CLS]. Received: those of "
+                f"{vocabulary.title}. Set another vocabulary.kind."
+            )
         self._vocabulary = vocabulary
         self._seed = seed
         self._has_letters = [any(map(str.isalnum, vocabulary.appended("", piece))) for piece in vocabulary.tokens]

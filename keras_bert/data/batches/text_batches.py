@@ -195,7 +195,8 @@ class TextBatches:
         plan = relate_sentences if self._pairing == RELATED else pair_sentences
         spans, labels = plan(sentence_lengths, documents, max_tokens, self._objective, key)
         rows = assemble_rows(tokens, spans, sequence_length, self._tokenizer.vocabulary)
-        second = tf.cast(spans[:, 1] - spans[:, 0], tf.int32) + 2  # After [CLS] and the first [SEP].
+        before = len(self._tokenizer.vocabulary.row_pattern.start)
+        second = before + tf.cast(spans[:, 1] - spans[:, 0], tf.int32) + 1  # After the first [SEP].
         ids = number * 2**32 + tf.range(tf.size(labels, tf.int64))
         return rows.word_ids, rows.lengths, ids, tf.stack([second, labels], axis=1)
 

@@ -9,12 +9,16 @@ import tensorflow as tf
 from random_shards import LENGTH, restored, take
 from raw_text import TEXTS, equal, text_source, text_tokenizer, write_texts
 
-from keras_bert.config.objectives import ObjectiveConfig
+from keras_bert.config.objectives import MaskingConfig, ObjectiveConfig, PhaseConfig
 from keras_bert.core.errors import UserError
 from keras_bert.data.batches import text_batches
 from keras_bert.data.batches.masking import example_keys
 from keras_bert.data.batches.raw_lines import RawLines
+from keras_bert.data.batches.text_batches import TextBatches
 from keras_bert.data.batches.text_plans import pair_sentences
+from keras_bert.text.sentencepiece_vocabulary import unigram_model
+from keras_bert.text.t5_pieces import T5Tokenizer
+from keras_bert.text.t5_vocabulary import T5Vocabulary
 
 GOLDEN, MASK_64 = 0x9E3779B97F4A7C15, 2**64 - 1
 SHAPES = {  # documents, sentences a document, tokens a sentence
@@ -171,6 +175,24 @@ def test_rows_are_two_segments_of_the_text(make_source, pair):
         labels.append(label)
     assert np.mean(labels) == pytest.approx(0.5, abs=0.1)
     assert source.next_share == pytest.approx(1 - np.mean(labels), abs=0.1)
+
+
+@pytest.mark.slow
+def test_segments_of_a_vocabulary_without_cls(tmp_path):
+    """As T5's: the first token of the second text was in the first segment, and related pairs were of other words."""
+    letters = [(f"▁{letter}", -1.0) for letter in "abcdefgh"]
+    special = [("<pad>", 0.0), ("</s>", 0.0), ("<unk>", 0.0)]
+    tokenizer = T5Tokenizer(T5Vocabulary(unigram_model([*special, *letters], b"", unknown=2)))
+    (tmp_path / "a.txt").write_text("a b c d e f g h\nd e f\ng h a b\n\n" * 40, encoding="utf-8")
+    lines = RawLines([str(tmp_path / "a.txt")], 0.0)
+    phase = PhaseConfig(sequence_length=LENGTH, batch_size=8, max_predictions_per_seq=2)
+    source = TextBatches(lines, tokenizer, phase, ObjectiveConfig(pair="sop"), MaskingConfig(), 3)
+    batch = take(source.epoch(0).take(1))[0]
+    for ids, segments, length in zip(restored(batch), batch["input_type_ids"], batch["input_mask"].sum(axis=1)):
+        first = ids.tolist().index(tokenizer.vocabulary.sep_id) + 1
+        assert segments.tolist() == [0] * first + [1] * (length - first) + [0] * (LENGTH - length)
+    with pytest.raises(UserError, match="objective.pair: related needs rows that begin with .CLS."):
+        TextBatches(lines, tokenizer, phase, ObjectiveConfig(pair="related"), MaskingConfig(), 3)
 
 
 @pytest.mark.slow
