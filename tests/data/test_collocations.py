@@ -6,10 +6,11 @@ from itertools import chain, combinations
 
 import numpy as np
 import pytest
+from random_shards import DocumentWriter
 
 from keras_bert.core.errors import UserError
 from keras_bert.data import collocations as learned
-from keras_bert.data.shards.shard_files import ShardSet, ShardWriter
+from keras_bert.data.shards.shard_files import ShardSet
 from keras_bert.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 
 WORDS, PIECES = 12, 4
@@ -59,7 +60,7 @@ def by_definition(text):
 
 def write_shards(folder, text):
     """Shards with a document for every ten sentences."""
-    with ShardWriter(folder, VOCABULARY, True, 0.002) as writer:
+    with DocumentWriter(folder, VOCABULARY, 0.002) as writer:
         for first in range(0, len(text), 10):
             writer.add([list(chain(*words)) for words in text[first : first + 10]])
     return ShardSet.open(folder, VOCABULARY)

@@ -7,6 +7,7 @@ from keras_bert.config.objectives import MaskingConfig, ObjectiveConfig, PhaseCo
 from keras_bert.data.batches.plans import Plans
 from keras_bert.data.batches.shard_batches import ShardBatches
 from keras_bert.data.shards.shard_files import ShardSet, ShardWriter
+from keras_bert.data.shards.shard_format import TokenizedDocuments, new_meta
 from keras_bert.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 
 LENGTH, PREDICTIONS = 32, 5
@@ -27,10 +28,23 @@ def random_offsets(documents, sentences, tokens, seed):
     return offsets(rng.integers(*tokens, counts.sum())), offsets(counts)
 
 
+class DocumentWriter(ShardWriter):
+    """A `ShardWriter` of documents as lists of sentences, which are lists of ids."""
+
+    def __init__(self, folder, vocabulary, shard_megabytes=16.0, **marks):
+        meta = new_meta(vocabulary, True, **{"word_marks": None, "phrase_marks": None, **marks})
+        super().__init__(folder, meta, vocabulary.unk_id, shard_megabytes)
+
+    def add(self, document):
+        lengths = np.array([len(sentence) for sentence in document], np.int32)
+        tokens = np.concatenate([np.asarray(sentence) for sentence in document])
+        self.add_documents(TokenizedDocuments(tokens, lengths, np.array([lengths.size]), np.zeros(1, np.int32)))
+
+
 def write_shards(folder, vocabulary, documents, shard_megabytes=0.005):
     """Shards of unequal sizes; documents are of random tokens, so hardly any two rows are alike."""
     rng = np.random.default_rng(0)
-    with ShardWriter(folder, vocabulary, True, shard_megabytes) as writer:
+    with DocumentWriter(folder, vocabulary, shard_megabytes) as writer:
         for _ in range(documents):
             lengths = rng.integers(1, 20, rng.integers(1, 60))
             writer.add([rng.integers(5, len(vocabulary), length) for length in lengths])

@@ -21,7 +21,7 @@ from keras_bert.data.shards.document_tokenizer import (
     all_cores,
     map_in_processes,
 )
-from keras_bert.data.shards.prepared_folder import UnfinishedWork, prepared_folder
+from keras_bert.data.shards.prepared_folder import prepared_folder
 from keras_bert.data.shards.shard_files import ShardWriter
 from keras_bert.data.shards.shard_format import Meta, TokenizedDocuments, check_shard_size, new_meta, token_dtype
 
@@ -216,7 +216,12 @@ def prepare(
         counts = {side: Counter({name: work.sides[side].get(name, 0) for name in names}) for side in SIDES}
         duplicates: Counter[str] = Counter()
         with ExitStack() as stack:
-            writers = {side: stack.enter_context(_writer(settings, work, side)) for side in SIDES}
+            writers = {}
+            for side in SIDES:
+                meta = work.sides[side].get("meta") or settings.new_meta()
+                unknown_id = settings.tokenizer.vocabulary.unk_id
+                writer = ShardWriter(join(work.folder, side), meta, unknown_id, settings.shard_megabytes)
+                writers[side] = stack.enter_context(writer)
             bar = stack.enter_context(terminal_bar("Tokenized", "documents", read=text.local_files()))
             batches = _batches(
                 split_documents(documents, settings.validation_share, duplicates),
@@ -238,19 +243,6 @@ def prepare(
         metas = {side: writer.meta for side, writer in writers.items()}
         settings.learn_collocations(work.folder)
         return PrepareReport.of(metas, duplicates, counts[TRAIN] + counts[VALIDATION])
-
-
-def _writer(settings: ShardSettings, work: UnfinishedWork, side: str) -> ShardWriter:
-    return ShardWriter(
-        join(work.folder, side),
-        settings.tokenizer.vocabulary,
-        settings.tokenizer.lower_case,
-        settings.shard_megabytes,
-        settings.tokenizer.word_marks,
-        settings.tokenizer.phrase_record(),
-        work.sides[side].get("meta"),
-        settings.tokenizer.prefix_space,
-    )
 
 
 def _batches(documents: Iterable[tuple[str, bool]], finished: dict[str, int]) -> Iterator[tuple[str, list[str]]]:

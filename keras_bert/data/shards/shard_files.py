@@ -1,8 +1,7 @@
 """Writes and reads shards: tokenized documents in the files that `shard_format` describes."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from types import TracebackType
-from typing import Any
 
 import numpy as np
 
@@ -19,7 +18,6 @@ from keras_bert.data.shards.shard_format import (
     add_shard,
     check_vocabulary,
     kinds,
-    new_meta,
     read_meta,
     read_verified,
     shard_bytes,
@@ -38,14 +36,9 @@ class ShardWriter:
 
     Args:
         folder: created if needed.
-        lower_case: the tokenizer's setting, recorded in `meta.json`.
+        meta: `new_meta`, or the `meta` of a writer that was interrupted, whose shards are kept and new ones added.
+        unknown_id: the id of [UNK], to count.
         shard_megabytes: size at which a shard is closed.
-        word_marks: the origin of the documents' `continuations` (`"jieba"`), recorded in `meta.json`; None if they have
-            none.
-        phrase_marks: the origin of the documents' `phrases`, JSON values recorded in `meta.json`; None if they have
-            none.
-        prefix_space: the tokenizer's setting, recorded in `meta.json` if it is false.
-        finished: the `meta` of a writer that was interrupted; its shards are kept and new ones added.
 
     Attributes:
         meta: the content of `meta.json` so far, which counts only finished shards.
@@ -57,34 +50,15 @@ class ShardWriter:
     folder: str
     meta: Meta
 
-    def __init__(
-        self,
-        folder: str,
-        vocabulary: Vocabulary,
-        lower_case: bool,
-        shard_megabytes: float = 16.0,
-        word_marks: str | None = None,
-        phrase_marks: dict[str, Any] | None = None,
-        finished: Meta | None = None,
-        prefix_space: bool = True,
-    ):
+    def __init__(self, folder: str, meta: Meta, unknown_id: int, shard_megabytes: float):
         self._cuts = ShardCuts(shard_megabytes)
         if exists(join(folder, "meta.json")):
             raise UserError(f"{folder}: already has shards. Remove the folder or give another.")
         make_folder(folder)
         self.folder = folder
-        self._dtype = token_dtype(len(vocabulary))
-        self._unknown_id = vocabulary.unk_id
-        self.meta = finished or new_meta(vocabulary, lower_case, word_marks, phrase_marks, prefix_space)
+        self.meta = meta
+        self._unknown_id = unknown_id
         self._parts: list[TokenizedDocuments] = []
-
-    def add(self, document: Sequence[Sequence[int]]) -> None:
-        """Adds one document: its sentences, each a non-empty sequence of token ids."""
-        lengths = np.array([len(sentence) for sentence in document], np.int32)
-        if not lengths.size or 0 in lengths:
-            raise ValueError(f"document: needs sentences of at least one token. Received lengths: {lengths.tolist()}.")
-        tokens = np.concatenate([np.asarray(sentence) for sentence in document])
-        self.add_documents(TokenizedDocuments(tokens, lengths, np.array([lengths.size]), np.zeros(1, np.int32)))
 
     def add_documents(self, documents: TokenizedDocuments) -> int:
         """Adds documents, skipping those without a token. Returns how many of them are in finished shards."""
@@ -99,7 +73,8 @@ class ShardWriter:
         if (documents.phrases is not None) != ("phrase_marks" in self.meta):
             raise ValueError("document: needs phrases if phrase_marks was given, and none otherwise.")
         first = 0
-        sizes = shard_bytes(documents.token_counts(), documents.document_lengths, self._dtype.itemsize)
+        token_bytes = token_dtype(self.meta["vocab_size"]).itemsize
+        sizes = shard_bytes(documents.token_counts(), documents.document_lengths, token_bytes)
         for last in self._cuts.after(sizes):
             self._parts.append(documents.part(first, last))
             self._finish_shard()

@@ -168,7 +168,13 @@ def new_meta(
     phrase_marks: dict[str, Any] | None,
     prefix_space: bool = True,
 ) -> Meta:
-    """The `meta.json` of a folder without shards; for the arguments see `ShardWriter`."""
+    """The `meta.json` of a folder without shards.
+
+    Args:
+        lower_case, prefix_space: the tokenizer's settings; the latter is recorded only if it is false.
+        word_marks: the origin of the documents' `continuations` (`"jieba"`); None if they have none.
+        phrase_marks: the origin of the documents' `phrases`, JSON values; None if they have none.
+    """
     return {
         "format": FORMAT,
         "vocabulary": vocabulary.fingerprint,

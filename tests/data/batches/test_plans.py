@@ -5,10 +5,11 @@ import random
 
 import numpy as np
 import pytest
+from random_shards import DocumentWriter
 
 from keras_bert.config.objectives import ObjectiveConfig
 from keras_bert.data.batches.plans import Plans
-from keras_bert.data.shards.shard_files import ShardSet, ShardWriter
+from keras_bert.data.shards.shard_files import ShardSet
 from keras_bert.text.vocabulary import Vocabulary
 
 
@@ -16,7 +17,7 @@ from keras_bert.text.vocabulary import Vocabulary
 def shards(tmp_path):
     vocabulary = Vocabulary(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcdefgh"])
     generator = random.Random(0)
-    with ShardWriter(tmp_path / "shards", vocabulary, True, 0.01) as writer:
+    with DocumentWriter(tmp_path / "shards", vocabulary, 0.01) as writer:
         for _ in range(200):
             writer.add([generator.choices(range(5, 13), k=generator.randint(1, 30)) for _ in range(10)])
     return ShardSet.open(tmp_path / "shards", vocabulary)

@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 import tensorflow as tf
-from random_shards import LENGTH, restored, take
+from random_shards import LENGTH, DocumentWriter, restored, take
 from raw_text import TEXTS, equal, text_tokenizer, write_texts
 from shortened import shortened
 
@@ -19,7 +19,7 @@ from keras_bert.data.batches.raw_lines import RawLines
 from keras_bert.data.batches.shard_batches import ShardBatches
 from keras_bert.data.batches.text_batches import TextBatches
 from keras_bert.data.batches.text_plans import relate_sentences
-from keras_bert.data.shards.shard_files import ShardSet, ShardWriter
+from keras_bert.data.shards.shard_files import ShardSet
 from keras_bert.models.term import RUNNING_TEXT
 from keras_bert.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 from tests.support import plain_related_texts as plain
@@ -206,7 +206,7 @@ def test_batches_hold_the_pairs_and_start_anywhere(kind, share, tmp_path):
     sentences = [[line + "." for line in text.split(".")] for text in itertools.chain(*TEXTS)]
     texts = [joined(text_tokenizer()(lines).flat_values.numpy()) for lines in sentences]
     if kind == "shards":
-        with ShardWriter(str(tmp_path / "shards"), vocabulary, True, 0.005) as writer:
+        with DocumentWriter(str(tmp_path / "shards"), vocabulary, 0.005) as writer:
             for lines in sentences:
                 writer.add(list(text_tokenizer()(lines).numpy()))
         shards = ShardSet.open(str(tmp_path / "shards"), vocabulary)

@@ -6,6 +6,7 @@ import tensorflow as tf
 from random_shards import (
     LENGTH,
     PREDICTIONS,
+    DocumentWriter,
     batch_spec,
     examples,
     expected_spec,
@@ -20,7 +21,7 @@ from random_shards import (
 from keras_bert.config.objectives import ObjectiveConfig
 from keras_bert.core.errors import UserError
 from keras_bert.data.batches.plans import Plans
-from keras_bert.data.shards.shard_files import ShardSet, ShardWriter
+from keras_bert.data.shards.shard_files import ShardSet
 from keras_bert.data.shards.shard_format import TokenizedDocuments
 
 
@@ -80,7 +81,7 @@ def test_fewer_examples_than_a_batch(make_source):
 
 def test_whole_words_are_those_that_the_shards_mark(tmp_path, vocabulary):
     """Words of two tokens from each even place on, which nothing in the vocabulary tells."""
-    with ShardWriter(tmp_path / "shards", vocabulary, True) as writer:
+    with DocumentWriter(tmp_path / "shards", vocabulary) as writer:
         for first in range(5, 2000, 100):
             writer.add([range(first, first + 100)])
     shards = ShardSet.open(tmp_path / "shards", vocabulary)
@@ -146,7 +147,7 @@ def test_documents_in_shards_of_their_own_need_larger_shards(tmp_path, vocabular
 
 
 def test_no_pairs_are_refused(tmp_path, vocabulary):
-    with ShardWriter(tmp_path / "shards", vocabulary, True) as writer:
+    with DocumentWriter(tmp_path / "shards", vocabulary) as writer:
         writer.add([[5]])
         writer.add([[6]])
     shards = ShardSet.open(tmp_path / "shards")
@@ -166,7 +167,7 @@ def test_swapped_pairs_have_labels_and_segments(make_source):
 
 def test_phrases_are_those_that_the_shards_mark(tmp_path, vocabulary):
     """Phrases of three tokens at every twentieth place take the whole budget, and only whole ones are masked."""
-    with ShardWriter(tmp_path / "shards", vocabulary, True, phrase_marks={"phrases": 1}) as writer:
+    with DocumentWriter(tmp_path / "shards", vocabulary, phrase_marks={"phrases": 1}) as writer:
         for first in range(5, 2000, 100):
             marks = np.zeros(100, np.uint8)
             marks[::20], marks[1::20], marks[2::20] = 1, 2, 2

@@ -5,10 +5,11 @@ import itertools
 import numpy as np
 import pytest
 from corpus import documents
+from random_shards import DocumentWriter
 
 from keras_bert.config.objectives import MaskingConfig, ObjectiveConfig, PhaseConfig
 from keras_bert.data.batches.shard_batches import ShardBatches
-from keras_bert.data.shards.shard_files import ShardSet, ShardWriter
+from keras_bert.data.shards.shard_files import ShardSet
 from keras_bert.text.sentences import split_sentences
 from keras_bert.text.vocabulary_learning import learn_vocabulary
 from keras_bert.text.wordpiece import WordPieceTokenizer
@@ -21,7 +22,7 @@ def shards(tmp_path_factory):
     sentences = [split_sentences(text) for text in texts]
     pieces = iter(tokenizer([sentence for document in sentences for sentence in document]).to_list())
     folder = tmp_path_factory.mktemp("data") / "shards"
-    with ShardWriter(folder, tokenizer.vocabulary, True) as writer:
+    with DocumentWriter(folder, tokenizer.vocabulary) as writer:
         for document in sentences:
             writer.add(list(itertools.islice(pieces, len(document))))
     return tokenizer.vocabulary, ShardSet.open(folder)

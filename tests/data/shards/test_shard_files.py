@@ -2,10 +2,11 @@ import json
 
 import numpy as np
 import pytest
+from random_shards import DocumentWriter
 
 from keras_bert.core.errors import UserError
-from keras_bert.data.shards.shard_files import ShardSet, ShardWriter, token_dtype
-from keras_bert.data.shards.shard_format import TokenizedDocuments
+from keras_bert.data.shards.shard_files import ShardSet
+from keras_bert.data.shards.shard_format import TokenizedDocuments, token_dtype
 from keras_bert.text.vocabulary import Vocabulary
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
@@ -14,7 +15,7 @@ DOCUMENTS = [[[5, 6, 7], [8]], [[9, 1]], [np.array([10, 11], np.int32), np.array
 
 
 def write(folder, documents=DOCUMENTS, vocabulary=VOCABULARY, **options):
-    with ShardWriter(folder, vocabulary, lower_case=True, **options) as writer:
+    with DocumentWriter(folder, vocabulary, **options) as writer:
         for document in documents:
             writer.add(document)
     return folder
@@ -84,7 +85,7 @@ def test_no_documents_is_an_empty_set(tmp_path):
     assert shards.names == [] and shards.token_counts().sum() == 0
 
 
-@pytest.mark.parametrize("document", [[], [[5], []], [[100]], [[-1]], [[0.5]]])
+@pytest.mark.parametrize("document", [[[100]], [[-1]], [[0.5]]])
 def test_what_is_not_ids_is_refused(tmp_path, document):
     with pytest.raises(ValueError, match="^document: needs"):
         write(tmp_path, [document])
@@ -136,7 +137,7 @@ def test_meta_that_is_no_mapping_is_refused(tmp_path, content):
 
 def test_an_unfinished_folder_is_refused(tmp_path):
     """A writer that was interrupted must leave nothing that opens."""
-    with pytest.raises(RuntimeError), ShardWriter(tmp_path, VOCABULARY, True, shard_megabytes=1e-6) as writer:
+    with pytest.raises(RuntimeError), DocumentWriter(tmp_path, VOCABULARY, shard_megabytes=1e-6) as writer:
         writer.add([[5]])
         raise RuntimeError
     with pytest.raises(UserError, match="meta.json: is missing"):
@@ -155,13 +156,13 @@ def test_another_vocabulary_is_refused(tmp_path):
 def test_finished_shards_are_not_overwritten(tmp_path):
     write(tmp_path)
     with pytest.raises(UserError, match="already has shards"):
-        ShardWriter(tmp_path, VOCABULARY, True)
+        DocumentWriter(tmp_path, VOCABULARY)
 
 
 @pytest.mark.parametrize("size", [0, -1, 1e6])
 def test_impossible_shard_size(tmp_path, size):
     with pytest.raises(UserError, match="shard_megabytes"):
-        ShardWriter(tmp_path, VOCABULARY, True, shard_megabytes=size)
+        DocumentWriter(tmp_path, VOCABULARY, shard_megabytes=size)
 
 
 def tokenized(continuations=None):
@@ -170,7 +171,7 @@ def tokenized(continuations=None):
 
 
 def test_documents_without_a_token_are_passed_over(tmp_path):
-    with ShardWriter(tmp_path, VOCABULARY, True) as writer:
+    with DocumentWriter(tmp_path, VOCABULARY) as writer:
         writer.add_documents(tokenized())
     assert list(read_documents(ShardSet.open(tmp_path))) == [[[5], [6, 7]], [[8]]]
 
@@ -180,7 +181,7 @@ def test_how_documents_come_in_batches_changes_nothing(tmp_path):
     batches = {"whole": [(0, 3)], "single": [(0, 1), (1, 2), (2, 3)], "two": [(0, 2), (2, 3)]}
     metas = []
     for name, parts in batches.items():
-        with ShardWriter(tmp_path / name, VOCABULARY, True, shard_megabytes=3e-5) as writer:
+        with DocumentWriter(tmp_path / name, VOCABULARY, shard_megabytes=3e-5) as writer:
             for _ in range(5):
                 for first, last in parts:
                     writer.add_documents(documents.part(first, last))
@@ -190,7 +191,7 @@ def test_how_documents_come_in_batches_changes_nothing(tmp_path):
 
 def test_word_marks_are_a_file_of_their_own(tmp_path):
     marks = np.array([0, 0, 1, 0], np.uint8)
-    with ShardWriter(tmp_path, VOCABULARY, True, word_marks="jieba") as writer:
+    with DocumentWriter(tmp_path, VOCABULARY, word_marks="jieba") as writer:
         writer.add_documents(tokenized(marks))
     shards = ShardSet.open(tmp_path)
     assert shards.has_word_marks and shards.meta["word_marks"] == "jieba"
@@ -210,6 +211,6 @@ def test_marks_are_there_only_where_they_were_asked_for(tmp_path):
     with pytest.raises(ValueError, match="kind: needs one of"):
         shards.path("00000", "continuations")
     for word_marks, continuations in (("jieba", None), (None, np.zeros(4, np.uint8))):
-        writer = ShardWriter(tmp_path / "other", VOCABULARY, True, word_marks=word_marks)
+        writer = DocumentWriter(tmp_path / "other", VOCABULARY, word_marks=word_marks)
         with pytest.raises(ValueError, match="needs continuations if word_marks was given"):
             writer.add_documents(tokenized(continuations))
