@@ -315,5 +315,5 @@ def _pages(chunks: Iterator[bytes], hidden: set[str]) -> Iterator[_Page]:
                     yield _Page(namespace, is_redirect, model, text)
                     namespace, is_redirect, model, text = _ARTICLES, False, _WIKITEXT, ""
                     root.clear()
-    except ElementTree.ParseError as error:
+    except (ElementTree.ParseError, LookupError, ValueError) as error:  # The others are for encodings.
         raise Unreadable(f"broken XML, {error}") from None

@@ -147,6 +147,8 @@ WHOLE = dump(*[page(f"{number}. {SECTION}") for number in range(30)])
         (WHOLE[:-200], "broken XML, "),
         (WHOLE.replace(b"20. ", b"20. <oops"), "broken XML, "),
         (bz2.compress(WHOLE)[:-40], "cannot be read ("),
+        (b'<?xml version="1.0" encoding="gb2312"?>' + WHOLE, "broken XML, multi-byte encodings are not supported"),
+        (b'<?xml version="1.0" encoding="none"?>' + WHOLE, "broken XML, unknown encoding: none"),
     ],
 )
 def test_a_broken_dump_is_named_and_what_comes_before_is_kept(tmp_path, content, told):
