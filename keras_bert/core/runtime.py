@@ -93,6 +93,11 @@ class _Uninstalled(importlib.abc.MetaPathFinder):
         return None
 
 
+def all_cores() -> int:
+    """How many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 @contextlib.contextmanager
 def stderr_withheld() -> Iterator[None]:
     """Withholds what the block writes to file descriptor 2; shows it if the block raises."""

@@ -3,7 +3,6 @@
 import json
 import math
 import os
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -142,8 +141,5 @@ def read_reports(pieces: Iterable[Piece], parts: PartFiles) -> CorpusReport:
     """The report on the reading of a corpus, from the records of its pieces."""
     report = CorpusReport()
     for record in parts.records(piece.name for piece in one_per_file(pieces)):
-        of_file = CorpusReport()
-        for name, value in record["report"].items():
-            setattr(of_file, name, Counter(value) if isinstance(getattr(of_file, name), Counter) else value)
-        report.add(of_file)
+        report.add(CorpusReport(**record["report"]))  # Whose counts are plain mappings.
     return report

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from keras_bert.core.errors import UserError
 from keras_bert.core.imports import import_extra
-from keras_bert.core.runtime import stderr_withheld
-from keras_bert.data.shards.document_tokenizer import all_cores
+from keras_bert.core.runtime import all_cores, stderr_withheld
 
 if TYPE_CHECKING:
     from apache_beam import Pipeline

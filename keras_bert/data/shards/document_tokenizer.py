@@ -173,11 +173,6 @@ Result = TypeVar("Result")
 _function: Callable[[Any], Any]  # In a worker process.
 
 
-def all_cores() -> int:
-    """How many cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 def map_in_processes(
     function: Callable[[Batch], Result], batches: Iterable[tuple[Tag, Batch]], workers: int, remedy: str
 ) -> Iterator[tuple[Tag, Result]]:

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 from keras_bert.core.errors import UserError
 from keras_bert.core.files import join
+from keras_bert.core.runtime import all_cores
 from keras_bert.core.terminal_bar import terminal_bar
 from keras_bert.data.collocations import write_collocations
 from keras_bert.data.corpus.held_out import SIDES, TRAIN, VALIDATION, split_documents
@@ -18,7 +19,6 @@ from keras_bert.data.shards.document_tokenizer import (
     BATCH_CHARACTERS,
     DocumentTokenizer,
     Tag,
-    all_cores,
     map_in_processes,
 )
 from keras_bert.data.shards.prepared_folder import prepared_folder
