@@ -58,6 +58,11 @@ def non_negative(bits: tf.Tensor) -> tf.Tensor:
     return tf.cast(tf.bitwise.right_shift(bits, uint64(1)), tf.int64)
 
 
+def below(draws: tf.Tensor, count: tf.Tensor | int) -> tf.Tensor:
+    """Scales draws, int64 below 2**32, to numbers from 0 to `count` - 1: int64; 0 for a count of 0."""
+    return tf.bitwise.right_shift(draws * tf.cast(count, tf.int64), tf.constant(32, tf.int64))
+
+
 def uint64(value: int) -> tf.Tensor:
     """A scalar constant."""
     return tf.constant(value, tf.uint64)
@@ -206,7 +211,7 @@ class DynamicMasking:
         else:
             draw = high_bits(bits)
         if self._unigram is None:
-            random_ids = tf.bitwise.right_shift(low_bits(bits) * len(self._vocabulary), tf.constant(32, tf.int64))
+            random_ids = below(low_bits(bits), len(self._vocabulary))
         else:
             random_ids = drawn_classes(low_bits(bits), self._unigram)
         return replaced(original_ids, draw, tf.cast(random_ids, tf.int32), self._masking, self._vocabulary.mask_id)

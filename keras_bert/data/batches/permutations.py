@@ -10,6 +10,7 @@ from keras_bert.config.objectives import MaskingConfig
 from keras_bert.data.batches.mask_units import choose_tokens
 from keras_bert.data.batches.masking import (
     LENGTHS,
+    below,
     budgets,
     candidates,
     chosen_positions,
@@ -117,14 +118,14 @@ def scattered_spans(
     parts = low_bits(random_bits(keys, steps + LENGTHS))
     starts = tf.cumsum(tf.cast(candidate & ~continuation, tf.int32), axis=1)
     earlier = tf.pad(starts, [[0, 0], [1, 0]])
-    places, high = tf.range(sequence_length)[None, :], tf.constant(32, tf.int64)
+    places = tf.range(sequence_length)[None, :]
 
     def take(
         step: tf.Tensor, place: tf.Tensor, left: tf.Tensor, chosen: tf.Tensor
     ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor, tf.Tensor]:
         size = tf.minimum(drawn[:, step], left)
         context = tf.gather(tf.constant(contexts, tf.int32), size)
-        before = tf.cast(tf.bitwise.right_shift(parts[:, step] * tf.cast(context, tf.int64), high), tf.int32)
+        before = tf.cast(below(parts[:, step], context), tf.int32)
         begin = tf.minimum(place + before, sequence_length)
         begin = tf.searchsorted(starts, tf.gather(earlier, begin, batch_dims=1)[:, None] + 1)[:, 0]
         end = begin + size

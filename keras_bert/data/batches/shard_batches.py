@@ -16,6 +16,7 @@ from keras_bert.data.batches.predictions import make_predictions
 from keras_bert.data.batches.related_texts import PairMaker
 from keras_bert.data.corpus.held_out import TRAIN, VALIDATION
 from keras_bert.data.shards.shard_files import ShardSet
+from keras_bert.data.shards.shard_format import check_vocabulary
 from keras_bert.models.term import RANDOM_NEXT, RELATED, Rows
 from keras_bert.text.vocabulary import Vocabulary
 
@@ -120,11 +121,7 @@ class ShardBatches:
                 f"{shards.folder}: needs marks of phrases to mask phrases. Received: none. Run `prepare` with "
                 "--phrases or --phrase-tags, give raw text and data.phrases, or choose another masking.unit."
             )
-        if shards.meta["vocabulary"] != vocabulary.fingerprint:
-            raise UserError(
-                f"{shards.folder}: needs the vocabulary with the fingerprint {shards.meta['vocabulary']}. "
-                f"Received: {vocabulary.fingerprint}. Give the vocabulary of the shards, or run `prepare` again."
-            )
+        check_vocabulary(shards.folder, shards.meta, vocabulary)
         if objective.pairing == RANDOM_NEXT and objective.random_next_share > 0:
             _require_two_documents(shards, side)
         self._plans = Plans(plans_folder, shards, phase.sequence_length, objective, seed)

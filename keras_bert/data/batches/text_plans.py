@@ -10,7 +10,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from keras_bert.config.objectives import ObjectiveConfig
-from keras_bert.data.batches.masking import high_bits, low_bits, random_bits
+from keras_bert.data.batches.masking import below, high_bits, low_bits, random_bits
 from keras_bert.data.batches.plans import PARTNERS_DRAWN, related_sizes
 from keras_bert.models.term import RANDOM_NEXT, RUNNING_TEXT, SWAPPED
 from keras_bert.text.characters import row_ids
@@ -145,7 +145,7 @@ def relate_sentences(
     first, count = (tf.cast(tf.gather(values, document_of), tf.int64) for values in (firsts, firsts[1:] - firsts[:-1]))
     own = tf.where(count > 1)
     bits = random_bits(key, (tf.gather(starts, own) * _DRAWS + tf.range(_SWAP_DRAW + 1, dtype=tf.int64)))
-    others = tf.gather(first, own) + _below(low_bits(bits[:, :PARTNERS_DRAWN]), tf.gather(count, own) - 1)
+    others = tf.gather(first, own) + below(low_bits(bits[:, :PARTNERS_DRAWN]), tf.gather(count, own) - 1)
     others += tf.cast(others >= own, tf.int64)
     nearest = tf.argmin(tf.abs(tf.gather(lengths, others) - tf.gather(lengths, own)), axis=1)
     spans = []
@@ -175,7 +175,7 @@ def chunks_at(text: Text, starts: tf.Tensor, max_tokens: int, objective: Objecti
 
     size_bits, label_bits = _draws(key, starts, _SIZE_DRAW), _draws(key, starts, _LABEL_DRAW)
     is_short = high_bits(size_bits) < round(objective.short_sequence_share * _UNIT)
-    target = tf.where(is_short, 2 + _below(low_bits(size_bits), max_tokens - 1), max_tokens)
+    target = tf.where(is_short, 2 + below(low_bits(size_bits), max_tokens - 1), max_tokens)
     place = low_bits(label_bits)
     is_random = tf.zeros_like(is_short)
     if objective.pairing == RANDOM_NEXT:
@@ -185,9 +185,9 @@ def chunks_at(text: Text, starts: tf.Tensor, max_tokens: int, objective: Objecti
     stop = tf.minimum(text.sentence_from(starts + target), last)
     end = tf.gather(text.bounds, stop)
     splits_inside = stop - sentence == 1
-    into_sentences = tf.cast(_below(place, tf.cast(stop - sentence - 1, tf.int64)), tf.int32)
+    into_sentences = tf.cast(below(place, stop - sentence - 1), tf.int32)
     between = tf.gather(text.bounds, tf.minimum(sentence + 1 + into_sentences, last))
-    middle = tf.where(splits_inside, starts + 1 + _below(place, end - starts - 1), between)
+    middle = tf.where(splits_inside, starts + 1 + below(place, end - starts - 1), between)
     # Reusing the rest of a document's last sentence would only make shorter and shorter pairs.
     goes_back = is_random & ~(splits_inside & (stop == last))
     is_pair = document_end - starts >= 2
@@ -203,13 +203,13 @@ def _spans_of_other_documents(text: Text, chunks: Chunk, key: tf.Tensor) -> tupl
     """
     document_bits, place_bits = _draws(key, chunks.start, _OTHER_DRAW), _draws(key, chunks.start, _OTHER_DRAW + 1)
     others = tf.maximum(tf.size(text.first_sentences, tf.int64) - 2, 1)
-    other = tf.cast(_below(low_bits(document_bits), others), tf.int32)
+    other = tf.cast(below(low_bits(document_bits), others), tf.int32)
     other = tf.minimum(other + tf.cast(other >= chunks.document, tf.int32), tf.size(text.first_sentences) - 2)
     first, last = tf.gather(text.first_sentences, other), tf.gather(text.first_sentences, other + 1)
-    sentence = first + tf.cast(_below(high_bits(place_bits), tf.cast(last - first, tf.int64)), tf.int32)
+    sentence = first + tf.cast(below(high_bits(place_bits), last - first), tf.int32)
     begin = tf.gather(text.bounds, sentence)
     length = tf.gather(text.bounds, sentence + 1) - begin
-    inside = tf.minimum(1 + _below(low_bits(place_bits), length - 1), length - 1)
+    inside = tf.minimum(1 + below(low_bits(place_bits), length - 1), length - 1)
     start = begin + tf.where(chunks.splits_inside, inside, 0)
     wanted = tf.maximum(chunks.target - (chunks.middle - chunks.start), 1)
     return start, tf.gather(text.bounds, tf.minimum(text.sentence_from(start + wanted), last))
@@ -241,11 +241,6 @@ def _count_heads(key: tf.Tensor, starts: tf.Tensor, draw: int, tosses: tf.Tensor
 def _draws(key: tf.Tensor, starts: tf.Tensor, draw: int) -> tf.Tensor:
     """uint64 [n]: one of the draws at each of the tokens int64 [n]."""
     return random_bits(key, (starts * _DRAWS + draw)[None, :])[0]
-
-
-def _below(draws: tf.Tensor, count: tf.Tensor | int) -> tf.Tensor:
-    """Scale draws, int64 [n] below 2**32, to numbers from 0 to `count` - 1; 0 for a count of 0."""
-    return tf.bitwise.right_shift(draws * count, tf.constant(32, tf.int64))
 
 
 def _documents(documents: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:

@@ -127,7 +127,7 @@ def test_an_id_past_the_vocabulary_is_refused(tmp_path, vocabulary):
 
 
 def test_another_vocabulary_is_refused(shards, tmp_path):
-    with pytest.raises(UserError, match="needs the vocabulary with the fingerprint"):
+    with pytest.raises(UserError, match="needs the vocabulary it was made with"):
         open_source(shards, numbered_vocabulary(3001), tmp_path / "plans")
 
 

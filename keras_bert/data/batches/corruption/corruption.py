@@ -157,7 +157,7 @@ class Corruption:
 
 def _one_of(texts: Texts, keys: tf.Tensor, corrupted: list[Texts]) -> Texts:
     """Draws one of several corrupted versions of each text, uniformly."""
-    which = drawn_below(stream_bits(keys, _WHICH, 1), tf.constant(len(corrupted)))
+    which = drawn_below(stream_bits(keys, _WHICH, 1), len(corrupted))
     for number, made in enumerate(corrupted):
         texts = either(which == number, made, texts)
     return texts

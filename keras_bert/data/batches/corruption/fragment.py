@@ -44,7 +44,7 @@ def mask_fragment(
     starts = drawn_below(stream_bits(keys, _START, 1), (texts.lengths - counts + 1)[:, None])
     is_masked = (texts.places >= starts) & (texts.places < starts + counts[:, None])
     bits = stream_bits(keys, _REPLACEMENTS, texts.width)
-    random_ids = drawn_below(bits, tf.constant(vocab_size))
+    random_ids = drawn_below(bits, vocab_size)
     new_ids = replaced(texts.word_ids, high_bits(bits), random_ids, masking, mask_id)
     corrupted = Texts(tf.where(is_masked, new_ids, texts.word_ids), texts.lengths)
     return Fragments(corrupted, gathered(texts, starts + tf.range(most)[None, :], counts), starts[:, 0])

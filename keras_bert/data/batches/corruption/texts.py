@@ -6,7 +6,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from keras_bert.data.batches.mask_units import choose_tokens
-from keras_bert.data.batches.masking import low_bits, non_negative, random_bits
+from keras_bert.data.batches.masking import below, low_bits, non_negative, random_bits
 
 # Where the streams of corruptions begin in an example's random sequence: after those of masks and of the rows' order.
 _FIRST_STREAM, _STREAM = 2**22, 2**16
@@ -95,9 +95,9 @@ def stream_bits(keys: tf.Tensor, stream: int, width: int) -> tf.Tensor:
     return random_bits(keys, _FIRST_STREAM + stream * _STREAM + tf.range(width)[None, :])
 
 
-def drawn_below(bits: tf.Tensor, limits: tf.Tensor) -> tf.Tensor:
+def drawn_below(bits: tf.Tensor, limits: tf.Tensor | int) -> tf.Tensor:
     """Uniform from 0 to `limits` - 1, int32 [batch, …], from the lower half of `bits` uint64; 0 for a limit of 0."""
-    return tf.cast(tf.bitwise.right_shift(low_bits(bits) * tf.cast(limits, tf.int64), 32), tf.int32)
+    return tf.cast(below(low_bits(bits), limits), tf.int32)
 
 
 def drawn_places(keys: tf.Tensor, stream: int, candidate: tf.Tensor, counts: tf.Tensor, most: int) -> tf.Tensor:
