@@ -112,7 +112,8 @@ def scattered_spans(
     Returns: the chosen positions, bool [batch, seq], often fewer than the budget.
     """
     sequence_length = candidate.shape[1]
-    contexts = [round(length / share) for length in range(LONGEST_SPAN + 1)]
+    # No row is as long as the context of a smaller share, of which 0 is one.
+    contexts = [round(length / max(share, 1e-6)) for length in range(LONGEST_SPAN + 1)]
     steps = tf.range(-(-sequence_length // (1 + contexts[1])))[None, :]
     drawn = drawn_lengths(keys, [1 / length for length in range(1, LONGEST_SPAN + 1)])(steps)
     parts = low_bits(random_bits(keys, steps + LENGTHS))

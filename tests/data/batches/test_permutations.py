@@ -37,10 +37,10 @@ def rows():
     return ids, lengths
 
 
-def _ordered(rows, numbers=None, seed=1, epoch=0):
+def _ordered(rows, numbers=None, seed=1, epoch=0, masking=MASKING):
     ids, lengths = rows
     numbers = np.arange(len(ids)) if numbers is None else numbers
-    order = Permutations(MASKING, PREDICTIONS, VOCABULARY, seed)
+    order = Permutations(masking, PREDICTIONS, VOCABULARY, seed)
     batch = order(tf.constant(ids[numbers]), tf.constant(lengths[numbers]), tf.constant(numbers, tf.int64), epoch)
     return {name: value.numpy() for name, value in batch.items()}
 
@@ -48,6 +48,12 @@ def _ordered(rows, numbers=None, seed=1, epoch=0):
 def _text(ids, lengths):
     is_special = np.isin(ids, (VOCABULARY.cls_id, VOCABULARY.sep_id))
     return (np.arange(LENGTH) < lengths[:, None]) & ~is_special, is_special
+
+
+def test_a_share_of_nothing_is_a_token_of_each_row(rows):
+    """As for the masked LM; a context of tokens / 0 was a traceback."""
+    predicted = _ordered(rows, masking=MaskingConfig(share=0.0))["masked_lm_weights"].sum(axis=1)
+    assert np.array_equal(predicted, _text(*rows)[0].any(axis=1))
 
 
 def test_spans_are_those_of_the_published_algorithm(rows):
