@@ -16,7 +16,7 @@ from keras_bert.data.corpus.documents import Corpus
 from keras_bert.data.shards.prepared_folder import difference
 from keras_bert.data.tables.tables import table_files
 from keras_bert.tasks.problem import Problem
-from keras_bert.training.run_folder import INIT, RunFolder, given_name
+from keras_bert.training.run_folder import RunFolder, given_name
 
 FILE = "data.json"
 TEACHER = "teacher.json"
@@ -56,17 +56,15 @@ def text_difference(before: Iterable[list[Any]], now: Iterable[list[Any]]) -> st
     return difference(*([[given_name(path), *of_file] for path, *of_file in entries] for entries in (before, now)))
 
 
-def require_same_teacher(run: RunFolder, teacher: ModelFolder) -> None:
-    """Like `require_same_data`, but for the run's teacher: records its name and the SHA-256 of its weights."""
-    before, now = _before(run, TEACHER), {"from": teacher.name, "sha256": teacher.fingerprint}
-    changed = _change("teacher", before, now) if before else None
-    _record(run, TEACHER, before, now, changed or "")
+def require_same_model(run: RunFolder, file: str, model: ModelFolder) -> None:
+    """Like `require_same_data`, but for a model, whose name and SHA-256 of its weights are recorded.
 
-
-def require_same_init(run: RunFolder, init: ModelFolder) -> None:
-    """Like `require_same_teacher`, but for the model that a run, or several in a folder, started from."""
-    before, now = _before(run, INIT), {"from": init.name, "sha256": init.fingerprint}
-    _record(run, INIT, before, now, (_change("init", before, now) if before else None) or "")
+    Args:
+        file: `TEACHER`, for the run's teacher; or `INIT`, for what a run, or several in a folder, started from.
+    """
+    before, now = _before(run, file), {"from": model.name, "sha256": model.fingerprint}
+    changed = _change(file.removesuffix(".json"), before, now) if before else None
+    _record(run, file, before, now, changed or "")
 
 
 def begun_shapes(run: RunFolder, affordable: int) -> int:

@@ -37,7 +37,7 @@ from keras_bert.tasks.model_cards import finetuning_card
 from keras_bert.tasks.noise import changes_text
 from keras_bert.tasks.phased_batches import PhasedBatches
 from keras_bert.tasks.problem import Problem
-from keras_bert.tasks.run_data import begun_shapes, require_same_data, require_same_init, require_same_teacher
+from keras_bert.tasks.run_data import TEACHER, begun_shapes, require_same_data, require_same_model
 from keras_bert.text.tokenizers import Tokenizer
 from keras_bert.training.accumulation import BatchShape, choose_accumulation
 from keras_bert.training.device_integers import distribute_to_steps
@@ -57,7 +57,7 @@ from keras_bert.training.processes import (
 )
 from keras_bert.training.processor import advise
 from keras_bert.training.run_context import run_context
-from keras_bert.training.run_folder import RunFolder
+from keras_bert.training.run_folder import INIT, RunFolder
 from keras_bert.training.run_loggers import add_to_tensorboard
 from keras_bert.training.step import Objective
 from keras_bert.training.strategy import check_divisible, describe, graphs_as_traced, is_one_cpu
@@ -123,9 +123,9 @@ class Finetuning:
         claim(strategy, run, config)
         by_chief(strategy, lambda: require_same_data(run, problem))
         if teacher:
-            by_chief(strategy, lambda: require_same_teacher(run, teacher.folder))
+            by_chief(strategy, lambda: require_same_model(run, TEACHER, teacher.folder))
         if config.training.lora_rank:  # `adapter/` adds to these weights, and the checkpoints have those of then.
-            by_chief(strategy, lambda: require_same_init(run, folder))
+            by_chief(strategy, lambda: require_same_model(run, INIT, folder))
 
     def finetune(self) -> dict[str, Any] | None:
         """Trains, resuming from the newest checkpoint, and writes the model folder and results.json.

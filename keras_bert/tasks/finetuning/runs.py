@@ -28,10 +28,10 @@ from keras_bert.tasks.finetuning.teacher import Teacher
 from keras_bert.tasks.kind import kind_of_head
 from keras_bert.tasks.model_cards import seeds_card
 from keras_bert.tasks.problem import Problem, open_problem
-from keras_bert.tasks.run_data import require_same_init
+from keras_bert.tasks.run_data import require_same_model
 from keras_bert.training.cluster import explained_lost_worker
 from keras_bert.training.processes import agreement, by_chief, fail_together, process_count, process_number
-from keras_bert.training.run_folder import SEEDS, SWEEP, TASKS, RunFolder
+from keras_bert.training.run_folder import INIT, SEEDS, SWEEP, TASKS, RunFolder
 from keras_bert.training.run_loggers import require_loggers
 from keras_bert.training.strategy import make_strategy
 
@@ -197,7 +197,7 @@ class FinetuningRuns:
 
     def _require_same_init(self, run: RunFolder) -> None:
         if not self.config.from_scratch:
-            require_same_init(run, self._folder)
+            require_same_model(run, INIT, self._folder)
 
     def _write_seeds(self, run: RunFolder, found: Mapping[int, Any]) -> Results:
         results = summary(found)
