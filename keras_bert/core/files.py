@@ -349,16 +349,11 @@ def expand(patterns: Iterable[StrPath]) -> list[str]:
     """
     found: list[str] = []
     for pattern in patterns:
-        pattern = os.fspath(pattern)
-        if is_folder(pattern):
-            matches = _matches([pattern.rstrip("/")], ["**"])
-        elif is_file(pattern):
-            matches = [pattern]
-        else:
-            matches = _matches(*_split_pattern(pattern))
-        matches = [path for path, is_match in zip(matches, map_paths(is_file, matches)) if is_match]
+        matches = matched(pattern)
         if not matches:
-            raise UserError(f"No file matches {pattern!r}. Give a file, a folder or a quoted glob that exists.")
+            raise UserError(
+                f"No file matches {os.fspath(pattern)!r}. Give a file, a folder or a quoted glob that exists."
+            )
         found.extend(matches)
     return list(dict.fromkeys(found))
 
@@ -370,6 +365,18 @@ def reached(pattern: StrPath, paths: Iterable[str]) -> str | None:
     folder_parts, parts = (pattern.rstrip("/").split("/"), ["**"]) if is_literal else _split_pattern(pattern)
     start = join(real("/".join([*folder_parts, ""])), "")
     return next((path for path in paths if path.startswith(start) and fits(path[len(start) :].split("/"), parts)), None)
+
+
+def matched(pattern: StrPath) -> list[str]:
+    """The files that one pattern of `expand` matches; there may be none."""
+    pattern = os.fspath(pattern)
+    if is_folder(pattern):
+        matches = _matches([pattern.rstrip("/")], ["**"])
+    elif is_file(pattern):
+        matches = [pattern]
+    else:
+        matches = _matches(*_split_pattern(pattern))
+    return [path for path, is_match in zip(matches, map_paths(is_file, matches)) if is_match]
 
 
 def _split_pattern(pattern: str) -> tuple[list[str], list[str]]:

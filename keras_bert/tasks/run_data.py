@@ -101,14 +101,15 @@ def _record(run: RunFolder, name: str, before: Mapping[str, Any], now: Mapping[s
 
 
 def _fingerprint(problem: Problem, split: str, before: Mapping[str, Any]) -> dict[str, Any]:
-    """`{"from", "bytes", "modified", "mark", "sha256"}` of a split's files; `{"from", "examples"}` of other sources."""
+    """`{"from", "examples"}` of a split and, of its files, `{"bytes", "modified", "mark", "sha256"}`."""
     origin = problem.origin(split)
-    paths = table_files(origin)[1] if files.is_folder(origin) else [origin]
-    if not all(map(files.is_file, paths)):
-        return {"from": origin, "examples": len(problem.rows(split))}
+    counted = {"from": origin, "examples": len(problem.rows(split))}
+    if not files.matched(origin):
+        return counted
+    paths = table_files(origin)[1]
     size, modified = sum(files.size(path) or 0 for path in paths), max(map(files.modified, paths))
     marks = [files.content_mark(path) for path in paths]
-    found = {"from": origin, "bytes": size, "modified": modified, "mark": marks if len(marks) > 1 else marks[0]}
+    found = {**counted, "bytes": size, "modified": modified, "mark": marks if len(marks) > 1 else marks[0]}
     is_untouched = before and modified and {**before, **found} == before
     return {**found, "sha256": before.get("sha256") if is_untouched else _sha256(tuple(paths), size, modified)}
 
@@ -125,8 +126,8 @@ def _change(split: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> st
     if "sha256" in before and before["sha256"] == now.get("sha256"):
         return None  # The same content, perhaps in another place.
     for key, what in (("bytes", "bytes"), ("sha256", "SHA-256"), ("examples", "examples"), ("from", "source")):
-        if before.get(key) != now.get(key):
-            return f"{split}, {now['from']}: {what}: was {_shown(before.get(key))}, now {_shown(now.get(key))}"
+        if key in before and before[key] != now.get(key):  # Older versions did not record all of them.
+            return f"{split}, {now['from']}: {what}: was {_shown(before[key])}, now {_shown(now.get(key))}"
     return None
 
 

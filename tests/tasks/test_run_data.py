@@ -7,7 +7,7 @@ import types
 import pytest
 
 from keras_bert.core.errors import UserError
-from keras_bert.tasks.run_data import TEACHER, require_same_model, require_same_text
+from keras_bert.tasks.run_data import TEACHER, require_same_data, require_same_model, require_same_text
 from keras_bert.training.run_folder import RunFolder
 
 
@@ -71,6 +71,27 @@ def test_a_run_of_an_older_version_goes_on_and_is_bound_to_more(tmp_path):
     file.write_text("two\n")
     with pytest.raises(UserError, match="holds a run on other data"):
         require_same_text(run, [str(file)])
+
+
+def test_the_tables_of_a_glob_are_known_by_their_content(tmp_path):
+    """A run went on with other examples, as long as they were as many. It may have begun when they were counted."""
+    (tmp_path / "train").mkdir()
+    first, second = (tmp_path / "train" / name for name in ("a.csv", "b.csv"))
+    first.write_text("text,label\none,1\n")
+    second.write_text("text,label\ntwo,0\n")
+    origin, run = f"{tmp_path}/train/*.csv", RunFolder(str(tmp_path / "run"))
+    problem = types.SimpleNamespace(dev_splits=(), origin=lambda split: origin, rows=lambda split: range(2))
+    run.write_results({"steps": 1})
+    (tmp_path / "run" / "data.json").write_text(json.dumps({"train": {"from": origin, "examples": 2}}))
+    require_same_data(run, problem)
+    require_same_data(run, problem)
+    second.write_text("text,label\nsix,0\n")
+    with pytest.raises(UserError, match=r"train, .*train/\*.csv: SHA-256: was \w{12}…, now \w{12}…"):
+        require_same_data(run, problem)
+    problem.rows = lambda split: range(3)
+    (tmp_path / "run" / "data.json").write_text(json.dumps({"train": {"from": origin, "examples": 2}}))
+    with pytest.raises(UserError, match=r"train, .*train/\*.csv: examples: was 2, now 3"):
+        require_same_data(run, problem)
 
 
 def test_a_teacher_given_before_anything_was_learned_is_forgotten(tmp_path):
