@@ -53,9 +53,10 @@ def require_unread(written: Iterable[str | None], read: Iterable[str | None]) ->
 
     Args:
         written: the files and folders to write; None and "-" are ignored.
-        read: the files and folders to read; None, "-" and what does not exist are ignored.
+        read: the files, globs and folders to read; None, "-" and what does not exist are ignored.
     """
-    inputs = [files.real(path) for path in read if path not in (None, STANDARD_STREAM) and files.exists(path)]
+    named = (path for path in read if path is not None and path != STANDARD_STREAM)
+    inputs = [files.real(file) for path in named for file in ([path] if files.exists(path) else files.matched(path))]
     outputs: list[str] = []
     for output in written:
         if output is None or output == STANDARD_STREAM:

@@ -270,6 +270,7 @@ def test_outputs_that_cannot_be_are_refused_before_anything_is_computed(tmp_path
         (["in.txt"], ["link.txt"], "in.txt"),
         (["ram://answers/a/b"], ["ram://answers/a"], "ram://answers/a"),
         (["sub/old.txt"], [None, "."], "{}"),  # Of a data folder or a model, a file that is there.
+        (["sub/old.txt"], ["s*/*.txt"], "sub/old.txt"),  # A second time, the answers would be answered too.
         (["."], ["in.txt"], "in.txt"),  # The answers of a reader, in the folder of its questions.
         (["new.npz", None, "sub/../new.npz"], [], "another output"),
     ],
