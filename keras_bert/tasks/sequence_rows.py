@@ -6,6 +6,7 @@ import numpy as np
 import tensorflow as tf
 
 from keras_bert.config.finetuning import InputConfig
+from keras_bert.config.reading import ReadingConfig
 from keras_bert.data.batches.token_rows import GrowingArray, TokenRows
 from keras_bert.inputs.rows import PieceSpans, flat_rows
 from keras_bert.inputs.windows import fit_rows
@@ -23,7 +24,7 @@ class SequenceRows:
         input_config: the maximum length of a row, and how longer texts are handled.
     """
 
-    def __init__(self, tokenizer: Tokenizer, input_config: InputConfig) -> None:
+    def __init__(self, tokenizer: Tokenizer, input_config: InputConfig | ReadingConfig) -> None:
         self._tokenizer, self._input_config = tokenizer, input_config
         self._ids = GrowingArray(np.uint16 if len(tokenizer.vocabulary) <= 1 << 16 else np.int32)
         self._lengths, self._second_starts = GrowingArray(np.int32), GrowingArray(np.int32)

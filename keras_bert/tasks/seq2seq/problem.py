@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import tensorflow as tf
 
-from keras_bert.config.finetuning import FinetuneConfig, InputConfig
-from keras_bert.config.reading import HEAD_TAIL, TRUNCATE
+from keras_bert.config.finetuning import FinetuneConfig
+from keras_bert.config.reading import HEAD_TAIL, TRUNCATE, ReadingConfig
 from keras_bert.core.errors import UserError
 from keras_bert.data.batches.token_rows import TargetRows
 from keras_bert.data.windows import windows
@@ -144,7 +144,7 @@ class Seq2SeqProblem(Problem):
 
     def lay_out(self, windows: Iterable[PairWindow]) -> Layout:
         rows = SequenceRows(self._tokenizer, self._config.input)
-        targets = SequenceRows(self._tokenizer, InputConfig(max_length=self._settings.max_target_length))
+        targets = SequenceRows(self._tokenizer, ReadingConfig(self._settings.max_target_length))
         origin, has_targets = "", False
         empty: list[str] = []
         for window in windows:

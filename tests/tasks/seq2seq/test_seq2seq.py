@@ -222,6 +222,12 @@ def test_texts_to_read_take_noise_and_what_to_write_does_not(bart, data):
     assert len(rows) == 320 and (plain == noisy).all() and rows.lengths[:160].sum() != rows.lengths[160:].sum()
 
 
+def test_the_shortest_targets_are_those_of_the_setting(bart, data):
+    """Labels such as "yes" need 4 tokens; below 8, the least of `input.max_length`, training ended in a traceback."""
+    rows = FinetuningRuns(config_of(bart, data, **{"seq2seq.max_target_length": 2})).problem.rows("train")
+    assert (np.diff(rows.targets.starts) == 2).all()
+
+
 @pytest.mark.usefixtures("rewritten_graphs")  # The last test, because they stay so in this file.
 def test_grappler_leaves_the_answers_of_a_graph_alone(bart):
     """Of a step that was a part of the loop in the graph it made empty tensors."""
