@@ -378,13 +378,17 @@ class Ensemble:
         problem: the first model's, used for all; with several models, without what was tuned for the first.
 
     Raises:
-        UserError: the models differ in task, labels or reading; names the first model that does, and how.
+        UserError: the models write texts; or differ in task, labels or reading: names the first that does, and how.
     """
 
     problem: Problem
 
     def __init__(self, models: Sequence[FinetunedModel]):
         self._models, self.problem = models, models[0].problem
+        if len(models) > 1 and kind_of_head(self.problem.head).writes_texts:
+            raise UserError(
+                f"--model: needs one model for {self.problem.task.name}. Received: {len(models)}. Score each by itself."
+            )
         first = _compared(models[0])
         for number, model in enumerate(models[1:], 2):
             for what, values in _compared(model).items():

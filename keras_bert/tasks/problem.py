@@ -282,7 +282,7 @@ class Problem(abc.ABC):
         return model
 
     def averaged(self, split: str, outputs: Sequence[dict[str, Any]]) -> dict[str, Any]:
-        """Outputs for `rows(split)` with the mean probabilities of several models' outputs.
+        """Outputs for `rows(split)` with the mean probabilities of several models' outputs, unless they write texts.
 
         By default, `logits` are those of a softmax over the last axis.
         """

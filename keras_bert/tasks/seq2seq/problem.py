@@ -169,11 +169,6 @@ class Seq2SeqProblem(Problem):
         count = ids.shape[1]
         return [WrittenText(texts[count * row : count * (row + 1)], scores[row].tolist()) for row in range(len(ids))]
 
-    def averaged(self, split: str, outputs: Sequence[dict[str, Any]]) -> dict[str, Any]:
-        raise UserError(
-            f"--model: needs one model for {self.task.name}. Received: {len(outputs)}. Score each by itself."
-        )
-
     def evaluate(self, split: str, answers: Sequence[WrittenText]) -> dict[str, float]:
         _, wanted = self._texts(split)
         return text_scores(self._settings.metrics, [answer.text for answer in answers], wanted)

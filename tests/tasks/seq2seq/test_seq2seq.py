@@ -18,7 +18,7 @@ from keras_bert.export.litert import LITERT
 from keras_bert.export.portable import portable_signature
 from keras_bert.export.saved_model import write_version
 from keras_bert.export.serving_function import serving_function
-from keras_bert.tasks.evaluation import FinetunedModel, finetune_config, predict
+from keras_bert.tasks.evaluation import Ensemble, FinetunedModel, finetune_config, predict
 from keras_bert.tasks.finetuning.initial_weights import set_initial_weights
 from keras_bert.tasks.finetuning.pictures import results_groups
 from keras_bert.tasks.finetuning.results import results_lines
@@ -220,6 +220,13 @@ def test_texts_to_read_take_noise_and_what_to_write_does_not(bart, data):
     rows, _ = problem.training_rows(1)
     plain, noisy = np.split(rows.targets.ids, 2)
     assert len(rows) == 320 and (plain == noisy).all() and rows.lengths[:160].sum() != rows.lengths[160:].sum()
+
+
+def test_several_models_are_refused_before_one_of_them_writes(trained, data):
+    """They were after all of them had written the whole split."""
+    model = FinetunedModel(trained[0], {"dev": data["dev"]})
+    with pytest.raises(UserError, match="--model: needs one model for seq2seq. Received: 2. Score each by itself."):
+        Ensemble([model, model])
 
 
 def test_the_shortest_targets_are_those_of_the_setting(bart, data):
