@@ -40,14 +40,19 @@ class SentenceVectorsConfig(ClassificationConfig):
     problem_type: ProblemType = REGRESSION
 
 
-def training_table(data: TaskDataConfig, loss: VectorLoss) -> tuple[Task, Source]:
+def training_table(data: TaskDataConfig) -> tuple[Task, Source]:
     """The pairs to train on: the user's `train`, with scores if the column `label` is named; otherwise STS-B's.
 
-    The user's columns after the second hold hard negatives.
-
-    Raises:
-        UserError: the user's file needs the names of two columns or more, or the loss needs other columns.
+    The user's columns after the second hold hard negatives. Raises `UserError` unless two or more are named.
     """
+    if not data.train:
+        return _stsb(data, ("train",))
+    split = Split((data.train,), tuple(data.columns) or None, labelled=None if data.label else False)
+    return dataclasses.replace(_own(data, data.texts), splits={"train": split}), ""
+
+
+def require_columns(data: TaskDataConfig, loss: VectorLoss) -> None:
+    """Raises `UserError` unless a loss can be trained on the columns of `training_table`."""
     has_negatives = bool(data.train) and len(data.texts) > 2
     if loss == TRIPLET and not has_negatives:
         received = f"the columns {', '.join(data.texts)}" if data.train else "STS-B's pairs, which have none"
@@ -69,23 +74,20 @@ def training_table(data: TaskDataConfig, loss: VectorLoss) -> tuple[Task, Source
                 f"vectors.loss: {loss} needs two columns of texts. Received: {', '.join(data.texts)}. "
                 "Leave out the hard negatives, which have no scores."
             )
-    if data.train:
-        return _own(data, "train", data.train, None if data.label else False, data.texts), ""
-    return _stsb(data, ("train",))
 
 
 def judging_table(data: TaskDataConfig, own: Mapping[str, str]) -> tuple[Task, Source]:
-    """The scored pairs to evaluate on: the file to answer in `own`, the user's `dev`, or STS-B's dev set."""
-    if INPUT in own:
-        is_named = data.texts != TaskDataConfig().texts
-        task = _own(data, "dev", "", None, data.texts[:2]) if is_named else _STSB
-        return with_own_files(dataclasses.replace(task, format=data.format), own, tuple(data.columns) or None), ""
-    if data.dev:
-        return _own(data, "dev", data.dev, True, data.texts[:2]), ""
-    return _stsb(data, ("dev",))  # The scores of its test set are hidden.
+    """The scored pairs to evaluate on: the files in `own`, but those to train on, or else STS-B's dev set."""
+    judged = {split: path for split, path in own.items() if split != "train"}
+    if not judged:
+        return _stsb(data, ("dev",))  # The scores of its test set are hidden.
+    is_named = INPUT not in own or data.texts != TaskDataConfig().texts
+    task = _own(data, data.texts[:2]) if is_named else dataclasses.replace(_STSB, format=data.format)
+    return with_own_files(task, judged, tuple(data.columns) or None), ""
 
 
-def _own(data: TaskDataConfig, split: str, path: str, labelled: bool | None, texts: Sequence[str]) -> Task:
+def _own(data: TaskDataConfig, texts: Sequence[str]) -> Task:
+    """The task on the user's tables, without its splits."""
     if len(texts) < 2 or len(set(texts)) != len(texts):
         raise UserError(
             "text: needs the names of two columns, one for each text, and of one more for each hard negative. "
@@ -96,7 +98,7 @@ def _own(data: TaskDataConfig, split: str, path: str, labelled: bool | None, tex
         kind=REGRESSION,
         texts=tuple(texts),
         label=data.label or "score",
-        splits={split: Split((path,), tuple(data.columns) or None, labelled=labelled)},
+        splits={},
         metrics=STSB.metrics,
         format=data.format,
         options="--text and --label",
@@ -158,10 +160,12 @@ class SentenceVectors(TaskKind):
                 f"data.texts, data.label (--text, --label): need a table of your own, --train or --dev, for {NAME}. "
                 "Received: none, so that STS-B's columns are read. Leave them out."
             )
+        if head is None:
+            require_columns(config.data, config.vectors.loss)
         judge, source = judging_table(config.data, own)
         problem = ContrastiveProblem(judge, source, tokenizer, config, head, task_record)
         if INPUT not in own:
-            problem.train_on(*training_table(config.data, config.vectors.loss))
+            problem.train_on(*training_table(config.data))
         return problem
 
     def folder_files(self, config: BertConfig, fields: Mapping[str, Any]) -> Mapping[str, Any]:

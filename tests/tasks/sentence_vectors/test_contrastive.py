@@ -238,6 +238,26 @@ def test_columns_without_a_table_of_ones_own_are_refused(chosen):
         open_problem(config, None)
 
 
+@pytest.mark.parametrize("loss", ["triplet", "cosine"])
+def test_pairs_of_other_columns_than_those_to_train_on_are_scored(loss, tables):
+    """A trained model was refused, as if it were to be trained on two columns, or on pairs without scores."""
+    data = {"train": "triples.jsonl", "dev": str(tables / "dev.jsonl"), "texts": ["first", "second"]}
+    config = FinetuneConfig.from_mapping({"task": "pairs-contrastive", "data": data, "vectors": {"loss": loss}})
+    problem = open_problem(config, None, SentenceVectorsConfig(("score",)))
+    [window] = problem.windows("dev", labelled=True)
+    assert window.texts[0] == [row["first"] for row in pairs(tables)] and len(window.labels) == 80
+
+
+def test_a_file_of_pairs_to_test_on_is_a_split(tables):
+    """It was never read, whatever it was."""
+    path = str(tables / "dev.jsonl")
+    data = {"train": "train.jsonl", "dev": path, "test": path, "texts": ["first", "second"]}
+    problem = open_problem(FinetuneConfig.from_mapping({"task": "pairs-contrastive", "data": data}), None)
+    assert problem.splits == ("train", "dev", "test")
+    [window] = problem.windows("test")
+    assert window.texts[1] == [row["second"] for row in pairs(tables)]
+
+
 def test_one_column_of_a_file_to_compare_is_refused(tables):
     """Columns of STS-B's names were read in its place."""
     with pytest.raises(UserError, match="needs the names of two columns, .* Received: first"):
