@@ -33,6 +33,8 @@ _KNOWN = {
         task: _KnownData(f"SuperGLUE, {folder}", "aps/super_glue", config, "en")
         for task, (folder, config) in superglue.TASKS.items()
     },
+    "pairs-contrastive": _KnownData("GLUE, stsb", "nyu-mll/glue", "stsb", "en"),
+    "xnli": _KnownData("XNLI", "facebook/xnli", None, None),
     "squad": _KnownData("SQuAD 1.1", "rajpurkar/squad", None, "en"),
     "squad_v2": _KnownData("SQuAD 2.0", "rajpurkar/squad_v2", None, "en"),
     "cmrc": _KnownData("CMRC 2018", "hfl/cmrc2018", None, "zh"),
@@ -114,10 +116,12 @@ def seeds_card(config: FinetuneConfig, path: str, results: Mapping[str, Any], co
 def _card(config: FinetuneConfig, path: str, results: Mapping[str, Any], command: str | None, how: str) -> ModelCard:
     kind, init = kind_of_task(config.task), _origin(config)
     assert kind is not None
-    has_own = config.data.train or config.data.dev or config.data.test
-    data = _OWN_DATA if has_own else _KNOWN.get(config.task, _OWN_DATA)
+    own, known = config.data, _KNOWN.get(config.task, _OWN_DATA)
+    # Vectors may be trained on one's own pairs and judged by STS-B's, or the reverse.
+    files = (own.train, own.dev) if kind.trains_vectors else (own.train or own.dev or own.test,) * 2
+    data, judged = (_OWN_DATA if path else known for path in files)
     measured = [
-        Scores(data.name, data.dataset, data.config, split, _counted(kind, results, split), scores)
+        Scores(judged.name, judged.dataset, judged.config, split, _counted(kind, results, split), scores)
         for split, figures in results["splits"].items()
         if (scores := list(_split_scores(results, split, figures)))
     ]

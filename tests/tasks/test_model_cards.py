@@ -35,6 +35,7 @@ def test_a_known_task_names_its_data_and_language():
     [
         ("squad", "en", "872 questions"),
         ("cmrc", "zh", "872 questions"),
+        ("xnli", None, "872 examples"),
         ("ner", None, "872 words"),
         ("swag", "en", "872 examples"),
         ("text", None, "872 examples"),
@@ -50,6 +51,20 @@ def test_files_of_ones_own_are_not_the_tasks_data():
     """A model that was trained on other questions was not measured on SQuAD."""
     made = card("squad", data={"train": "mine.json"})
     assert made.language is None and made.measured[0].dataset is None
+
+
+@pytest.mark.parametrize(
+    "data, learned, judged",
+    [
+        ({}, "GLUE, stsb", "nyu-mll/glue"),
+        ({"train": "mine.csv"}, "the author's own data", "nyu-mll/glue"),
+        ({"dev": "mine.csv"}, "GLUE, stsb", None),
+    ],
+)
+def test_vectors_are_said_to_be_trained_on_and_judged_by_what_they_were(data, learned, judged):
+    """STS-B was called the author's own data, without any such file or beside one."""
+    made = card("pairs-contrastive", data=data)
+    assert f"on {learned}, starting" in made.made and made.measured[0].dataset == judged
 
 
 def test_from_scratch_has_no_base():
