@@ -56,7 +56,7 @@ class SegmentedReader(RowsReader):
     """Reads texts as sentences of characters without blanks, each labelled with its place in its word.
 
     Blanks separate words. In CoNLL-U, words are those of the surface text: a multiword token (`1-2`), not the words it
-    stands for.
+    stands for; and there is a blank after each, unless it has `SpaceAfter=No`.
 
     Raises:
         UserError: from `whole` and `windows`: the file cannot be read, is malformed, or has no text.
@@ -65,40 +65,42 @@ class SegmentedReader(RowsReader):
     needed = "texts"
 
     @abc.abstractmethod
-    def _texts(self) -> Iterator[tuple[int, list[str]]]:
-        """Yield (line, words) of each text; an empty one has no words."""
+    def _texts(self) -> Iterator[tuple[int, list[str], str]]:
+        """Yield (line, words, the text with its own blanks) of each text; an empty one has no words."""
 
     def _rows(self) -> Iterator[tuple[int, Sequence[str], Sequence[str | None], str]]:
-        for line, words in self._texts():
+        for line, words, text in self._texts():
             labelled = list(word_labels(words))
             characters, labels = zip(*labelled) if labelled else ((), ())
-            yield line, characters, labels, " ".join(words)
+            yield line, characters, labels, text
 
     def labelled(self, tagged: TaggedWords, labels: list[str]) -> Iterator[str]:
         """Yield a line for each text, even an empty one, with a blank between words; the text's own blanks stay."""
-        starts = begins(labels) | begins(tagged.labels)
-        sentences = zip(tagged.starts.tolist(), tagged.starts[1:].tolist())
+        first = 0
         for text in tagged.source or ():
-            first, end = next(sentences) if text else (0, 0)
-            yield " ".join(words_of(tagged.words[first:end], starts[first:end])) + "\n"
+            after_blanks = begins(label for _, label in word_labels(text.split()))
+            end = first + len(after_blanks)
+            yield " ".join(words_of(tagged.words[first:end], begins(labels[first:end]) | after_blanks)) + "\n"
+            first = end
 
 
 class _PlainReader(SegmentedReader):
-    def _texts(self) -> Iterator[tuple[int, list[str]]]:
+    def _texts(self) -> Iterator[tuple[int, list[str], str]]:
         for number, line in numbered(read_whole_lines(self.path)):
-            yield number, line.split()
+            yield number, line.split(), line
 
 
 class _TreebankReader(SegmentedReader):
-    def _texts(self) -> Iterator[tuple[int, list[str]]]:
+    def _texts(self) -> Iterator[tuple[int, list[str], str]]:
         words: list[str] = []
+        text = ""
         first = inside = 0  # The line where the sentence starts, and the last word of the latest multiword token.
         for number, line in numbered(read_whole_lines(self.path)):
             cells = line.rstrip("\r\n").split("\t")
             if not line.strip():
                 if words:
-                    yield first, words
-                words, inside = [], 0
+                    yield first, words, text
+                words, text, inside = [], "", 0
             elif not line.startswith("#"):
                 if len(cells) != 10:
                     raise UserError(
@@ -111,8 +113,9 @@ class _TreebankReader(SegmentedReader):
                 if together or cells[0].isdecimal() and int(cells[0]) > inside:
                     first = first if words else number
                     words += cells[1].split()
+                    text += cells[1] + ("" if "SpaceAfter=No" in cells[9].split("|") else " ")
         if words:
-            yield first, words
+            yield first, words, text
 
 
 class _TableReader(SegmentedReader):
@@ -120,9 +123,10 @@ class _TableReader(SegmentedReader):
         super().__init__(path)
         self._text, self._format = text, format
 
-    def _texts(self) -> Iterator[tuple[int, list[str]]]:
+    def _texts(self) -> Iterator[tuple[int, list[str], str]]:
         for row in read_table(self.path, [self._text], format=self._format, options="--text COLUMN"):
             try:
-                yield row.line, check_text(row.cells[0]).split()
+                text = check_text(row.cells[0])
             except BadCell as problem:
                 raise UserError(f"{row.place}: {problem}.") from None
+            yield row.line, text.split(), text

@@ -101,6 +101,17 @@ def test_blanks_that_a_text_has_stay_when_it_is_written(tmp_path):
     assert (tmp_path / "out").read_text(encoding="utf-8") == "ab cd ef\n"
 
 
+def test_the_words_of_a_treebank_are_not_copied_into_the_answers(tmp_path):
+    """They are what is asked for; of the text itself come only the blanks, which Chinese does not have."""
+    chinese = "1\t中国" + "\t_" * 7
+    path = write(tmp_path / "dev.conllu", TREEBANK.replace(f"{chinese}\t_", f"{chinese}\tX=1|SpaceAfter=No"))
+    problem = problem_of(path)
+    with problem.writing("dev", str(tmp_path / "out")) as write_window:
+        [window] = problem.windows("dev")
+        write_window(window, ["I"] * 16)
+    assert (tmp_path / "out").read_text(encoding="utf-8") == "vámonos al mar.\n中国人\n"
+
+
 def test_words_stay_words_under_noise(tmp_path):
     """A blank lost or added in the text changes nothing, because the model never sees blanks."""
     problem = problem_of(write(tmp_path / "dev.txt", "some words 中国人 stand here\n" * 3))
