@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from keras_bert.api.given_data import GivenData
-from keras_bert.api.keywords import keyword_settings, length_settings, require_once
+from keras_bert.api.keywords import keyword_settings, length_settings, path_of, require_once
 from keras_bert.api.preparation import prepared
 from keras_bert.api.run import FinetuningRun
 from keras_bert.checkpoints.model_folder import ModelFolder, newest_pretrained, open_model_folder
@@ -108,11 +108,11 @@ def finetune(
     by_key |= length_settings(by_key)
     of_features = features_recipe(task, features) if features and not recipe else {}
     file = find_config("finetune", recipe or task)
-    folder = os.fspath(output or os.path.join("runs", recipe_name(file, {**of_features, **by_key})))
+    folder = path_of(output, "output") or os.path.join("runs", recipe_name(file, {**of_features, **by_key}))
     folder = RunFolder.fresh(folder).path if fresh else folder
     RunFolder(folder).require(SEEDS if seeds else FINETUNING)
     paths = [os.path.join(folder, f"seed-{seed}") for seed in seeds] or [folder]
-    init = by_key.get("init") if model is None else os.fspath(model)
+    init = path_of(by_key.get("init"), "init") if model is None else path_of(model, "model")
     start = starting_model(init, file, paths, lower_case)
     kept = GivenData(folder)
     splits = {"data.train": train, "data.dev": dev, "data.test": test}
@@ -125,13 +125,13 @@ def finetune(
                 "data.texts": [text] if isinstance(text, str) else text and list(text),
                 "data.label": label,
                 "data.kind": KINDS_OF_LABELS[kind] if kind else None,
-                "data.folder": None if data_dir is None else os.fspath(data_dir),
+                "data.folder": path_of(data_dir, "data_dir"),
                 "data.format": format,
                 "features.kind": features,
             }
         ),
     }
-    require_once(by_key, {**options, **given({"init": model and os.fspath(model), "training.seed": seeds or None})})
+    require_once(by_key, {**options, **given({"init": model and init, "training.seed": seeds or None})})
     config = finetuning_recipe(recipe or task, {**of_features, **by_key, **options, "init": start.name}, start)
     import_tensorflow()
     from keras_bert.tasks.finetuning.runs import FinetuningRuns

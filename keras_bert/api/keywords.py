@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -54,6 +55,11 @@ def _key_of(name: str, keys: list[str]) -> str:
     nearest = difflib.get_close_matches(name, last, n=1)
     hint = f" The nearest is {nearest[0]} ({last[nearest[0]]})." if nearest else ""
     raise UserError(f"{name}: no such argument or setting.{hint} `run.py settings` lists all.")
+
+
+def path_of(argument: Any, name: str) -> str | None:
+    """An argument that is a path, or a name in its place, as text; None for none. Raises `UserError` for others."""
+    return settings.text_of({name: os.fspath(argument) if isinstance(argument, os.PathLike) else argument}, name)
 
 
 def require_once(one: Mapping[str, Any], other: Mapping[str, Any]) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from keras_bert.api.given_data import GivenData
-from keras_bert.api.keywords import keyword_settings, length_settings, require_once
+from keras_bert.api.keywords import keyword_settings, length_settings, path_of, require_once
 from keras_bert.api.run import PretrainingRun
 from keras_bert.checkpoints.model_folder import given_prefix_space, given_vocabulary, open_model_folder
 from keras_bert.config.objectives import PhaseConfig
@@ -81,10 +81,10 @@ def pretrain(
     sizes = {name: keywords.pop(name, None) for name in ("batch_size", "max_length")}
     by_key = keyword_settings(PretrainConfig, keywords)
     by_key |= length_settings(by_key)
-    init = settings.text_of({"init": by_key.get("init") if init is None else os.fspath(init)}, "init")
+    init = path_of(by_key.get("init") if init is None else init, "init")
     strategy = by_key.get("training.strategy")
     recipe_file = find_config("pretrain", recipe or default_recipe(data is not None, init, strategy))
-    folder = os.fspath(output or os.path.join("runs", recipe_name(recipe_file, by_key)))
+    folder = path_of(output, "output") or os.path.join("runs", recipe_name(recipe_file, by_key))
     folder = RunFolder.fresh(folder).path if fresh else folder
     run = RunFolder(folder)
     run.require(PRETRAINING)

@@ -243,6 +243,21 @@ def test_a_setting_that_is_given_twice_is_refused(tmp_path):
     assert not (tmp_path / "run").exists()
 
 
+def test_what_is_no_path_is_refused_in_one_line(tmp_path):
+    """It ended in a TypeError."""
+    bert, train, pretrain = write_tiny_bert(tmp_path / "bert"), keras_bert.finetune, keras_bert.pretrain
+    for name, call in (
+        ("model", lambda: train(5)),
+        ("init", lambda: train(init=5)),
+        ("output", lambda: train(bert, output=5)),
+        ("data_dir", lambda: train(bert, data_dir=5, output=tmp_path / "run")),
+        ("init", lambda: pretrain(init=5)),
+        ("output", lambda: pretrain(output=5)),
+    ):
+        with pytest.raises(UserError, match=f"^{name}: needs text. Received: 5."):
+            call()
+
+
 def test_settings_are_checked_before_data_are_read(folder, pretrained):
     """A generator is read once: a misspelt setting must not cost it."""
     rows = iter(REVIEWS)
