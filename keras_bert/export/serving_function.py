@@ -10,7 +10,7 @@ import numpy as np
 import tensorflow as tf
 
 from keras_bert.export.network import FLOAT32, Network
-from keras_bert.export.signature import TOKENS, Signature, TextInputs, token_signature, without_invalid
+from keras_bert.export.signature import TOKENS, Signature, TextInputs, text_and_token_signatures, without_invalid
 from keras_bert.inference.language_models import never_next
 from keras_bert.inference.loading import LoadedModel
 from keras_bert.inference.texts import require_numbers
@@ -230,10 +230,7 @@ def masked_lm_signatures(text_inputs: TextInputs, network: Network, top_k: int) 
     def answer_texts(texts: tf.Tensor) -> dict[str, tf.Tensor]:
         return answer(text_inputs.from_pieces(_masked_pieces(texts, text_inputs.tokenizer)))
 
-    return {
-        "serving_default": Signature(answer_texts, (tf.TensorSpec([None], tf.string, name="text"),)),
-        "tokens": token_signature(text_inputs, answer),
-    }
+    return text_and_token_signatures(text_inputs, answer_texts, answer)
 
 
 def masked_lm_at_positions(text_inputs: TextInputs, network: Network, top_k: int) -> Signature:
@@ -307,10 +304,7 @@ def next_token_signatures(text_inputs: TextInputs, network: Network, top_k: int)
         without_sep = tf.pad(inputs["input_mask"][:, 1:], [[0, 0], [0, 1]])
         return answer({**inputs, "input_mask": without_sep})
 
-    return {
-        "serving_default": Signature(answer_texts, (tf.TensorSpec([None], tf.string, name="text"),)),
-        "tokens": token_signature(text_inputs, answer),
-    }
+    return text_and_token_signatures(text_inputs, answer_texts, answer)
 
 
 def encoder_signatures(text_inputs: TextInputs, network: Network) -> dict[str, Signature]:
@@ -336,7 +330,4 @@ def encoder_signatures(text_inputs: TextInputs, network: Network) -> dict[str, S
         tokens = {name: inputs[name] for name in ("input_word_ids", "input_mask")}
         return {**encode(inputs), **tokens}
 
-    return {
-        "serving_default": Signature(encode_texts, (tf.TensorSpec([None], tf.string, name="text"),)),
-        "tokens": token_signature(text_inputs, encode),
-    }
+    return text_and_token_signatures(text_inputs, encode_texts, encode)

@@ -1,6 +1,6 @@
 """A signature of an export before tracing, and the conversion of its inputs."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import tensorflow as tf
@@ -117,16 +117,26 @@ class TextInputs:
         return PieceSpans.of(self.tokenizer.tokenize(texts))
 
 
-def token_signature(
-    text_inputs: TextInputs, answer: Callable[[dict[str, tf.Tensor]], dict[str, tf.Tensor]]
-) -> Signature:
-    """A signature on a client's tokens: `answer` on the encoder's inputs, with NaN, 0 or "" for invalid rows."""
+def text_and_token_signatures(
+    text_inputs: TextInputs,
+    answer_texts: Callable[..., dict[str, tf.Tensor]],
+    answer: Callable[[dict[str, tf.Tensor]], dict[str, tf.Tensor]],
+    columns: Sequence[str] = ("text",),
+) -> dict[str, Signature]:
+    """`serving_default` on texts, `tokens` on a client's tokens.
+
+    Args:
+        answer_texts: answers strings, [batch] for each of `columns`.
+        answer: answers the encoder's inputs; the answers of invalid rows are replaced by NaN, 0 or "".
+        columns: the names of the texts.
+    """
 
     def answer_tokens(*tokens: tf.Tensor) -> dict[str, tf.Tensor]:
         inputs, is_valid = text_inputs.from_tokens(*tokens)
         return without_invalid(answer(inputs), is_valid)
 
-    return Signature(answer_tokens, TOKENS)
+    texts = tuple(tf.TensorSpec([None], tf.string, name=name) for name in columns)
+    return {"serving_default": Signature(answer_texts, texts), "tokens": Signature(answer_tokens, TOKENS)}
 
 
 def without_invalid(outputs: dict[str, tf.Tensor], is_valid: tf.Tensor) -> dict[str, tf.Tensor]:

@@ -6,7 +6,7 @@ import tensorflow as tf
 
 from keras_bert.config.finetuning import MULTI_LABEL, REGRESSION
 from keras_bert.export.network import Network
-from keras_bert.export.signature import Signature, TextInputs, token_signature
+from keras_bert.export.signature import Signature, TextInputs, text_and_token_signatures
 from keras_bert.tasks.classification.head import ClassificationConfig
 
 
@@ -35,12 +35,10 @@ def classification_signatures(
             logits = tf.math.segment_mean(logits, texts)
         return class_outputs(classification, logits)
 
-    names = ("text_a", "text_b") if text_inputs.reading.pair else ("text",)
-    texts = tuple(tf.TensorSpec([None], tf.string, name=name) for name in names)
-    return {
-        "serving_default": Signature(lambda *texts: answer(*text_inputs.from_columns(*texts)), texts),
-        "tokens": token_signature(text_inputs, answer),
-    }
+    columns = ("text_a", "text_b") if text_inputs.reading.pair else ("text",)
+    return text_and_token_signatures(
+        text_inputs, lambda *texts: answer(*text_inputs.from_columns(*texts)), answer, columns
+    )
 
 
 def class_outputs(classification: ClassificationConfig, logits: tf.Tensor) -> dict[str, tf.Tensor]:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import tensorflow as tf
 
 from keras_bert.export.network import Network
-from keras_bert.export.signature import Signature, TextInputs, token_signature
+from keras_bert.export.signature import Signature, TextInputs, text_and_token_signatures
 from keras_bert.inputs.rows import PieceSpans, padded_rows, segment_starts
 from keras_bert.inputs.windows import truncate
 from keras_bert.tasks.question_answering.decoding import Passages, best_answers, no_answer
@@ -57,8 +57,7 @@ def question_answering_signatures(
         null_logits = no_answer(start_logits[:, 0], end_logits[:, 0], windows)
         return _outputs(best, null_logits, answering)
 
-    texts = tuple(tf.TensorSpec([None], tf.string, name=name) for name in ("question", "context"))
-    return {"serving_default": Signature(answer_texts, texts), "tokens": token_signature(text_inputs, answer)}
+    return text_and_token_signatures(text_inputs, answer_texts, answer, ("question", "context"))
 
 
 def _passage_logits(logits: tf.Tensor, segments: Sequence[PieceSpans], vocabulary: Vocabulary) -> tf.Tensor:

@@ -3,7 +3,7 @@
 import tensorflow as tf
 
 from keras_bert.export.network import Network
-from keras_bert.export.signature import Signature, TextInputs, token_signature
+from keras_bert.export.signature import Signature, TextInputs, text_and_token_signatures
 from keras_bert.layers.pooling import mean_vectors
 
 VECTORS = "vectors"
@@ -22,7 +22,4 @@ def sentence_vector_signatures(text_inputs: TextInputs, network: Network) -> dic
         inputs, _ = text_inputs.from_columns(texts)  # A row for each text: windows are refused in training.
         return answer(inputs)
 
-    return {
-        "serving_default": Signature(answer_texts, (tf.TensorSpec([None], tf.string, name="text"),)),
-        "tokens": token_signature(text_inputs, answer),
-    }
+    return text_and_token_signatures(text_inputs, answer_texts, answer)

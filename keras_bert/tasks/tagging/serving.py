@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 import tensorflow as tf
 
 from keras_bert.export.network import Network
-from keras_bert.export.signature import Signature, TextInputs, token_signature
+from keras_bert.export.signature import Signature, TextInputs, text_and_token_signatures
 from keras_bert.inputs.rows import padded_rows
 from keras_bert.inputs.windows import TextWords, begins_word, given_words, split_texts, word_windows
 from keras_bert.tasks.tagging.crf_decoding import decode, decode_ragged
@@ -85,14 +85,12 @@ def tagging_signatures(
         return {"labels": named, "scores": tf.where(begins, scores, 0.0), "logits": logits}
 
     return {
-        "serving_default": Signature(
-            lambda texts: answer_words(split_texts(text_inputs.tokenizer, texts)),
-            (tf.TensorSpec([None], tf.string, name="text"),),
+        **text_and_token_signatures(
+            text_inputs, lambda texts: answer_words(split_texts(text_inputs.tokenizer, texts)), answer
         ),
         WORDS: Signature(
             lambda words: answer_words(given_words(text_inputs.tokenizer, words)),
             (tf.TensorSpec([None, None], tf.string, name=WORDS),),
             {WORDS: lambda word, length: [word] * max(1, length - 2)},
         ),
-        "tokens": token_signature(text_inputs, answer),
     }
