@@ -98,7 +98,7 @@ def retrieve(
     asked = read_retrieval_set(folder, split)
     if run:
         # Before the passages are embedded, which takes long.
-        require_run_ids(run, itertools.chain(asked.queries, (passage for passage, _ in asked.passages)))
+        require_run_ids(run, itertools.chain(asked.queries, asked.passages))
     import_tensorflow(context.find_root().params["debug"])
     from keras_bert.inference.loading import load_folder
     from keras_bert.inference.retrieval import evaluate_retrieval

@@ -70,7 +70,6 @@ def evaluate_retrieval(
     """
     judged = [query for query, grades in asked.grades.items() if any(grade > 0 for grade in grades.values())]
     texts = [asked.queries[query] for query in judged]
-    ids: list[Any] = []
     with contextlib.ExitStack() as files:
         parts = list(_vectors(embedder, texts, config.query_prefix))
         is_sparse = scipy.sparse.issparse(parts[0])
@@ -78,7 +77,7 @@ def evaluate_retrieval(
         width = queries.shape[1]
         check_quantization(width, config.precision, config.size, False, is_sparse)
         bar = files.enter_context(terminal_bar("Embedded", "passages", total=len(asked.passages)))
-        blocks = _vectors(embedder, _noted(asked.passages, ids), config.passage_prefix, bar)
+        blocks = _vectors(embedder, (text for _, text in asked.passages.items()), config.passage_prefix, bar)
         blocks = (shorten(block, config.size) for block in blocks)
         ranges = None
         if config.precision == INT8:
@@ -90,6 +89,7 @@ def evaluate_retrieval(
         similarity = dot_products if is_sparse else similarity_of(config.precision, config.size or width)
         depth = config.top_k + config.skip_same_id
         places, scores = nearest(quantized(shorten(queries, config.size)), map(quantized, blocks), depth, similarity)
+    ids = list(asked.passages)
     ranking: Ranking = {}
     for query, row, values in zip(judged, places, scores.tolist(), strict=True):
         found = [(ids[place], score) for place, score in zip(row, values, strict=True)]
@@ -104,13 +104,6 @@ def evaluate_retrieval(
 
 def _quantized(vectors: Vectors, precision: str, ranges: np.ndarray | None) -> Vectors:
     return quantize_vectors(vectors, precision, ranges=ranges).vectors
-
-
-def _noted(passages: Iterable[tuple[Any, str]], ids: list[Any]) -> Iterator[str]:
-    """Yields the texts, and appends their ids to `ids`."""
-    for name, text in passages:
-        ids.append(name)
-        yield text
 
 
 def _vectors(embedder: Embedder, texts: Iterable[str], prefix: str, bar: Any = None) -> Iterator[Vectors]:
@@ -128,7 +121,7 @@ def _vectors(embedder: Embedder, texts: Iterable[str], prefix: str, bar: Any = N
 def _reranked(ranking: Ranking, asked: RetrievalSet, rank: Rank) -> Ranking:
     """The ranking sorted by a reranker. Only the texts of the passages found are in memory."""
     wanted = {passage for found in ranking.values() for passage, _ in found}
-    texts = {name: text for name, text in asked.passages if name in wanted}
+    texts = {name: text for name, text in asked.passages.items() if name in wanted}
     reranked: Ranking = {}
     for query, found in terminal_bar("Reranked", "queries", len(ranking), ranking.items()):
         ordered = rank(asked.queries[query], [texts[passage] for passage, _ in found])
@@ -175,7 +168,7 @@ def retrieval_set(
                 raise UserError(f"relevant: needs numbers as grades. Received: {grade!r} for {query!r}. Correct it.")
     if not any(grade > 0 for judged in grades.values() for grade in judged.values()):
         raise UserError("relevant: needs a relevant passage for a query. Received: none. Give some.")
-    return RetrievalSet(asked, texts.items(), grades)
+    return RetrievalSet(asked, texts, grades)
 
 
 def _by_id(values: Mapping[Any, Any] | Sequence[Any]) -> Mapping[Any, Any]:

@@ -20,11 +20,13 @@ _FORM = f"{_PASSAGES}, {_QUERIES} and {_JUDGEMENTS}/SPLIT.tsv"
 
 
 class Passages(Protocol):
-    """An iterable of each passage's (id, text) in order, which can be iterated over several times."""
+    """The ids of the passages in order; `items` gives each passage's (id, text), as often as it is called."""
 
-    def __iter__(self) -> Iterator[tuple[Any, str]]: ...
+    def __iter__(self) -> Iterator[Any]: ...
 
     def __len__(self) -> int: ...
+
+    def items(self) -> Iterable[tuple[Any, str]]: ...
 
 
 @dataclass(frozen=True)
@@ -43,7 +45,7 @@ class RetrievalSet:
 
 
 class PassageFile:
-    """The passages of a `corpus.jsonl`, which is read anew for every iteration; only the ids are in memory.
+    """The passages of a `corpus.jsonl`, which is read anew for their texts; only the ids are in memory.
 
     Raises:
         UserError: a line is no passage, or repeats an id.
@@ -51,18 +53,24 @@ class PassageFile:
 
     def __init__(self, path: str) -> None:
         self._path = path
-        self.ids: set[str] = set()
+        self._ids: dict[str, None] = {}
         for row in read_table(path, ("_id",), format=LINES):
-            _add(self.ids, row)
+            self._ids[_new_id(row, self._ids)] = None
 
-    def __iter__(self) -> Iterator[tuple[str, str]]:
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._ids)
+
+    def __contains__(self, passage: object) -> bool:
+        return passage in self._ids
+
+    def items(self) -> Iterator[tuple[str, str]]:
         for row in read_table(self._path, ("_id", "text"), ("title",), optional_in_rows=True, format=LINES):
             _, text, title = row.cells
             title = "" if title is None else _text(row, title, "title")
             yield _id(row), with_title(title, _text(row, text, "text"))
 
     def __len__(self) -> int:
-        return len(self.ids)
+        return len(self._ids)
 
 
 def with_title(title: str, text: str) -> str:
@@ -91,18 +99,17 @@ def read_retrieval_set(folder: str, split: str = "test") -> RetrievalSet:
         raise UserError(f"{judgements}: needs a file. Received: none. The splits are {', '.join(splits) or 'none'}.")
     queries = _queries(join(folder, _QUERIES))
     passages = PassageFile(join(folder, _PASSAGES))
-    grades = _grades(judgements, queries, passages.ids)
+    grades = _grades(judgements, queries, passages)
     return RetrievalSet({name: queries[name] for name in queries if name in grades}, passages, grades)
 
 
 def _queries(path: str) -> dict[str, str]:
     queries: dict[str, str] = {}
-    ids: set[str] = set()
     for row in read_table(path, ("_id", "text"), format=LINES):
         text = _text(row, row.cells[1], "text")
         if not text.strip():
             raise UserError(f"{row.place}: needs a query. Received: an empty text. Give one, or leave the line out.")
-        queries[_add(ids, row)] = text
+        queries[_new_id(row, queries)] = text
     return queries
 
 
@@ -143,11 +150,10 @@ def _id(row: Row) -> str:
     return name
 
 
-def _add(ids: set[str], row: Row) -> str:
+def _new_id(row: Row, known: Collection[str]) -> str:
     name = _id(row)
-    if name in ids:
+    if name in known:
         raise UserError(f"{row.place}: needs an _id of its own. Received: {name!r}, as in a line above. Correct it.")
-    ids.add(name)
     return name
 
 
