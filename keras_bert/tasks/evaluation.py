@@ -10,10 +10,10 @@ from typing import Any, TypeVar
 import keras
 import tensorflow as tf
 
-from keras_bert.checkpoints.model_folder import ModelFolder, open_model_folder
+from keras_bert.checkpoints.model_folder import CONFIG, ModelFolder, open_model_folder
 from keras_bert.config.features import TAGGING_TASKS
 from keras_bert.config.finetuning import FinetuneConfig, InputConfig, Seq2SeqConfig, TaskDataConfig
-from keras_bert.config.reading import FIELD
+from keras_bert.config.reading import FIELD, Config, read_own_field
 from keras_bert.core import files, settings
 from keras_bert.core.errors import UserError
 from keras_bert.core.program import PROGRAM
@@ -30,13 +30,12 @@ from keras_bert.tasks.problem import Answers, Problem, open_problem, require_rea
 from keras_bert.tasks.task import INPUT
 from keras_bert.text.tokenizers import Tokenizer
 from keras_bert.text.vocabulary import Vocabulary
-from keras_bert.training.run_folder import GIVEN
+from keras_bert.training.run_folder import GIVEN, given_name
 from keras_bert.training.step import Batch, Step, Sums, all_outputs
 from keras_bert.training.strategy import distribute, is_one_cpu, make_strategy
 
 _FILES = ("train", "dev", "test")  # The fields of `TaskDataConfig` for the user's own files.
 _T = TypeVar("_T")
-_Settings = TypeVar("_Settings", InputConfig, Seq2SeqConfig, TaskDataConfig)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -271,7 +270,7 @@ def finetune_config(
         asked: a file to answer, or None.
     """
     task_record = folder.task
-    config = _run_config(path) or FinetuneConfig(task_record["task"], data=_settings(TaskDataConfig, task_record))
+    config = _run_config(path) or FinetuneConfig(task_record["task"], data=_settings(TaskDataConfig, folder))
     task = task or task_record["task"]
     require_read(task, data)
     if data.get("texts") and task in TAGGING_TASKS:  # Overrides the word column of training.
@@ -290,8 +289,8 @@ def finetune_config(
     return dataclasses.replace(
         config,
         task=task,
-        input=_settings(InputConfig, task_record),
-        seq2seq=_settings(Seq2SeqConfig, task_record),
+        input=_settings(InputConfig, folder),
+        seq2seq=_settings(Seq2SeqConfig, folder),
         data=dataclasses.replace(config.data, **data),
     )
 
@@ -346,21 +345,19 @@ def _given_data(recorded: TaskDataConfig, run: str) -> dict[str, Any]:
     """`{field: path}` of the examples that were given as objects, where the run's folder is now."""
     found = {}
     for split in _FILES:
-        folder, _, name = (getattr(recorded, split) or "").rpartition("/")
+        name = str(given_name(getattr(recorded, split)))
         # Those of several seeds are beside the seeds' folders.
-        paths = [files.join(home, GIVEN, name) for home in (run, files.parent(run))]
-        if folder.rpartition("/")[-1] == GIVEN and (here := [path for path in paths if files.exists(path)]):
-            found[split] = here[0]
+        here = filter(files.exists, (files.join(home, name) for home in (run, files.parent(run))))
+        if name.startswith(f"{GIVEN}/") and (path := next(here, None)):
+            found[split] = path
     return found
 
 
-def _settings(cls: type[_Settings], values: Mapping[str, Any]) -> _Settings:
+def _settings(cls: type[Config], folder: ModelFolder) -> Config:
     """The settings of a class in config.json's field `keras_bert`, whose other keys are ignored."""
-    names = {field.name for field in dataclasses.fields(cls)}
-    own = {name: value for name, value in values.items() if name in names and value is not None}
-    if isinstance(own.get("label"), int):  # A column number, which recipes hold as text.
-        own["label"] = str(own["label"])
-    return settings.from_mapping(cls, own, f"config.json: {FIELD}")
+    label = folder.task.get("label")  # A column's number is text in recipes.
+    fields = {FIELD: {**folder.task, "label": str(label)}} if isinstance(label, int) else folder.other_fields
+    return read_own_field(cls, fields, files.join(folder.path, CONFIG))
 
 
 # Sizes of layers between the encoder and a head's outputs; they do not change what an output means.

@@ -73,7 +73,6 @@ class Seq2Seq(TaskKind):
 
     head, part, tasks = ConditionalGenerationConfig, "decoder", (NAME,)
     own_task = NAME
-    titles = {}
     writes_texts = True
     not_portable = "a model that answers in one pass"
     pipeline = "text2text-generation"
