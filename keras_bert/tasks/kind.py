@@ -160,8 +160,8 @@ class TaskKind(abc.ABC):
         return None
 
     def has_tasks_for(self, head: Any) -> bool:
-        """Whether a model with this head can do `tasks`: its config's class is `head` or extends it."""
-        return isinstance(head, self.head)
+        """Whether a model with this head can do `tasks`: its kind is this one or extends it."""
+        return isinstance(kind_of_head(head), type(self))
 
     def unnamed_labels(self, head: Any) -> tuple[str, ...]:
         """The labels of a head if config.json names none; else ()."""

@@ -18,9 +18,12 @@ from keras_bert.tasks.classification.benchmarks import GLUE, SUPERGLUE
 from keras_bert.tasks.classification.head import ClassificationConfig
 from keras_bert.tasks.classification.questions import QUESTION_TASKS
 from keras_bert.tasks.evaluation import FinetunedModel, predict
+from keras_bert.tasks.few_shot.task import FewShotConfig
+from keras_bert.tasks.kind import kind_of_task
 from keras_bert.tasks.multiple_choice.task import MultipleChoiceConfig
 from keras_bert.tasks.problem import open_problem
 from keras_bert.tasks.question_answering.task import SpanExtractionConfig
+from keras_bert.tasks.sentence_vectors.task import SentenceVectorsConfig
 from keras_bert.tasks.span_pairs.task import SPAN_PAIRS, SpanPairConfig
 from keras_bert.tasks.tagging.head import TokenClassificationConfig
 from keras_bert.tasks.task import INPUT
@@ -314,6 +317,14 @@ def test_a_task_for_another_head_is_refused(tmp_path):
     path = write_served(tmp_path / "model", "tagging", task="tokens")
     with pytest.raises(UserError, match="task: needs one for a BertForTokenClassification. Received: sst2"):
         FinetunedModel(path, {"folder": "absent"}, "sst2")
+
+
+@pytest.mark.parametrize("head", [SentenceVectorsConfig(("score",)), SpanPairConfig(("no", "yes"))])
+def test_a_model_of_other_rows_is_refused_for_texts(head):
+    """Their heads extend that of texts: it was an error of Keras, once a batch was answered."""
+    with pytest.raises(UserError, match=f"task: needs one for a {head.architecture}. Received: mrpc"):
+        open_problem(config_of("mrpc"), TOKENIZER, head)
+    assert kind_of_task("mrpc").has_tasks_for(FewShotConfig(("no", "yes"))), "whose rows are those of texts"
 
 
 def with_labels_backwards(folder):
