@@ -4,6 +4,7 @@ import decimal
 import json
 import math
 import re
+import unicodedata
 from collections.abc import Callable, Collection, Sequence
 from decimal import Decimal
 from typing import Any, TypeGuard
@@ -101,36 +102,32 @@ def label_words(task: Task, value: object) -> list[str]:
 
 
 def sorted_labels(words: Collection[str]) -> tuple[str, ...]:
-    """The labels in order: as text or, if all are numbers, by value.
-
-    Numbers of the same value, such as 1, 01 and 1.0, are then one label, named by the shortest of them.
-    """
-    values = {word: value for word in words if (value := _value(word)) is not None}
-    if len(values) < len(words):
-        return tuple(sorted(words))
-    shortest: dict[Decimal, str] = {}
+    """The labels in order: as text or, if all are numbers, by value. Of several words for a label, the shortest."""
+    key, found = _sameness(words), dict[Any, str]()
     for word in sorted(words, key=lambda word: (len(word), word)):
-        shortest.setdefault(values[word], word)
-    return tuple(shortest[value] for value in sorted(shortest))
+        found.setdefault(key(word), word)
+    return tuple(sorted(found.values(), key=key if key is _value else None))
 
 
 def label_finder(labels: Sequence[str]) -> Callable[[str], int | None]:
-    """Function (word) -> the index of its label, or None.
+    """Function (word) -> the index of its label, or None; the word may be written in another way (`_sameness`)."""
+    ids, key = {label: id for id, label in enumerate(labels)}, _sameness(labels)
+    others = {key(label): id for label, id in ids.items()}
+    if len(others) < len(ids):  # A trained model tells apart what is one label now.
+        others = {}
+    return lambda word: ids[word] if word in ids else others.get(key(word))
 
-    If all labels are numbers, numbers of equal value are the same label: "1.0" is "1". Other text must match exactly.
+
+def _sameness(words: Collection[str]) -> Callable[[str], Any]:
+    """Function (word) -> a value that is the same for every way to write one of these labels.
+
+    If all are numbers, 1, 01 and 1.0 are one label; if all are true or false, so are true and True. Of other texts,
+    accents may be written in either form of Unicode.
     """
-    ids = {label: id for id, label in enumerate(labels)}
-    by_value = {value: id for label, id in ids.items() if (value := _value(label)) is not None}
-    if len(by_value) < len(ids):  # Not all are numbers, or a trained model has labels of equal value.
-        by_value = {}
-
-    def find(word: str) -> int | None:
-        if word in ids:
-            return ids[word]
-        value = _value(word) if by_value else None
-        return None if value is None else by_value.get(value)
-
-    return find
+    for key in (_value, _truth):
+        if all(key(word) is not None for word in words):
+            return key
+    return lambda word: unicodedata.normalize("NFC", word)
 
 
 def _value(word: str) -> Decimal | None:
@@ -139,6 +136,11 @@ def _value(word: str) -> Decimal | None:
         return Decimal(word) if _NUMBER.fullmatch(word) else None
     except decimal.InvalidOperation:  # An exponent beyond its range.
         return None
+
+
+def _truth(word: str) -> str | None:
+    """The word in lower case if it is true or false; else None."""
+    return word.lower() if word.lower() in ("true", "false") else None
 
 
 def _json_list(cell: str) -> list[Any] | None:

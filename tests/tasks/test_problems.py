@@ -211,6 +211,17 @@ def test_the_weight_of_a_number_is_that_of_its_value(tmp_path):
     assert open_problem(config, TOKENIZER).objective.class_weights.tolist() == [1.0, 3.0]
 
 
+@pytest.mark.parametrize("weights, last", [({1: 2, "1.0": 3}, "'1.0'"), ({"1": 2, 1.0: 2}, "1.0")])
+def test_a_label_has_one_weight(tmp_path, weights, last):
+    """The last of several counted."""
+    train = written(tmp_path / "train.csv", "text,label\nw1,1\nw2,2\n")
+    data = {"train": train, "dev": train, "label": "label"}
+    config = FinetuneConfig.from_mapping({"task": "text", "data": data, "training": {"class_weights": weights}})
+    problem = open_problem(config, TOKENIZER)
+    with pytest.raises(UserError, match=f"class_weights: needs one weight for .* Received: .*1.* and {last}, both for"):
+        _ = problem.objective
+
+
 def test_weights_that_are_all_zero_are_refused(tmp_path):
     """The loss was 0 throughout, and nothing was trained."""
     train = written(tmp_path / "train.csv", "text,label\nw1,no\nw2,yes\n")

@@ -241,6 +241,7 @@ class TextRowsProblem(Problem):
             counts = np.bincount(labels, minlength=self.head.num_labels)
             return len(labels) / (self.head.num_labels * np.maximum(counts, 1))
         weights, find = np.ones(self.head.num_labels), label_finder(self.head.labels)
+        named: dict[int, Any] = {}
         for label, weight in training.class_weights.items():
             id = find(str(label))
             if id is None:
@@ -248,7 +249,12 @@ class TextRowsProblem(Problem):
                     f"training.class_weights: needs names of labels, of {', '.join(self.head.labels)}. "
                     f"Received: {label!r}."
                 )
-            weights[id] = weight
+            if id in named:
+                raise UserError(
+                    f"training.class_weights: needs one weight for each label. Received: {named[id]!r} and {label!r}, "
+                    f"both for {self.head.labels[id]!r}. Leave one out."
+                )
+            weights[id], named[id] = weight, label
         if not weights.any():
             raise UserError("training.class_weights: needs a weight above 0 for some label. Received: 0 for all.")
         return weights

@@ -125,6 +125,25 @@ def test_other_files_may_write_a_number_in_another_way(tmp_path):
     assert "needs 2 labels or more in its column 'label'. Received: '1'" in refusal(["text"], "label", train=one)
 
 
+@pytest.mark.parametrize(
+    "cells, labels, ids",
+    [
+        (["True", "false", "true"], ("True", "false"), [0, 1, 0]),
+        # One that is neither, and all are text.
+        (["True", "maybe", "true"], ("True", "maybe", "true"), [0, 1, 2]),
+        (["cafe\u0301", "b", "caf\u00e9"], ("b", "caf\u00e9"), [1, 0, 1]),
+    ],
+)
+def test_the_same_label_in_another_spelling(tmp_path, cells, labels, ids):
+    """JSON's true and the True of pandas were two classes, and so were the two forms of an accent."""
+    path = write(tmp_path / "a.csv", "\n".join(["text,label", *(f"a,{cell}" for cell in cells)]))
+    task = text_task(["text"], "label", train=path, dev=path)
+    assert task.labels == labels == sorted_labels(cells[::-1])
+    assert load_examples(task, "dev").labels.tolist() == ids
+    # A model that was trained when these were two labels still tells them apart.
+    assert [label_finder(cells)(cell) for cell in cells] == [0, 1, 2]
+
+
 @pytest.mark.parametrize("number", [1, "1", 0.5])
 def test_nan_is_no_label(tmp_path, number):
     """Where a label was missing, `json.dumps` of pandas' rows made NaN a class of its own."""
