@@ -47,6 +47,7 @@ class Reading:
         options: the command line options that name the columns, for messages; "" if a benchmark defines the columns.
         skip: function (reason, place) to call for a broken row, which is skipped; without it, the row is an error.
         optional_in_rows: whether any JSON object may lack optional columns; otherwise all have those of the first.
+        advice: what to do about a missing column, for messages, if no option names the columns.
     """
 
     wanted: tuple[str, ...]
@@ -56,6 +57,7 @@ class Reading:
     options: str = ""
     skip: Callable[[str, str], object] | None = None
     optional_in_rows: bool = False
+    advice: str = ""
 
     @property
     def by_number(self) -> bool:
@@ -73,7 +75,7 @@ class Reading:
         lowered = {column.lower(): column for column in columns}
         nearest = difflib.get_close_matches(name.lower(), lowered, n=1)
         hint = f" The nearest is {lowered[nearest[0]][:_SHOWN_CHARACTERS]!r}." if nearest else ""
-        remedy = f" Name the column with {self.options}{remedy}." if self.options else ""
+        remedy = f" Name the column with {self.options}{remedy}." if self.options else self.advice and f" {self.advice}"
         return UserError(f"{where}: needs a column {name!r}. Received: the columns {shown(columns)}.{hint}{remedy}")
 
     def places(self, where: str, columns: Sequence[str], remedy: str = "") -> list[int | None]:

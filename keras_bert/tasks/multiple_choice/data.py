@@ -12,11 +12,12 @@ from keras_bert.data.tables.rows import Row
 from keras_bert.data.tables.tables import read_table
 from keras_bert.tasks import superglue
 from keras_bert.tasks.answer_files import STANDARD_STREAM
-from keras_bert.tasks.labels import BadCell, check_text, is_whole
+from keras_bert.tasks.labels import BadCell, check_text, is_missing
 from keras_bert.tasks.sources import TfdsSource
 
 _SWAG_ENDINGS = tuple(f"ending{number}" for number in range(4))
 _SWAG_TEXTS = ("sent1", "sent2", *_SWAG_ENDINGS)
+_OWN_CHOICES = "Give questions of your own as JSON lines, Parquet or Arrow, with a list of choices in each row."
 _COPA_CHOICES = ("choice1", "choice2")
 _COPA_COLUMNS = ("premise", "question", *_COPA_CHOICES)
 # The questions that the choices answer.
@@ -67,7 +68,7 @@ def swag_rows(path: str) -> Iterator[ChoiceRow]:
     Raises:
         UserError: the file cannot be read, or a column is missing.
     """
-    return map(_swag, read_table(path, _SWAG_TEXTS, ["label"], format="csv"))
+    return map(_swag, read_table(path, _SWAG_TEXTS, ["label"], format="csv", advice=_OWN_CHOICES))
 
 
 def own_rows(path: str) -> Iterator[ChoiceRow]:
@@ -199,13 +200,10 @@ def _check_texts(context: object, beginning: object, choices: object) -> None:
 
 
 def _label(value: object, choices: int) -> int | None:
-    """The number of a label; None if it is hidden."""
-    if value is None or value == "" or value == -1:
+    """The number of a label, which may be text, as in CSV, or a float, as from pandas; None for none or -1: hidden."""
+    text = "" if is_missing(value) else str(value).strip().removesuffix(".0")
+    if text in ("", "-1"):
         return None
-    number = None
-    is_number = is_whole(value) or isinstance(value, float) and value.is_integer()
-    if is_number or isinstance(value, str) and value.strip().isdecimal():
-        number = int(value)  # type: ignore[call-overload]
-    if number is None or not 0 <= number < choices:
-        raise BadCell(f"needs a label from 0 to {choices - 1}. Received: {value!r}")
-    return number
+    if not text.isdecimal() or float(text) >= choices:
+        raise BadCell(f"needs a label from 0 to {choices - 1}. Received: {value!r:.80}")
+    return int(text)

@@ -114,6 +114,20 @@ def test_a_label_may_be_written_as_pandas_writes_a_column_of_numbers(tmp_path):
     assert repr(read_choices(path).labels) == "[0, 1, 1]"
 
 
+@pytest.mark.parametrize("label", ["-1", "-1.0", " ", "1.0"])
+def test_a_label_in_csv_is_read_as_in_json(tmp_path, label):
+    """The -1 of hidden labels was refused there, which JSON may have, and so was a whole number as pandas writes it."""
+    labels = read_swag(written(tmp_path / "test.csv", swag([label, label]))).labels
+    assert labels == ([1, 1] if label == "1.0" else None)
+
+
+def test_choices_of_ones_own_in_csv_are_told_where_they_belong(tmp_path):
+    """A CSV lacked only SWAG's column sent1."""
+    path = written(tmp_path / "own.csv", "context,choices,label\nshe,he,0\n")
+    with pytest.raises(UserError, match="column 'sent1'. .*'label'. Give questions of your own as JSON lines, Parquet"):
+        problem_of(CHOICE, {"train": path}).rows("train")
+
+
 def test_rows_are_cut_as_pairs_are(tmp_path):
     long = lines({"context": "she " * 30, "choices": ["runs " * 3, "sings " * 30], "label": 0})
     rows = own_problem(tmp_path, long, max_length=15).rows("train")
