@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from keras_bert.config.finetuning import FinetuneConfig
+from keras_bert.config.reading import TRUNCATE, WINDOWS
 from keras_bert.core import imports
 from keras_bert.core.errors import UserError
 from keras_bert.tasks.answer_files import FOLDER, json_objects
@@ -60,6 +61,7 @@ class QuestionAnsweringProblem(Problem):
     by_token, per_cent = ("start_logits", "end_logits"), True
     answers_ending = ""
     takes_noise = True
+    long = (TRUNCATE, WINDOWS)  # Always in windows; truncating is the default.
 
     task: SpanTask
     null_threshold: float

@@ -14,6 +14,7 @@ import numpy as np
 import sklearn.metrics
 
 from keras_bert.config.finetuning import BIO, DOCUMENT, FinetuneConfig, TaskDataConfig
+from keras_bert.config.reading import TRUNCATE, WINDOWS
 from keras_bert.core.errors import UserError
 from keras_bert.inference.texts import require_numbers
 from keras_bert.layers.crf import FORBIDDEN
@@ -104,6 +105,7 @@ class TaggingProblem(Problem):
 
     by_token = ("logits",)
     answers_ending = ".txt"
+    long = (TRUNCATE, WINDOWS)  # Always in windows; truncating is the default.
     takes_noise = True
 
     task: TaggingTask
@@ -119,6 +121,11 @@ class TaggingProblem(Problem):
         task_record: Mapping[str, Any] | None = None,
     ):
         super().__init__(task, source, tokenizer, config, head, task_record)
+        if len(config.data.texts) > 1:
+            raise UserError(
+                "data.texts (--text): needs a single column, that of the words. "
+                f"Received: {', '.join(config.data.texts)}."
+            )
         self._columns = self._reader_options(config.data)
         self._by_document = config.data.rows == DOCUMENT
         unnamed: dict[str | None, str] = {}
@@ -170,6 +177,7 @@ class TaggingProblem(Problem):
         tagged, max_length = window.tagged, self._config.input.max_length
         starts = self._starts(tagged)
         words = lay_out_words(tagged.words, starts, self._tokenizer, max_length)
+        longest = max_length - self._tokenizer.vocabulary.row_pattern.special_tokens(1)
         ids, unknown = self._label_ids(window)
         words.rows.token_extra["labels"] = words.token_values(ids)
         if self._kind.has_crf:
@@ -178,7 +186,7 @@ class TaggingProblem(Problem):
             f"{tagged.origin}: {len(found):,} words {what} (the first: line {tagged.lines[found[0]]})."
             for found, what in (
                 (words.vanished, "have no piece and are read as [UNK]"),
-                (words.cut, f"are longer than {max_length - 2} pieces and are truncated"),
+                (words.cut, f"are longer than {longest} pieces and are truncated"),
             )
             if len(found)
         ]
@@ -332,6 +340,13 @@ class TaggingProblem(Problem):
                 raise UserError(
                     f"{tagged.origin}: needs two labels or more to train on. Received: {labels[0]!r} for every word. "
                     "Give training data with every label."
+                )
+            data = self._config.data
+            if data.scheme or data.learned_scheme != BIO:
+                setting = "scheme" if data.scheme else "learned_scheme"
+                raise UserError(
+                    f"data.{setting}: needs labels that mark entities, O and B-, I-, E- or S- and a type. Received: "
+                    f"{', '.join(labels[:_SHOWN])} in {tagged.origin}. Leave it out."
                 )
         features, settings = self._config.features, self._config.head
         if features.kind:

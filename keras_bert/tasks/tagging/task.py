@@ -98,7 +98,9 @@ class Tagging(TaskKind):
         return transformers_pipeline(str(self.pipeline), _EXAMPLE, joined)
 
     def data_fields(self, task: str) -> Collection[str]:
-        return ("scheme", "learned_scheme", "rows", *(("texts", "word", "label") if TAGGING[task].in_columns else ()))
+        if not TAGGING[task].in_columns:  # A treebank's words and their parts of speech.
+            return ("rows",)
+        return ("scheme", "learned_scheme", "rows", "texts", "word", "label")
 
     def unnamed_labels(self, head: Any) -> tuple[str, ...]:
         return head.labels if head.is_unnamed else ()

@@ -28,7 +28,8 @@ class ColumnsReader(TaggedReader):
 
     Args:
         path: the file, compressed or not; "-" for stdin.
-        word, label: the columns, by number (0 is the first, -1 the last) or by name. None reads no labels.
+        word: the column of the words, by number (0 is the first) or by name; None for that named text, else the first.
+        label: the column of the labels, by number (-1 is the last) or by name; None reads no labels.
         columns: the names of the columns. If a column is given by name but `columns` is None, the names are read from
             that line, plain or in the form of CoNLL-U Plus (`# global.columns = ID FORM …`). In a file that starts
             with the latter, lines between sentences that start with # are comments.
@@ -51,7 +52,7 @@ class ColumnsReader(TaggedReader):
     def __init__(
         self,
         path: str,
-        word: int | str = 0,
+        word: int | str | None = None,
         label: int | str | None = -1,
         columns: Sequence[str] | None = None,
         labels_needed: bool = True,
@@ -67,7 +68,7 @@ class ColumnsReader(TaggedReader):
 
     def _marks_document(self, line: str) -> bool:
         is_comment = self._with_comments and not self._in_sentence
-        return line.lstrip(" \t").startswith(DOCUMENT) or is_comment and bool(_NEW_DOCUMENT.match(line))
+        return _is_document(line) or is_comment and bool(_NEW_DOCUMENT.match(line))
 
     def _read(self, line: str, number: int, sentences: Sentences) -> None:
         text = line.rstrip("\r\n")
@@ -81,7 +82,7 @@ class ColumnsReader(TaggedReader):
             return
         if self._with_comments and not self._in_sentence and text.startswith("#"):
             return
-        if text.lstrip(" \t").startswith(DOCUMENT):
+        if _is_document(text):
             self._in_sentence = False
             return
         self._split = self._split or (_by_tabs if "\t" in text else _by_blanks)
@@ -108,7 +109,8 @@ class ColumnsReader(TaggedReader):
 
     def _places(self, where: str, text: str) -> list[int]:
         """The numbers of the columns: [words] or [words, labels]."""
-        word = _place(where, self._word, self._columns, self._width)
+        default = "text" if "text" in (self._columns or ()) else 0
+        word = _place(where, default if self._word is None else self._word, self._columns, self._width)
         if self._label is None:
             return [word]
         try:
@@ -139,13 +141,17 @@ class ColumnsReader(TaggedReader):
                 cell = labels[word]
             elif number == self.names_line:
                 cell = "PREDICTED"
-            elif text.removeprefix("\ufeff").startswith(DOCUMENT):
+            elif _is_document(text):
                 cell = "O"
             else:
                 return text
             return f"{text.rstrip(' ')}{' ' if text.startswith('#') and word is None else self.separator}{cell}"
 
         return tagged.changed(change)
+
+
+def _is_document(line: str) -> bool:
+    return line.lstrip("\ufeff \t").startswith(DOCUMENT)
 
 
 def _by_tabs(text: str) -> list[str]:
@@ -230,7 +236,8 @@ class ConlluReader(TaggedReader):
         if not cells[_FORM].strip():
             raise UserError(f"{where}: needs a word in the second cell. Received: {text[:80]!r}.")
         self._words += 1
-        label = None if cells[_UPOS].strip() in ("", "_") else cells[_UPOS]
+        upos = cells[_UPOS].strip()
+        label = None if upos in ("", "_") else upos
         if label is None:
             self._unlabelled += 1
             self._first_unlabelled = self._first_unlabelled or number

@@ -216,6 +216,8 @@ def test_warnings_name_the_file(tmp_path):
 def test_lengths_without_room_are_refused(files):
     with pytest.raises(UserError, match="max_length: needs at least 68"):
         problem_of(qa_task(train=files["plain"]), max_length=67)
+    with pytest.raises(UserError, match="input.long: needs truncate or windows for qa. Received: head_tail"):
+        problem_of(qa_task(train=files["plain"]), long="head_tail")
 
 
 def test_roberta_needs_room_for_the_four_special_tokens_of_its_pairs(files):

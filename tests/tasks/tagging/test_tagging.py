@@ -12,6 +12,7 @@ from keras_bert.config.finetuning import FinetuneConfig, InputConfig, TaskDataCo
 from keras_bert.config.training import OptimizerConfig
 from keras_bert.core.errors import UserError
 from keras_bert.data.batches.length_batches import LengthBatches
+from keras_bert.tasks.problem import open_problem
 from keras_bert.tasks.sources import find_split_files
 from keras_bert.tasks.tagging.head import TokenClassificationConfig
 from keras_bert.tasks.tagging.problem import TaggingProblem
@@ -185,6 +186,41 @@ def test_own_columns_tell_what_their_labels_are(tmp_path, content, metric, label
 def test_what_cannot_be_trained_on_is_refused(tmp_path, task, train, message):
     with pytest.raises(UserError, match=message):
         problem_of(task, written(tmp_path, train=train))
+
+
+@pytest.mark.parametrize(
+    "data, message",
+    [
+        ({"scheme": "bioes"}, "data.scheme: needs labels that mark entities, .* Received: N, V in .*train"),
+        ({"learned_scheme": "bioes"}, "data.learned_scheme: needs labels that mark entities, .* Received: N, V in"),
+        ({"texts": ["0", "1"]}, r"data.texts \(--text\): needs a single column, that of the words. Received: 0, 1"),
+    ],
+)
+def test_settings_that_would_change_nothing_are_refused(tmp_path, data, message):
+    """They were ignored, and so was `input.long: head_tail`, because sentences are always read in windows."""
+    files = written(tmp_path, train="a N\nb V\n")
+    with pytest.raises(UserError, match=message):
+        problem_of(TOKENS, files, **data)
+    config = FinetuneConfig("tokens", input=InputConfig(long="head_tail"))
+    with pytest.raises(UserError, match="input.long: needs truncate or windows for tokens. Received: head_tail"):
+        TaggingProblem(task=TOKENS, source=files, tokenizer=TOKENIZER, config=config)
+    with pytest.raises(UserError, match="data.scheme: needs a task that reads it, of ner, tokens. Received: pos"):
+        open_problem(FinetuneConfig("pos", data=TaskDataConfig(scheme="bio")), TOKENIZER)
+
+
+def test_a_word_that_is_too_long_for_a_row_is_told_how_long_it_may_be(tmp_path):
+    """Rows of a T5 have one special token, not two."""
+
+    class WithoutStart(Vocabulary):
+        @property
+        def row_pattern(self):
+            return super().row_pattern._replace(start=())
+
+    tokenizer = WordPieceTokenizer(WithoutStart(TOKENIZER.vocabulary.tokens))
+    config = FinetuneConfig("ner", input=InputConfig(max_length=8))
+    problem = TaggingProblem(NER, written(tmp_path, train=f"{'abc' * 3} B-X\na O\n"), tokenizer, config)
+    problem.rows("train")
+    assert "1 words are longer than 7 pieces and are truncated (the first: line 1)." in problem.notes[0]
 
 
 def test_what_does_not_fit_together_is_refused(tmp_path):

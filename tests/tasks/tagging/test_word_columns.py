@@ -58,6 +58,15 @@ def test_names_in_the_first_line(tmp_path, names):
     assert (tmp_path / "b").read_text() == f"{names}{blank}PREDICTED\nX\tone\tP\nY\ttwo\tQ\n"
 
 
+@pytest.mark.parametrize("names", ["# global.columns = id text tag", "id text tag"])
+def test_a_column_named_text_holds_the_words(tmp_path, names):
+    """`--text text`, which is the default too, was read as the first column."""
+    path = written(tmp_path / "a", f"{names}\n1 one X\n2 two Y\n")
+    assert read_columns(path, label="tag").words == ["one", "two"]
+    for first in ("id", 0):
+        assert read_columns(path, word=first, label="tag").words == ["1", "2"]
+
+
 def test_a_number_sign_is_a_word_but_where_the_file_has_comments(tmp_path):
     assert read_columns(written(tmp_path / "a", "# O\n1 O\n")).words == ["#", "1"]
     plus = "# global.columns = w l\n# text = # 1\n# O\n\nb O\n# O\n"
@@ -80,6 +89,12 @@ def test_the_mark_of_a_document_is_neither_a_line_of_words_nor_of_names(tmp_path
     relabelled(path, ["O"], tmp_path / "b", **options)
     header = names.replace("\n", "\tPREDICTED\n")
     assert (tmp_path / "b").read_text() == f"-DOCSTART-\tO\n\n{header}New York\tB-LOC\tO\n"
+
+
+def test_a_mark_of_a_document_after_blanks_is_written_with_a_cell(tmp_path):
+    """It was read as a mark, but had a cell less than the lines of words."""
+    relabelled(written(tmp_path / "a", "\ufeff -DOCSTART- O\n\na X\n"), ["Y"], tmp_path / "b")
+    assert (tmp_path / "b").read_text(encoding="utf-8") == "\ufeff -DOCSTART- O O\n\na X Y\n"
 
 
 def test_compressed_with_a_byte_order_mark_and_other_line_ends(tmp_path):
