@@ -19,7 +19,7 @@ from keras_bert.tasks.span_pairs.task import SpanPairConfig
 WORDS = ("the", "cat", "sat", "mat", ",", "中", "zebra", "on")
 TEXT = {"task": "text", "texts": ["text"], "label": "label"}
 PAIR = {"task": "text", "texts": ["a", "b"], "label": "label"}
-READER = {"scoring": "words", "stride": 7, "max_question_length": 9, "max_answer_length": 30}
+READER = {"scoring": "words", "stride": 7, "max_question_length": 9, "max_answer_length": 3}
 OTHER_HEADS = {
     "vectors": SentenceVectorsConfig(("score",)),
     "spans": SpanPairConfig(("False", "True")),

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from keras_bert.config.finetuning import FinetuneConfig
-from keras_bert.config.reading import TRUNCATE, WINDOWS
+from keras_bert.config.reading import FIELD, TRUNCATE, WINDOWS, read_own_field
 from keras_bert.core import imports
 from keras_bert.core.errors import UserError
 from keras_bert.tasks.answer_files import FOLDER, json_objects
@@ -26,7 +26,7 @@ from keras_bert.tasks.question_answering.data import (
 from keras_bert.tasks.question_answering.decoding import Decoded, decode, n_best_list
 from keras_bert.tasks.question_answering.network import SpanObjective
 from keras_bert.tasks.question_answering.scores import cmrc_scores, squad_v1_scores, squad_v2_scores
-from keras_bert.tasks.question_answering.task import CHARACTERS, SpanExtractionConfig, SpanTask
+from keras_bert.tasks.question_answering.task import CHARACTERS, AnsweringConfig, SpanExtractionConfig, SpanTask
 from keras_bert.tasks.question_answering.windows import QuestionWindows, question_windows
 from keras_bert.tasks.sources import Source
 from keras_bert.text.tokenizers import Tokenizer
@@ -47,7 +47,7 @@ class QuestionLayout(Layout):
 class QuestionAnsweringProblem(Problem):
     """A `SpanTask`. The answers are `{id: Decoded}`.
 
-    `task_record` may have the `null_threshold` of a trained model.
+    `task_record` may have the `null_threshold` and the `max_answer_length` of a trained model.
 
     Attributes:
         task: the task, with `unanswerable` set.
@@ -87,7 +87,10 @@ class QuestionAnsweringProblem(Problem):
         if task.scoring == CHARACTERS:
             # Checked now, not after hours of training.
             imports.require("nltk", f"The scores of {task.name}")
-        task = with_unanswerable(task, source)
+        answering = read_own_field(
+            AnsweringConfig, {FIELD: task_record or {}}, "config.json", max_answer_length=task.max_answer_length
+        )
+        task = with_unanswerable(dataclasses.replace(task, max_answer_length=answering.max_answer_length), source)
         head = head or SpanExtractionConfig(bilstm_size=config.head.bilstm_size)
         super().__init__(task, source, tokenizer, config, head, task_record)
         self._trained_threshold = (task_record or {}).get("null_threshold")

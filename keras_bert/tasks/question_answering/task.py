@@ -125,7 +125,6 @@ def qa_task(
     scoring: str = WORDS,
     unanswerable: bool | None = None,
     dev_share: float = 0.1,
-    max_answer_length: int | None = None,
 ) -> SpanTask:
     """The task of a user's files in SQuAD's format.
 
@@ -137,7 +136,6 @@ def qa_task(
         scoring: one of `SCORINGS`.
         unanswerable: see `SpanTask`; given for a trained model.
         dev_share: the share to hold out.
-        max_answer_length: see `SpanTask`; by default 30, or 100 if characters are scored.
 
     Raises:
         UserError: an argument is invalid.
@@ -146,9 +144,6 @@ def qa_task(
         raise UserError(f"data.scoring: needs one of {', '.join(SCORINGS)}. Received: {scoring!r}.")
     if not 0.0 < dev_share < 1.0:
         raise UserError(f"data.dev_share: needs a share between 0 and 1. Received: {dev_share!r}.")
-    max_answer_length = _LONGEST[scoring] if max_answer_length is None else max_answer_length
-    if max_answer_length < 1:
-        raise UserError(f"max_answer_length: needs at least one piece. Received: {max_answer_length!r}.")
     if scoring == CHARACTERS and unanswerable:
         raise UserError("data.scoring: needs words if questions may be unanswerable. Received: characters.")
     splits = {}
@@ -164,7 +159,7 @@ def qa_task(
         scoring=scoring,
         unanswerable=unanswerable,
         dev_share=dev_share,
-        max_answer_length=max_answer_length,
+        max_answer_length=_LONGEST[scoring],
     )
 
 

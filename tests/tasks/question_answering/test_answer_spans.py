@@ -126,12 +126,13 @@ def test_options_that_do_not_fit_are_refused():
         ({"scoring": "bytes"}, "scoring: needs one of words, characters"),
         ({"scoring": "characters", "unanswerable": True}, "scoring: needs words"),
         ({"dev_share": 1.0}, "dev_share"),
-        ({"max_answer_length": 0}, "max_answer_length"),
     ):
         with pytest.raises(UserError, match=told):
             qa_task(train="a.json", **options)
     with pytest.raises(ValueError, match="unanswerable"):
         SpanTask("x", {}, scoring="characters", unanswerable=True)
+    with pytest.raises(ValueError, match="max_answer_length"):
+        SpanTask("x", {}, max_answer_length=0)
 
 
 def test_tfds_gives_the_same_questions(tmp_path):

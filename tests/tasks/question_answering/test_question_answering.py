@@ -32,9 +32,9 @@ def files(tmp_path):
     return {"plain": plain, "mixed": mixed}
 
 
-def problem_of(task, tokenizer=None, **settings):
+def problem_of(task, tokenizer=None, task_record=None, **settings):
     config = FinetuneConfig(task.name, input=InputConfig(**settings))
-    return QuestionAnsweringProblem(task=task, source="", tokenizer=tokenizer or squad_tokenizer(), config=config)
+    return QuestionAnsweringProblem(task, "", tokenizer or squad_tokenizer(), config, task_record=task_record)
 
 
 def problem(path, scoring="words"):
@@ -232,6 +232,19 @@ def test_a_small_roberta_from_elsewhere_answers(files):
     """Its questions left no room for the passage, as only three special tokens were counted."""
     model = FinetunedModel(f"{COMMITTED}/roberta_spans", asked=files["plain"])
     assert model.config.input.max_length == 24 and model.config.input.max_question_length == 19
+
+
+def test_a_model_keeps_the_length_of_its_answers(files):
+    """`predict` searched for answers of up to 30 pieces whatever config.json said, by which the export answers."""
+    task, settings = qa_task(train=files["plain"]), {"max_length": 64, "stride": 16, "max_question_length": 16}
+    for task_record, longest in ({}, 30), ({"max_answer_length": 1}, 1):
+        found = problem_of(task, task_record=task_record, **settings)
+        answers = found.answers("dev", gold_outputs(found)).values()
+        spans = [span for answer in answers for span in answer.spans]
+        assert found.task_record()["max_answer_length"] == longest
+        assert any(" " in span.text for span in spans) == (longest > 1)
+    with pytest.raises(UserError, match="config.json: keras_bert.max_answer_length: needs 1 pieces or more"):
+        problem_of(task, task_record={"max_answer_length": 0}, **settings)
 
 
 def test_what_one_run_tuned_is_not_used_by_the_next(files):
