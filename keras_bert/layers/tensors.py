@@ -40,10 +40,11 @@ def new_dense(
     policy: keras.DTypePolicy,
     name: str,
     activation: Callable[[Tensor], Tensor] | None = None,
+    use_bias: bool = True,
 ) -> keras.layers.Dense:
     """A dense layer whose kernel begins as `truncated_normal`."""
     kernel = truncated_normal(initializer_range)
-    return keras.layers.Dense(units, activation=activation, kernel_initializer=kernel, dtype=policy, name=name)
+    return keras.layers.Dense(units, activation, use_bias, kernel_initializer=kernel, dtype=policy, name=name)
 
 
 def gather_positions(sequence: Tensor, positions: Tensor) -> Tensor:

@@ -31,6 +31,11 @@ class EncoderWithHeads(ConfiguredModel):
         if bilstm_size is not None:
             self.bilstm = BiLstm(config.hidden_size, bilstm_size, dtype=self.dtype_policy, name="bilstm")
 
+    @property
+    def state_size(self) -> int:
+        """The size of the states of `encoded`."""
+        return self.config.hidden_size if self.bilstm is None else 2 * self.bilstm.lstm_size
+
     def encoded(self, inputs: Batch, training: bool = False) -> dict[str, Any]:
         """The inputs of the heads: the encoder's outputs, or those of a BiLSTM on top of it."""
         return self.on_top(self.encoder(inputs, training=training), inputs["input_mask"], training)
@@ -57,12 +62,10 @@ class EncoderWithHeads(ConfiguredModel):
 
         The default of `dropout_prob` is the config's `head_dropout_prob`.
         """
-        config, width = self.config, self.config.hidden_size
-        if self.bilstm is not None:
-            width = 2 * self.bilstm.lstm_size
+        config = self.config
         dropout_prob = config.head_dropout_prob if dropout_prob is None else dropout_prob
         return ClassificationHead(
-            num_labels, width, dropout_prob, config.initializer_range, dtype=self.dtype_policy, name=name
+            num_labels, self.state_size, dropout_prob, config.initializer_range, dtype=self.dtype_policy, name=name
         )
 
     def get_config(self) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import keras
 from keras import ops
 
 from keras_bert.layers.heads import ClassificationHead
-from keras_bert.layers.tensors import Batch, Tensor, truncated_normal
+from keras_bert.layers.tensors import Batch, Tensor, new_dense
 from keras_bert.models.bert.config import BertConfig
 from keras_bert.models.encoder_with_heads import EncoderWithHeads
 
@@ -50,13 +50,7 @@ class SpanPairHead(keras.layers.Layer):
         self.dropout_prob = dropout_prob
         self.initializer_range = initializer_range
         # No bias: it would shift all scores of a span equally, which does not change their softmax.
-        self.attention = keras.layers.Dense(
-            2,
-            use_bias=False,
-            kernel_initializer=truncated_normal(initializer_range),
-            dtype=self.dtype_policy,
-            name="attention",
-        )
+        self.attention = new_dense(2, initializer_range, self.dtype_policy, "attention", use_bias=False)
         width = hidden_size * (3 if reads_cls else 2)
         self.classifier = ClassificationHead(
             num_labels, width, dropout_prob, initializer_range, dtype=self.dtype_policy, name="classifier"
@@ -110,7 +104,7 @@ class BertForSpanPairs(EncoderWithHeads):
         self.reads_cls = reads_cls
         self.span_classifier = SpanPairHead(
             num_labels,
-            config.hidden_size if self.bilstm is None else 2 * self.bilstm.lstm_size,
+            self.state_size,
             reads_cls,
             config.head_dropout_prob,
             config.initializer_range,

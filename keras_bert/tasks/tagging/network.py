@@ -105,7 +105,7 @@ class BertCrfTagger(EncoderWithHeads):
         self.num_labels = num_labels
         self.crf = CrfTaggingHead(
             num_labels,
-            config.hidden_size if self.bilstm is None else 2 * self.bilstm.lstm_size,
+            self.state_size,
             forbidden,
             config.head_dropout_prob,
             config.initializer_range,
