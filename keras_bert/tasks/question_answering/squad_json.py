@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from keras_bert.core.errors import UserError
 from keras_bert.data.corpus.text_lines import Unreadable, read_blocks
 from keras_bert.data.tables.json_rows import JsonBlocks
+from keras_bert.tasks.labels import BadCell
 
 _SHOWN = 60
 _KINDS = {dict: "an object", list: "a list", str: "text", bool: "true or false", int: "a whole number"}
@@ -86,7 +87,7 @@ def squad_passages(path: str) -> Iterator[tuple[str, list[Question]]]:
         ) from None
     except RecursionError:
         raise UserError(f"{path}: needs JSON of SQuAD's format. Received: lists nested too deep.") from None
-    except BadField as problem:
+    except BadCell as problem:
         raise UserError(f"{path}: {problem}.") from None
 
 
@@ -122,10 +123,6 @@ def _entered(content: JsonBlocks, name: str, place: str) -> Iterator[str]:
         _field(dict.fromkeys(names), name, list, place)
 
 
-class BadField(Exception):
-    """What is wrong with a field, and where; the reader adds the file."""
-
-
 def check_questions(questions: list[Question], origin: str) -> None:
     """Raises `UserError` if there is no question, or if two have the same id, which identifies the answers."""
     if not questions:
@@ -143,11 +140,11 @@ def second_of_id(origin: str, name: str) -> str:
 
 
 def checked_text(text: str, place: str) -> str:
-    """Returns the text. Raises `BadField` for half a surrogate pair, which JSON can express but UTF-8 cannot."""
+    """Returns the text. Raises `BadCell` for half a surrogate pair, which JSON can express but UTF-8 cannot."""
     try:
         text.encode("utf-8")
     except UnicodeEncodeError as error:
-        raise BadField(f"{place}: needs text. Received: half a surrogate pair at character {error.start}") from None
+        raise BadCell(f"{place}: needs text. Received: half a surrogate pair at character {error.start}") from None
     return text
 
 
@@ -168,9 +165,9 @@ def _question(values: dict[str, Any], place: str) -> Question:
     if "is_impossible" in values:
         is_impossible = _field(values, "is_impossible", bool, place)
         if is_impossible and answers:
-            raise BadField(f"{place}: needs no answers where is_impossible is true. Received: {len(answers)}")
+            raise BadCell(f"{place}: needs no answers where is_impossible is true. Received: {len(answers)}")
         if not is_impossible and answers == ():
-            raise BadField(
+            raise BadCell(
                 f"{place}: needs an answer where is_impossible is false, or no field 'answers' if none is known. "
                 "Received: an empty list"
             )
@@ -188,19 +185,19 @@ def _items(values: dict[str, Any], name: str, place: str) -> Iterator[tuple[dict
 
 def _object(item: object, place: str) -> dict[str, Any]:
     if not isinstance(item, dict):
-        raise BadField(f"{place}: needs an object. Received: {_shown(item)}")
+        raise BadCell(f"{place}: needs an object. Received: {_shown(item)}")
     return item
 
 
 def _field(values: object, name: str, kind: type, place: str) -> Any:
     where = f"{place}: " if place else ""
     if not isinstance(values, dict):
-        raise BadField(f"{where}needs an object with {name!r}. Received: {_shown(values)}")
+        raise BadCell(f"{where}needs an object with {name!r}. Received: {_shown(values)}")
     if name not in values:
-        raise BadField(f"{where}needs {name!r}. Received: {', '.join(map(repr, values)) or 'an empty object'}")
+        raise BadCell(f"{where}needs {name!r}. Received: {', '.join(map(repr, values)) or 'an empty object'}")
     # Not isinstance, for which true and false are integers.
     if type(values[name]) is not kind:
-        raise BadField(f"{where}{name!r} needs {_KINDS[kind]}. Received: {_shown(values[name])}")
+        raise BadCell(f"{where}{name!r} needs {_KINDS[kind]}. Received: {_shown(values[name])}")
     return values[name]
 
 

@@ -40,8 +40,6 @@ from keras_bert.text.tokenizers import Tokenizer
 
 _SHOWN = 10  # Labels in a message.
 
-Head = TokenClassificationConfig | FeatureTaggingConfig | CrfTaggingConfig
-
 
 @dataclasses.dataclass(frozen=True)
 class TaggedWindow:
@@ -109,7 +107,7 @@ class TaggingProblem(Problem):
     takes_noise = True
 
     task: TaggingTask
-    head: Head
+    head: TokenClassificationConfig
 
     def __init__(
         self,
@@ -117,7 +115,7 @@ class TaggingProblem(Problem):
         source: Mapping[str, str],
         tokenizer: Tokenizer,
         config: FinetuneConfig,
-        head: Head | None = None,
+        head: TokenClassificationConfig | None = None,
         task_record: Mapping[str, Any] | None = None,
     ):
         super().__init__(task, source, tokenizer, config, head, task_record)
@@ -136,11 +134,10 @@ class TaggingProblem(Problem):
         self._marks_entities = self._labels_mark_entities(head)
         self.head = head or self._new_head()
         self._kind = tagging_kind(self.head)
-        self._objective = CrfObjective() if self._kind.has_crf else TaggingObjective()
 
     @property
     def objective(self) -> TaggingObjective:
-        return self._objective
+        return CrfObjective() if self._kind.has_crf else TaggingObjective()
 
     @property
     def metric_names(self) -> tuple[str, ...]:
@@ -313,7 +310,7 @@ class TaggingProblem(Problem):
             return labels
         return self._entities(split).labels(learned_scheme(self.head.labels))
 
-    def _labels_mark_entities(self, head: Head | None) -> bool:
+    def _labels_mark_entities(self, head: TokenClassificationConfig | None) -> bool:
         """Whether the labels mark entities, according to the task, or else to the trained model or training file."""
         expected = self.task.marks_entities
         if expected and head and not _mark_entities(head.labels):
@@ -325,7 +322,7 @@ class TaggingProblem(Problem):
             return expected
         return _mark_entities(head.labels if head else self._words("train").labels or ["O"])
 
-    def _new_head(self) -> Head:
+    def _new_head(self) -> TokenClassificationConfig:
         tagged = self._words("train")
         if tagged.labels is None:
             raise UserError(f"{tagged.origin}: needs labels to train on. Received: only words.")
