@@ -6,14 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from keras_bert.config.finetuning import (
-    MULTI_LABEL,
-    PROBLEM_TYPES,
-    REGRESSION,
-    SINGLE_LABEL,
-    ProblemType,
-    TaskDataConfig,
-)
+from keras_bert.config.finetuning import MULTI_LABEL, REGRESSION, SINGLE_LABEL, ProblemType, TaskDataConfig
 from keras_bert.core.errors import UserError
 from keras_bert.data.corpus.held_out import is_validation
 from keras_bert.tasks.classification.head import ClassificationConfig
@@ -189,7 +182,7 @@ _METRICS = {
 
 def text_task(
     texts: Sequence[str],
-    label: str | None = None,
+    label: str = "label",
     *,
     train: str | None = None,
     dev: str | None = None,
@@ -208,7 +201,7 @@ def text_task(
 
     Args:
         texts: the names of one or two columns.
-        label: the name of the label's column; None if there are no labels to read.
+        label: the name of the label's column.
         train, dev, test: tables, as for `read_table`; None if there is none.
         kind: one of `config.finetuning.PROBLEM_TYPES`.
         labels: the labels in order, as in a trained model; by default those found in the training file, sorted.
@@ -220,26 +213,18 @@ def text_task(
     Raises:
         UserError: an argument or the training file is invalid; see `with_labels`.
     """
-    if kind not in PROBLEM_TYPES:
-        raise UserError(f"data.kind: needs one of {', '.join(PROBLEM_TYPES)}. Received: {kind!r}.")
     if len(texts) not in (1, 2) or len(set(texts)) != len(texts):
         raise UserError(
             f"data.texts (--text): needs the names of one or two columns. Received: {', '.join(texts) or 'none'}."
         )
     if label in texts:
         raise UserError(f"data.label (--label): needs another column than the text. Received: {label!r} for both.")
-    if (train or dev) and not label:
-        raise UserError(
-            "data.label: needs the name of the column with the labels. Received: none. Give --label COLUMN."
-        )
     if not (train or labels or kind == REGRESSION):
         raise UserError(
             "data.train: needs a training file, in which the labels are found. Received: none. Give --train."
         )
     if kind == MULTI_LABEL and not separator:
         raise UserError("data.separator: needs at least one character. Received: none.")
-    if not 0.0 < dev_share < 1.0:
-        raise UserError(f"data.dev_share: needs a share between 0 and 1. Received: {dev_share!r}.")
     header = tuple(columns) if columns else None
     splits = {}
     if train:
@@ -247,7 +232,7 @@ def text_task(
     if validation := dev or train:
         splits["dev"] = Split((validation,), header, side=None if dev else "dev")
     if test:
-        splits["test"] = Split((test,), header, labelled=None if label else False)
+        splits["test"] = Split((test,), header, labelled=None)
     task = Task(
         name="text",
         kind=kind,

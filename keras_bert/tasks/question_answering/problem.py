@@ -58,6 +58,7 @@ class QuestionAnsweringProblem(Problem):
         UserError: a file is malformed (see `load_questions`), or the lengths leave no room for a passage.
     """
 
+    objective = SpanObjective()
     by_token, per_cent = ("start_logits", "end_logits"), True
     answers_ending = ""
     takes_noise = True
@@ -95,16 +96,11 @@ class QuestionAnsweringProblem(Problem):
         super().__init__(task, source, tokenizer, config, head, task_record)
         self._trained_threshold = (task_record or {}).get("null_threshold")
         self.forget_tuning()
-        self._objective = SpanObjective()
         self._lengths = {
             "max_length": input_config.max_length,
             "stride": input_config.stride or _STRIDE,
             "max_question_length": input_config.max_question_length,
         }
-
-    @property
-    def objective(self) -> SpanObjective:
-        return self._objective
 
     @property
     def splits(self) -> tuple[str, ...]:

@@ -1,7 +1,5 @@
 """Answers that are spans of a passage."""
 
-import dataclasses
-import numbers
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -9,7 +7,7 @@ from typing import Any, ClassVar
 from keras_bert.config.finetuning import FinetuneConfig
 from keras_bert.config.reading import read_own_field
 from keras_bert.core.errors import UserError
-from keras_bert.core.settings import require
+from keras_bert.core.settings import Checked, NotNegative, Positive, require
 from keras_bert.models.bert.config import BertConfig
 from keras_bert.models.tensor_names import output_layer
 from keras_bert.tasks.head import Head
@@ -140,10 +138,6 @@ def qa_task(
     Raises:
         UserError: an argument is invalid.
     """
-    if scoring not in SCORINGS:
-        raise UserError(f"data.scoring: needs one of {', '.join(SCORINGS)}. Received: {scoring!r}.")
-    if not 0.0 < dev_share < 1.0:
-        raise UserError(f"data.dev_share: needs a share between 0 and 1. Received: {dev_share!r}.")
     if scoring == CHARACTERS and unanswerable:
         raise UserError("data.scoring: needs words if questions may be unanswerable. Received: characters.")
     splits = {}
@@ -163,8 +157,8 @@ def qa_task(
     )
 
 
-@dataclasses.dataclass(frozen=True)
-class AnsweringConfig:
+@dataclass(frozen=True)
+class AnsweringConfig(Checked):
     """The question-answering settings in config.json's field `keras_bert`. The defaults are run_squad.py's.
 
     Attributes:
@@ -175,9 +169,9 @@ class AnsweringConfig:
         null_threshold: "no answer" is predicted if its score exceeds that of the best answer by more than this.
     """
 
-    max_question_length: int = 64
-    max_answer_length: int = 30
-    stride: int = 128
+    max_question_length: NotNegative[int] = 64
+    max_answer_length: Positive[int] = 30
+    stride: Positive[int] = 128
     unanswerable: bool = False
     null_threshold: float = 0.0
 
@@ -185,13 +179,6 @@ class AnsweringConfig:
     def from_fields(cls, fields: Mapping[str, Any], path: str) -> "AnsweringConfig":
         """Reads config.json's fields; `path` is for messages. Raises `UserError` for an invalid value."""
         return read_own_field(cls, fields, path)
-
-    def __post_init__(self) -> None:
-        for name, least in (("max_question_length", 0), ("max_answer_length", 1), ("stride", 1)):
-            value = getattr(self, name)
-            require(isinstance(value, int) and value >= least, name, f"{least} pieces or more", value)
-        require(isinstance(self.unanswerable, bool), "unanswerable", "true or false", self.unanswerable)
-        require(isinstance(self.null_threshold, numbers.Real), "null_threshold", "a number", self.null_threshold)
 
 
 OWN = "qa"  # The user's own files, in SQuAD's format.

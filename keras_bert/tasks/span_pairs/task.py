@@ -7,7 +7,6 @@ from typing import Any, ClassVar
 
 from keras_bert.config.finetuning import SINGLE_LABEL, FinetuneConfig
 from keras_bert.config.reading import own_field
-from keras_bert.core.settings import require
 from keras_bert.models.bert.config import BertConfig
 from keras_bert.models.tensor_names import dense, own_tensor
 from keras_bert.tasks import superglue
@@ -27,10 +26,6 @@ class SpanPairConfig(ClassificationConfig):
     architecture: ClassVar[str] = "BertForSpanPairs"
     own_settings: ClassVar[tuple[str, ...]] = ("reads_cls",)
     reads_cls: bool = True
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require(isinstance(self.reads_cls, bool), "reads_cls", "true or false", self.reads_cls)
 
 
 @dataclass(frozen=True)
@@ -118,10 +113,9 @@ class SpanPairs(TaskKind):
         from keras_bert.tasks.task import with_own_files
 
         task = SPAN_PAIRS[config.task]
-        source = (
-            "" if own else data_source(task.tfds.name if task.tfds else None, config.data.folder, task.splits.values())
-        )
-        task = with_own_files(task, own) if own else task
+        if own:
+            return SpanPairProblem(with_own_files(task, own), "", tokenizer, config, head, task_record)
+        source = data_source(superglue.tfds_name(task.name), config.data.folder, task.splits.values())
         return SpanPairProblem(task, source, tokenizer, config, head, task_record)
 
     def answer(self, bert: Any, examples: Sequence[Any]) -> list[Any]:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from tfds_folder import prepare
 
+from keras_bert.config.finetuning import TaskDataConfig
 from keras_bert.core.errors import UserError
 from keras_bert.tasks.classification.data import load_examples, text_task
 from keras_bert.tasks.labels import label_finder, sorted_labels
@@ -218,11 +219,13 @@ def test_what_is_wrong_is_named(train, tmp_path):
     for options, told in (
         ({"kind": "ranking"}, "kind: needs one of"),
         ({"dev_share": 1.5}, "dev_share: needs a share"),
-        ({"train": None}, "train: needs a training file"),
     ):
-        assert told in refusal(["text"], "label", **{"train": train, **options})
+        with pytest.raises(ValueError, match=told):
+            TaskDataConfig(train=train, **options)
+    assert "train: needs a training file" in refusal(["text"], "label")
     assert "data.texts (--text): needs the names of one or two columns" in refusal(
         ["a", "b", "c"], "label", train=train
     )
     assert "data.label (--label): needs another column" in refusal(["text"], "text", train=train)
-    assert "label: needs the name" in refusal(["text"], train=train)
+    other = write(tmp_path / "other.csv", "text,class\na,1\nb,2\n")
+    assert "line 1: needs a column 'label'. Received: the columns 'text', 'class'" in refusal(["text"], train=other)

@@ -7,6 +7,7 @@ import pytest
 import tensorflow_datasets as tfds
 from squad_file import CAFE, GAME, paragraph, question, write_squad
 
+from keras_bert.config.finetuning import TaskDataConfig
 from keras_bert.core.errors import UserError
 from keras_bert.tasks.question_answering.data import LOST, NONE, load_questions, with_unanswerable
 from keras_bert.tasks.question_answering.task import CMRC, SQUAD, SQUAD_V2, SpanTask, qa_task
@@ -124,11 +125,12 @@ def test_the_benchmarks_files_are_found_by_their_names(tmp_path):
 def test_options_that_do_not_fit_are_refused():
     for options, told in (
         ({"scoring": "bytes"}, "scoring: needs one of words, characters"),
-        ({"scoring": "characters", "unanswerable": True}, "scoring: needs words"),
         ({"dev_share": 1.0}, "dev_share"),
     ):
-        with pytest.raises(UserError, match=told):
-            qa_task(train="a.json", **options)
+        with pytest.raises(ValueError, match=told):
+            TaskDataConfig(train="a.json", **options)
+    with pytest.raises(UserError, match="scoring: needs words"):
+        qa_task(train="a.json", scoring="characters", unanswerable=True)
     with pytest.raises(ValueError, match="unanswerable"):
         SpanTask("x", {}, scoring="characters", unanswerable=True)
     with pytest.raises(ValueError, match="max_answer_length"):
