@@ -15,12 +15,12 @@ from command_line import give, sets
 from finetuning import spoil, write_reviews, write_sst2, write_tiny_bert
 from glue_folder import write_glue
 from scipy.special import softmax
+from whole_splits import load_examples
 
 from keras_bert.cli.options import run_settings
 from keras_bert.config.finetuning import FinetuneConfig
 from keras_bert.core.errors import UserError
 from keras_bert.tasks.classification.answers import plain_answers
-from keras_bert.tasks.classification.data import load_examples
 from keras_bert.tasks.classification.problem import SequenceProblem
 from keras_bert.tasks.evaluation import Evaluator, FinetunedModel
 from keras_bert.training.run_folder import RunFolder

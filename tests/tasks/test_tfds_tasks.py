@@ -6,13 +6,13 @@ import tensorflow_datasets as tfds
 from glue_folder import write_glue
 from tfds_folder import prepare
 from tiny import VOCABULARY
+from whole_splits import load_examples
 
-from keras_bert.config.finetuning import FinetuneConfig
+from keras_bert.config.finetuning import FinetuneConfig, TaskDataConfig
 from keras_bert.config.recipes import config_names, find_config
 from keras_bert.core.errors import UserError
 from keras_bert.data.tables import tfds as tfds_tables
 from keras_bert.tasks.classification.benchmarks import GLUE
-from keras_bert.tasks.classification.data import load_examples
 from keras_bert.tasks.problem import open_problem
 from keras_bert.tasks.sources import TfdsSource
 from keras_bert.text.wordpiece import WordPieceTokenizer
@@ -44,8 +44,9 @@ def test_the_names_of_the_classes_tell_which_is_which(tmp_path):
 
 def test_hidden_labels_are_none_and_refused_for_evaluation(data_dir):
     assert load_examples(GLUE["rte"], "test", TfdsSource(data_dir)).labels is None
+    config = FinetuneConfig("rte", data=TaskDataConfig(data_dir))
     with pytest.raises(UserError, match="needs labels to evaluate on"):
-        load_examples(GLUE["rte"], "test", TfdsSource(data_dir), needs_labels=True)
+        open_problem(config, WordPieceTokenizer(VOCABULARY)).require_labels("test")
 
 
 def test_both_sources_give_the_same(tmp_path):

@@ -1,10 +1,8 @@
 """The examples of a task, from its benchmark's folder, the user's own files or TensorFlow Datasets."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, NamedTuple
-
-import numpy as np
 
 from keras_bert.config.finetuning import MULTI_LABEL, REGRESSION, SINGLE_LABEL, ProblemType, TaskDataConfig
 from keras_bert.core.errors import UserError
@@ -13,31 +11,6 @@ from keras_bert.tasks.classification.head import ClassificationConfig
 from keras_bert.tasks.labels import BadCell, LabelReader, check_text, is_missing, label_words, sorted_labels
 from keras_bert.tasks.sources import Source, open_split
 from keras_bert.tasks.task import Split, Task
-
-
-@dataclass(frozen=True, eq=False)
-class Examples:
-    """The n examples of one split, in their file's order.
-
-    Attributes:
-        texts: one or two lists of n texts.
-        labels: int32 `[n]` (ids), float32 `[n]` (regression), float32 `[n, labels]` of 0 and 1 (multi-label), or None
-            if they are hidden.
-        indices: int64 `[n]`, the numbers of the examples in a submission.
-        label_names: the name of each id; None for a regression.
-        origin: the file or data set, for messages.
-        warnings: what was skipped or looks odd, one line each.
-    """
-
-    texts: list[list[str]]
-    labels: np.ndarray | None
-    indices: np.ndarray
-    label_names: tuple[str, ...] | None
-    origin: str
-    warnings: tuple[str, ...] = ()
-
-    def __len__(self) -> int:
-        return len(self.texts[0])
 
 
 class ExampleRow(NamedTuple):
@@ -59,7 +32,8 @@ class ExampleRows:
         reader: reads the labels.
 
     Raises:
-        UserError: see `load_examples`; also while iterating.
+        UserError: with file and line number, also while iterating: no such split or file, a missing or wrong column, a
+            malformed row, an unknown label, a label that is not a number, labels of only some rows, no examples.
     """
 
     origin: str
@@ -113,37 +87,10 @@ class ExampleRows:
                 yield f"{table.origin}: {what}: {count:,} (the first: {first})"
 
 
-def load_examples(task: Task, split: str, source: Source = "", needs_labels: bool = False) -> Examples:
-    """Reads the examples of one split.
-
-    Args:
-        task: a task whose labels are known (`with_labels`).
-        needs_labels: whether hidden labels are an error, as for evaluation.
-
-    Raises:
-        UserError: with file and line number: no such split or file, a missing or wrong column, a malformed row, an
-            unknown label, a label that is not a number, no examples, hidden labels that are needed.
-    """
-    rows = ExampleRows(task, split, source)
-    texts, labels, indices = zip(*rows)
-    hidden = labels[0] is None
-    if needs_labels and hidden:
-        others = f" Evaluate on {', '.join(task.dev_splits)}, or write predictions." if task.dev_splits else ""
-        raise UserError(f"{rows.origin}: needs labels to evaluate on. Received: the split {split!r}, without.{others}")
-    return Examples(
-        texts=[list(column) for column in zip(*texts)],
-        labels=None if hidden else rows.reader.array(labels),
-        indices=np.asarray(indices, np.int64),
-        label_names=task.labels,
-        origin=rows.origin,
-        warnings=tuple(rows.warnings()),
-    )
-
-
 def with_labels(task: Task, source: Source = "") -> Task:
     """The task with its labels; if it names none, they are the `sorted_labels` found in the training data.
 
-    Raises `UserError` as `load_examples` does, and if the training file has too few labels to choose from.
+    Raises `UserError` as `ExampleRows` does, and if the training file has too few labels to choose from.
     """
     if task.labels is not None or task.kind == REGRESSION:
         return task
@@ -194,7 +141,7 @@ def text_task(
     columns: Sequence[str] | None = None,
     dev_share: float = 0.1,
 ) -> Task:
-    """The task of a user's files, to be read with `load_examples(task, split)`.
+    """The task of a user's files.
 
     Without `dev`, a share of the training file is held out by the hash of each row's texts: the file's order does not
     matter, and equal texts are on the same side. A test file needs no labels.

@@ -222,7 +222,8 @@ class TextRowsProblem(Problem):
     def _labels(self, split: str) -> np.ndarray:
         layout = self.layout(split)
         if layout.labels is None:
-            raise UserError(f"{layout.origin}: needs labels to evaluate on. Received: none.")
+            others = f"Evaluate on {', '.join(self.dev_splits)}, or use" if self.dev_splits else "Use"
+            raise UserError(f"{layout.origin}: needs labels to evaluate on. Received: none. {others} `predict`.")
         return layout.labels
 
     def _class_weights(self) -> np.ndarray | None:

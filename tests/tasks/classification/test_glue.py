@@ -6,13 +6,17 @@ import shutil
 import numpy as np
 import pytest
 from glue_folder import write_glue, write_tsv
+from tiny import VOCABULARY
+from whole_splits import load_examples
 
+from keras_bert.config.finetuning import FinetuneConfig, TaskDataConfig
 from keras_bert.core.errors import UserError
 from keras_bert.tasks.classification.answers import submission_lines, submission_path
 from keras_bert.tasks.classification.benchmarks import GLUE
-from keras_bert.tasks.classification.data import load_examples
 from keras_bert.tasks.labels import BadCell, _number
+from keras_bert.tasks.problem import open_problem
 from keras_bert.tasks.sources import _index
+from keras_bert.text.wordpiece import WordPieceTokenizer
 
 
 @pytest.fixture(scope="module")
@@ -24,9 +28,14 @@ def names(examples):
     return [examples.label_names[label] for label in examples.labels]
 
 
-def refusal(*arguments, **options):
+def problem_of(task, folder):
+    config = FinetuneConfig(task.name, data=TaskDataConfig(str(folder)))
+    return open_problem(config, WordPieceTokenizer(VOCABULARY))
+
+
+def refusal(*arguments):
     with pytest.raises(UserError) as error:
-        load_examples(*arguments, **options)
+        load_examples(*arguments)
     assert "\n" not in str(error.value)
     return str(error.value)
 
@@ -48,7 +57,7 @@ def refusal(*arguments, **options):
     ],
 )
 def test_labelled_splits(glue, task, split, first, labels):
-    examples = load_examples(GLUE[task], split, str(glue), needs_labels=True)
+    examples = load_examples(GLUE[task], split, str(glue))
     assert [column[0] for column in examples.texts] == first
     assert names(examples) == labels and examples.labels.dtype == np.int32
     assert len(examples) == len(labels) and examples.indices.tolist() == list(range(len(labels)))
@@ -59,10 +68,9 @@ def test_every_test_split_is_read_without_labels_and_refused_for_evaluation(glue
         for split in (name for name in task.splits if name.startswith("test")):
             examples = load_examples(task, split, str(glue))
             assert examples.labels is None and len(examples) == len(examples.indices) > 0
-            told = refusal(task, split, str(glue), needs_labels=True)
-            assert "needs labels to evaluate on" in told and (
-                task.name == "ax" or f"Evaluate on {task.dev_splits[0]}" in told
-            )
+            with pytest.raises(UserError, match="needs labels to evaluate on. Received: none. ") as error:
+                problem_of(task, glue).require_labels(split)
+            assert task.name == "ax" or f"Evaluate on {task.dev_splits[0]}" in str(error.value)
 
 
 def test_scores_are_numbers(glue):

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from finetuning import VOCABULARY
 from superglue_folder import DIAGNOSTICS, EXAMPLES, prepare_superglue, write_lines, write_superglue
+from whole_splits import load_examples
 
 from keras_bert.config.finetuning import FinetuneConfig
 from keras_bert.core.errors import UserError
 from keras_bert.tasks import superglue
 from keras_bert.tasks.classification.answers import writing_submission
 from keras_bert.tasks.classification.benchmarks import SUPERGLUE
-from keras_bert.tasks.classification.data import load_examples
 from keras_bert.tasks.classification.head import ClassificationConfig
 from keras_bert.tasks.classification.scores import scores
 from keras_bert.tasks.problem import open_problem

@@ -5,10 +5,11 @@ import json
 import numpy as np
 import pytest
 from tfds_folder import prepare
+from whole_splits import load_examples
 
 from keras_bert.config.finetuning import TaskDataConfig
 from keras_bert.core.errors import UserError
-from keras_bert.tasks.classification.data import load_examples, text_task
+from keras_bert.tasks.classification.data import text_task
 from keras_bert.tasks.labels import label_finder, sorted_labels
 
 
@@ -46,7 +47,7 @@ def test_chinese_and_pairs_and_a_test_file_without_labels(tmp_path):
     assert examples.texts == [["房间很好", "不好"], ["服务", "差"]] and examples.labels.tolist() == [1, 0]
     assert load_examples(task, "test").labels is None
     labelled = text_task(["text_a", "text_b"], "label", train=path, dev=path, test=path)
-    assert load_examples(labelled, "test", needs_labels=True).labels.tolist() == [1, 0]
+    assert load_examples(labelled, "test").labels.tolist() == [1, 0]
 
 
 def test_the_dev_side_is_the_same_whatever_the_order(train, tmp_path):

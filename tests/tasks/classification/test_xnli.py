@@ -2,11 +2,11 @@
 
 import pytest
 from finetuning import VOCABULARY
+from whole_splits import load_examples
 
 from keras_bert.config.finetuning import FinetuneConfig
 from keras_bert.core.errors import UserError
 from keras_bert.tasks.classification.benchmarks import LANGUAGES, xnli_task
-from keras_bert.tasks.classification.data import load_examples
 from keras_bert.tasks.finetuning.results import evaluation_lines
 from keras_bert.tasks.problem import open_problem
 from keras_bert.text.wordpiece import WordPieceTokenizer
