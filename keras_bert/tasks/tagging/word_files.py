@@ -2,7 +2,7 @@
 
 import difflib
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from keras_bert.core.errors import UserError
@@ -12,6 +12,7 @@ from keras_bert.tasks.tagging.tagged_words import Sentences, SentencesReader, Ta
 DOCUMENT = "-DOCSTART-"  # Marks the start of a document, in the place of a word.
 _NAMES = re.compile(r"#\s*global\.columns\s*=\s*(.*)")  # CoNLL-U Plus.
 _NEW_DOCUMENT = re.compile(r"#\s*newdoc\b")  # CoNLL-U.
+_NO_WORD = re.compile(r"\d+[-.]\d+[ \t]")
 _BLANKS = re.compile(r"[ \t]+")
 
 
@@ -24,15 +25,14 @@ class ColumnsReader(TaggedReader):
     """Reads a file in columns.
 
     If the first line with cells, -DOCSTART- aside, contains a tab, cells are separated by tabs and may contain spaces;
-    otherwise they are separated by spaces.
+    otherwise they are separated by spaces. If a column is given by name, that line has the names of all. In CoNLL-U
+    Plus a comment before it has them (`# global.columns = ID FORM …`), lines between sentences that start with # are
+    comments too, and multiword tokens and empty nodes are skipped as by `ConlluReader`.
 
     Args:
         path: the file, compressed or not; "-" for stdin.
         word: the column of the words, by number (0 is the first) or by name; None for that named text, else the first.
-        label: the column of the labels, by number (-1 is the last) or by name; None reads no labels.
-        columns: the names of the columns. If a column is given by name but `columns` is None, the names are read from
-            that line, plain or in the form of CoNLL-U Plus (`# global.columns = ID FORM …`). In a file that starts
-            with the latter, lines between sentences that start with # are comments.
+        label: the column of the labels, by number (-1 is the last) or by name.
         labels_needed: whether to refuse a file without a label column, or with an empty cell in it; otherwise such
             words have no label.
 
@@ -53,13 +53,13 @@ class ColumnsReader(TaggedReader):
         self,
         path: str,
         word: int | str | None = None,
-        label: int | str | None = -1,
-        columns: Sequence[str] | None = None,
+        label: int | str = -1,
         labels_needed: bool = True,
     ):
         super().__init__(path)
-        self._word, self._label, self._columns, self._labels_needed = word, label, columns, labels_needed
+        self._word, self._label, self._labels_needed = word, label, labels_needed
         self._has_named = any(isinstance(column, str) for column in (word, label))
+        self._columns: list[str] = []
         self._split: Callable[[str], list[str]] | None = None
         self._place: list[int] | None = None
         self._width = 0
@@ -87,7 +87,7 @@ class ColumnsReader(TaggedReader):
             return
         self._split = self._split or (_by_tabs if "\t" in text else _by_blanks)
         cells = self._split(text)
-        if self._place is None and self._columns is None and self._has_named:
+        if self._has_named and not self._columns:
             self._columns, self.names_line = cells, number
             return
         where = f"{self.path} line {number}"
@@ -101,18 +101,22 @@ class ColumnsReader(TaggedReader):
                 f"Received: {len(cells)} in {text[:80]!r}. "
                 f"{'Tabs' if self._split is _by_tabs else 'Spaces'} separate cells; a blank line ends a sentence."
             )
+        self._in_sentence = True
+        if self._is_skipped(text):
+            return
         word, *label = (cells[column] for column in self._place)
         if not word or self._labels_needed and not all(label):
             raise UserError(f"{where}: needs a word{' and its label' if label else ''}. Received: {text!r}.")
         sentences.add(word, label[0] or None if label else None, number)
-        self._in_sentence = True
+
+    def _is_skipped(self, text: str) -> bool:
+        """Whether a line of words has a multiword token, whose words follow, or an empty node."""
+        return self._with_comments and self._columns[0] == "ID" and bool(_NO_WORD.match(text))
 
     def _places(self, where: str, text: str) -> list[int]:
         """The numbers of the columns: [words] or [words, labels]."""
-        default = "text" if "text" in (self._columns or ()) else 0
+        default = "text" if "text" in self._columns else 0
         word = _place(where, default if self._word is None else self._word, self._columns, self._width)
-        if self._label is None:
-            return [word]
         try:
             label = _place(where, self._label, self._columns, self._width)
         except UserError:
@@ -129,7 +133,7 @@ class ColumnsReader(TaggedReader):
         """The lines of a window with an additional last column, the predicted label of each word.
 
         A -DOCSTART- line gets an O, so that all lines have the same number of cells, as conlleval requires; the line
-        with the names of the columns gets PREDICTED.
+        with the names of the columns gets PREDICTED, and a line that is no word _.
 
         Args:
             tagged: one of `windows`.
@@ -143,6 +147,8 @@ class ColumnsReader(TaggedReader):
                 cell = "PREDICTED"
             elif _is_document(text):
                 cell = "O"
+            elif self._is_skipped(text):
+                cell = "_"
             else:
                 return text
             return f"{text.rstrip(' ')}{' ' if text.startswith('#') and word is None else self.separator}{cell}"
@@ -162,9 +168,8 @@ def _by_blanks(text: str) -> list[str]:
     return _BLANKS.split(text.strip(" \t"))
 
 
-def _place(where: str, column: int | str, columns: Sequence[str] | None, width: int) -> int:
+def _place(where: str, column: int | str, names: list[str], width: int) -> int:
     if isinstance(column, str):
-        names = list(columns or ())
         if column in names:
             return names.index(column)
         nearest = difflib.get_close_matches(column, names, n=1)

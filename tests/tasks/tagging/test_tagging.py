@@ -105,7 +105,7 @@ def test_long_sentences_are_judged_word_by_word(tmp_path):
 
 def test_a_file_without_labels_is_predicted_by_a_trained_models_head(tmp_path):
     head = TokenClassificationConfig(("O", "B-X", "I-X"))
-    unlabelled = dataclasses.replace(NER, reader=functools.partial(ColumnsReader, label=None))
+    unlabelled = dataclasses.replace(NER, reader=functools.partial(ColumnsReader, labels_needed=False))
     problem = problem_of(unlabelled, written(tmp_path, test="a\nb\n\nc\n"), head=head)
     rows = problem.rows("test")
     assert (rows.token_extra["labels"] == -1).all()

@@ -43,9 +43,8 @@ def test_conlls_file(tmp_path):
 
 @pytest.mark.parametrize("label, expected", [(1, "NNP"), (-1, "I-ORG"), (2, "I-NP"), ("ner", "I-ORG"), ("pos", "NNP")])
 def test_any_column_by_number_or_by_name(tmp_path, label, expected):
-    path = written(tmp_path / "a", CONLL)
-    columns = ("word", "pos", "chunk", "ner") if isinstance(label, str) else None
-    assert read_columns(path, label=label, columns=columns).labels[0] == expected
+    path = written(tmp_path / "a", f"word pos chunk ner\n{CONLL}" if isinstance(label, str) else CONLL)
+    assert read_columns(path, label=label).labels[0] == expected
 
 
 @pytest.mark.parametrize("names", ["# global.columns = tag word", "tag\tword"])
@@ -73,10 +72,23 @@ def test_a_number_sign_is_a_word_but_where_the_file_has_comments(tmp_path):
     assert read_columns(written(tmp_path / "b", plus)).words == ["b", "#"]
 
 
+def test_the_multiword_tokens_of_conllu_plus_are_no_words(tmp_path):
+    """They were words of their own beside those they stand for, and their _ was a label."""
+    content = "# global.columns = ID FORM UPOS\n1-2\tdon't\t_\n1\tdo\tAUX\n2\tn't\tPART\n2.1\tx\t_\n"
+    path, options = written(tmp_path / "a", content), {"word": "FORM", "label": "UPOS"}
+    tagged = read_columns(path, **options)
+    assert (tagged.words, tagged.labels, tagged.sentences) == (["do", "n't"], ["AUX", "PART"], 1)
+    relabelled(path, ["A", "B"], tmp_path / "b", **options)
+    found = [line.split("\t")[-1] for line in (tmp_path / "b").read_text().splitlines()[1:]]
+    assert found == ["_", "A", "B", "_"]
+    # Without names, they are words like others.
+    assert read_columns(written(tmp_path / "c", "1-2 X\n")).words == ["1-2"]
+
+
 def test_cells_between_tabs_may_hold_spaces_and_words_alone_have_no_labels(tmp_path):
     tagged = read_columns(written(tmp_path / "a", "New York\tB-LOC\nis\tO\n"))
     assert tagged.words == ["New York", "is"]
-    alone = read_columns(written(tmp_path / "b", "New\nYork\n"), label=None)
+    alone = read_columns(written(tmp_path / "b", "New\nYork\n"), labels_needed=False)
     assert alone.words == ["New", "York"] and alone.labels is None
 
 
@@ -119,7 +131,7 @@ def test_predictions_are_the_last_column_of_every_line_with_cells(tmp_path):
     [
         ("a X\nb\n", {}, "line 2: needs 2 cells, as in the lines before it. Received: 1 in 'b'"),
         ("a X\n\nb Y Z\n", {}, "line 3: needs 2 cells.* Received: 3"),
-        ("a X\n", {"columns": ("w", "p", "l")}, "line 1: needs 3 cells, one for each column name. Received: 2"),
+        ("w p l\na X\n", {"label": "l"}, "line 2: needs 3 cells, one for each column name. Received: 2"),
         ("a\tX\nb\t\n", {}, "line 2: needs a word and its label. Received: 'b"),
         ("a\n", {}, "line 1: needs a column for the words and one for the labels"),
         ("a X\n", {"label": 2}, "line 1: needs a column 2, counted from 0. Received: 2 columns"),
