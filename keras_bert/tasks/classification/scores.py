@@ -28,27 +28,26 @@ from keras_bert.tasks.classification.questions import Question
 from keras_bert.tasks.question_answering.scores import squad_v1_scores
 
 
-def predictions(classification: ClassificationConfig, outputs: ArrayLike, threshold: float = 0.0) -> np.ndarray:
-    """Turn a model's outputs into predictions.
+def predictions(classification: ClassificationConfig, logits: ArrayLike) -> np.ndarray:
+    """Turn logits into predictions.
 
     Args:
         classification: the head's config.
-        outputs: [examples, labels], logits or probabilities.
-        threshold: a multi-label task predicts the labels above it: 0 for logits, 0.5 for probabilities.
+        logits: [examples, labels].
 
-    Returns: int [examples], the class (the first in a tie); multi-label: int [examples, labels] of 0 and 1;
-        regression: float [examples].
+    Returns: int [examples], the class (the first in a tie); multi-label: int [examples, labels] of 0 and 1, which is
+        for logits above 0; regression: float [examples].
 
     Raises:
-        UserError: an output is not finite.
+        UserError: a logit is not finite.
     """
-    outputs = np.asarray(outputs, "float64")
-    require_numbers(outputs)
+    logits = np.asarray(logits, "float64")
+    require_numbers(logits)
     if classification.problem_type == REGRESSION:
-        return numbers(classification, outputs)
+        return numbers(classification, logits)
     if classification.problem_type == MULTI_LABEL:
-        return (outputs > threshold).astype("int64")
-    return outputs.argmax(axis=1)
+        return (logits > 0.0).astype("int64")
+    return logits.argmax(axis=1)
 
 
 def numbers(classification: ClassificationConfig, logits: np.ndarray) -> np.ndarray:

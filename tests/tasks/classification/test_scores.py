@@ -98,7 +98,6 @@ def test_one_of_several_labels_is_no_pair_of_classes():
 def test_predictions_of_each_kind():
     assert predictions(THREE, [[0.1, 3.0, -1.0], [2.0, 2.0, 0.0]]).tolist() == [1, 0]
     assert predictions(SEVERAL, [[0.1, -3.0, 0.0]]).tolist() == [[1, 0, 0]]
-    assert predictions(SEVERAL, [[0.6, 0.4, 0.5]], threshold=0.5).tolist() == [[1, 0, 0]]
     assert predictions(NUMBER, [[0.5], [-2.0]]).tolist() == [0.5, -2.0]
     with pytest.raises(UserError, match="needs finite numbers. Received: 1 of 2"):
         predictions(NUMBER, [[0.5], [np.nan]])
