@@ -17,6 +17,7 @@ from keras_bert.core.errors import UserError
 from keras_bert.tasks.answer_files import FOLDER, json_objects
 from keras_bert.tasks.problem import Layout, Problem, mean_of_softmax, training_failed
 from keras_bert.tasks.question_answering.data import (
+    NONE,
     AnsweredQuestions,
     asked_questions,
     load_questions,
@@ -182,6 +183,14 @@ class QuestionAnsweringProblem(Problem):
 
     def require_labels(self, split: str) -> None:
         self._references(split)
+
+    def require_different_answers(self) -> None:
+        spans = self.layout("train").answered.spans
+        if spans is not None and len(spans) > 1 and (spans == NONE).all():
+            raise UserError(
+                f"{self.origin('train')}: needs questions with an answer to train on. Received: none for all "
+                f"{len(spans):,}. Give training data with answers."
+            )
 
     def evaluate(self, split: str, answers: Answers) -> dict[str, float]:
         """The official script's figures, in per cent (`scores.py`).

@@ -220,6 +220,14 @@ def test_lengths_without_room_are_refused(files):
         problem_of(qa_task(train=files["plain"]), long="head_tail")
 
 
+def test_questions_of_which_none_has_an_answer_are_not_trained_on(files, tmp_path):
+    """The model learned to answer nothing."""
+    path = write_squad(tmp_path / "a.json", paragraph(CAFE, ("1", "Who?"), ("2", "When?")))
+    with pytest.raises(UserError, match=r"a.json: needs questions with an answer to .* Received: none for all 2. Give"):
+        problem_of(qa_task(train=path, dev=path)).require_different_answers()
+    problem_of(qa_task(train=files["mixed"], dev=path)).require_different_answers()
+
+
 def test_roberta_needs_room_for_the_four_special_tokens_of_its_pairs(files):
     """With as much room as BERT needs, it ended in a traceback."""
     settings = {"tokenizer": make_tokenizer(BYTE_VOCABULARY), "max_question_length": 15}
