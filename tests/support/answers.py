@@ -68,8 +68,9 @@ def _labels(problem, window, function):
 
 
 def _chosen(problem, window, function):
-    served = function.answers_by_length(window.contexts, window.beginnings, window.choices)
-    return [row["logits"][: len(choices)] for row, choices in zip(served, window.choices, strict=True)]
+    asked = [(row.context, row.beginning, row.choices) for row in window.rows]
+    served = function.answers_by_length(*zip(*asked))
+    return [row["logits"][: len(choices)] for row, (_, _, choices) in zip(served, asked, strict=True)]
 
 
 def _logits(problem, window, function):

@@ -24,32 +24,17 @@ _COPA_COLUMNS = ("premise", "question", *_COPA_CHOICES)
 _COPA_QUESTIONS = {"cause": "What was the cause of this?", "effect": "What happened as a result?"}
 
 
-@dataclass(frozen=True)
-class ChoiceExamples:
-    """The n examples of one split, in their file's order.
+class ChoiceRow(NamedTuple):
+    """One example.
 
     Attributes:
-        origin: the file or data set, for messages.
-        contexts: n texts, which precede all choices.
-        beginnings: n texts, each the beginning of all choices of its example; "" for none.
-        choices: n lists of two or more texts.
-        labels: n numbers from 0, the correct choices; None if they are hidden.
-        ids: the `id` of each example, None if it has none.
+        line: its number in its file or data set.
+        id: its `id`; None if it has none.
+        context: a text, which precedes all choices.
+        beginning: the beginning of all choices; "" for none.
+        choices: a list of two or more texts.
+        label: which choice is correct, as the file has it.
     """
-
-    origin: str
-    contexts: list[str]
-    beginnings: list[str]
-    choices: list[list[str]]
-    labels: list[int] | None
-    ids: list[object]
-
-    def __len__(self) -> int:
-        return len(self.contexts)
-
-
-class ChoiceRow(NamedTuple):
-    """One example, not yet checked; see `ChoiceExamples`."""
 
     line: int
     id: object
@@ -57,6 +42,24 @@ class ChoiceRow(NamedTuple):
     beginning: Any
     choices: Any
     label: object
+
+
+@dataclass(frozen=True)
+class ChoiceExamples:
+    """The n examples of one split, in their file's order.
+
+    Attributes:
+        origin: the file or data set, for messages.
+        rows: the examples, checked.
+        labels: n numbers from 0, the correct choices; None if they are hidden.
+    """
+
+    origin: str
+    rows: list[ChoiceRow]
+    labels: list[int] | None
+
+    def __len__(self) -> int:
+        return len(self.rows)
 
 
 def swag_rows(path: str) -> Iterator[ChoiceRow]:
@@ -178,14 +181,7 @@ def choice_examples(
             f"{origin} {hidden[0]}: needs a label, as other examples have. Received: none; {len(hidden):,} examples "
             "have none."
         )
-    return ChoiceExamples(
-        origin,
-        [row.context for row in kept],
-        [row.beginning for row in kept],
-        [row.choices for row in kept],
-        None if hidden else [label for label in labels if label is not None],
-        [row.id for row in kept],
-    )
+    return ChoiceExamples(origin, kept, None if hidden else [label for label in labels if label is not None])
 
 
 def _check_texts(context: object, beginning: object, choices: object) -> None:

@@ -96,15 +96,15 @@ class MultipleChoiceProblem(Problem):
         counts: list[int] = []
         labels: list[int] = []
         for window in windows:
-            examples = _noisy(window, self.noise) if self.noise else window
             columns: tuple[list[str], list[str]] = ([], [])
-            for context, beginning, choices in zip(examples.contexts, examples.beginnings, examples.choices):
-                columns[0].extend([context] * len(choices))
-                columns[1].extend(f"{beginning} {choice}" if beginning else choice for choice in choices)
+            for example in window.rows:
+                row = _noisy(example, self.noise) if self.noise else example
+                columns[0].extend([row.context] * len(row.choices))
+                columns[1].extend(f"{row.beginning} {choice}" if row.beginning else choice for choice in row.choices)
+                counts.append(len(row.choices))
             rows.add(columns)
-            counts += map(len, examples.choices)
-            labels += examples.labels or [0] * len(examples)
-            has_labels, origin = has_labels and examples.labels is not None, examples.origin
+            labels += window.labels or [0] * len(window)
+            has_labels, origin = has_labels and window.labels is not None, window.origin
         found = rows.rows()
         found.group_starts = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
         found.extra["labels"] = np.array(labels, np.int32)
@@ -170,14 +170,10 @@ class MultipleChoiceProblem(Problem):
         return {"accuracy": float(np.mean(self._labels(split) == predicted))}
 
 
-def _noisy(examples: ChoiceExamples, noise: Noise) -> ChoiceExamples:
-    """The examples with noise in every text."""
-    return dataclasses.replace(
-        examples,
-        contexts=list(map(noise, examples.contexts)),
-        beginnings=list(map(noise, examples.beginnings)),
-        choices=[list(map(noise, choices)) for choices in examples.choices],
-    )
+def _noisy(row: ChoiceRow, noise: Noise) -> ChoiceRow:
+    """The example with noise in every text."""
+    choices = list(map(noise, row.choices))
+    return row._replace(context=noise(row.context), beginning=noise(row.beginning), choices=choices)
 
 
 def _characters(row: ChoiceRow) -> int:
@@ -195,19 +191,20 @@ def _logits(rows: Sequence[np.ndarray] | np.ndarray, counts: Iterable[int]) -> L
 
 def _lines(examples: ChoiceExamples, answers: Logits) -> Iterator[str]:
     """The lines of JSON of the examples with their answers."""
-    columns = zip(examples.ids, examples.contexts, examples.beginnings, examples.choices, answers, strict=True)
-    for id, context, beginning, choices, logits in columns:
-        row: dict[str, Any] = {} if id is None else {"id": id}
-        row |= {"context": context, **({"question": beginning} if beginning else {}), "choices": choices}
-        row |= {"label": int(logits.argmax()), "probabilities": scipy.special.softmax(logits).tolist()}
-        yield json.dumps(row, ensure_ascii=False) + "\n"
+    for row, logits in zip(examples.rows, answers, strict=True):
+        line: dict[str, Any] = {} if row.id is None else {"id": row.id}
+        line |= {"context": row.context, **({"question": row.beginning} if row.beginning else {})}
+        line |= {"choices": row.choices, "label": int(logits.argmax())}
+        line["probabilities"] = scipy.special.softmax(logits).tolist()
+        yield json.dumps(line, ensure_ascii=False) + "\n"
 
 
 def _submission(examples: ChoiceExamples, answers: Logits) -> Iterator[str]:
     """The lines of a submission to SuperGLUE. Raises `UserError` if an example has no number."""
-    if None in examples.ids:
+    ids = [row.id for row in examples.rows]
+    if None in ids:
         raise UserError(f"{examples.origin}: needs an idx for every example. Received: one without.")
-    return superglue.answer_lines(examples.ids, _chosen(answers).tolist())
+    return superglue.answer_lines(ids, _chosen(answers).tolist())
 
 
 def _chosen(answers: Logits) -> np.ndarray:
