@@ -8,7 +8,7 @@ from served import ALBERT, ALBERT_VOCABULARY, HEADS
 from shortened import shortened
 
 from keras_bert.inputs.windows import begins_word
-from keras_bert.tasks.tagging.crf_decoding import best_labels
+from keras_bert.tasks.tagging.crf_decoding import decode_words
 from keras_bert.tasks.tagging.word_rows import lay_out_words
 from keras_bert.text.basic_tokenizer import BasicTokenizer
 
@@ -101,7 +101,7 @@ def test_a_crf_decodes_the_words_of_training_together(served):
     sentences = [["cat"], ["the", "catty"] * 9, ["sat", "x1y2z3", "the"]]
     answers = function.answers_by_length(sentences, signature="words")
     logits = by_rows_of_training(bert, sentences, 14)
-    best = best_labels(logits, np.cumsum([0, *map(len, sentences)]), bert.model.crf.scores())
+    best, _ = decode_words(logits, np.cumsum([0, *map(len, sentences)]), bert.model.crf.scores())
     labels = [label for answer, sentence in zip(answers, sentences) for label in answer["labels"][: len(sentence)]]
     assert [label.decode() for label in labels] == [HEADS["crf"].labels[index] for index in best]
     scores = np.concatenate([answer["scores"][: len(sentence)] for answer, sentence in zip(answers, sentences)])
@@ -159,5 +159,5 @@ def test_words_begin_where_the_labels_of_training_say(served):
     row = [bert.tokenizer.vocabulary.ids[character] for character in ("[CLS]", *text, "[SEP]")]
     ids = np.array([row], "int32")
     logits = bert.model({"input_word_ids": ids, "input_mask": ids * 0 + 1, "input_type_ids": ids * 0})["logits"]
-    best = best_labels(logits.numpy()[0, 1:-1], np.array([0, len(text)]), bert.model.crf.scores())
+    best, _ = decode_words(logits.numpy()[0, 1:-1], np.array([0, len(text)]), bert.model.crf.scores())
     assert ["BIES"[number] for number in best] == labels

@@ -41,23 +41,14 @@ def decode_ragged(emissions: tf.RaggedTensor, scores: Scores) -> tuple[tf.Tensor
     return tf.boolean_mask(best, mask), tf.boolean_mask(probabilities, mask)
 
 
-def best_labels(emissions: np.ndarray, starts: np.ndarray, scores: Scores) -> np.ndarray:
-    """int32 [words]: the labels of the best path of each sentence.
+def decode_words(emissions: np.ndarray, starts: np.ndarray, scores: Scores) -> tuple[np.ndarray, np.ndarray]:
+    """Return the labels of the best path of each sentence, int32 [words], and marginal probabilities, [words, labels].
 
     Args:
         emissions: [words, labels], of all sentences.
         starts: int [sentences + 1], where each sentence starts.
         scores: as from `CrfTaggingHead.scores`.
     """
-    return _decoded(emissions, starts, scores)[0]
-
-
-def word_marginals(emissions: np.ndarray, starts: np.ndarray, scores: Scores) -> np.ndarray:
-    """float32 [words, labels]: the marginal probabilities; the arguments are those of `best_labels`."""
-    return _decoded(emissions, starts, scores)[1]
-
-
-def _decoded(emissions: np.ndarray, starts: np.ndarray, scores: Scores) -> tuple[np.ndarray, np.ndarray]:
     labels, probabilities = np.zeros(len(emissions), np.int32), np.zeros(emissions.shape, np.float32)
     decoder = _decoder(emissions.shape[1])
     values = tuple(tf.cast(value, tf.float32) for value in scores)

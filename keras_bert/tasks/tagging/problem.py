@@ -20,7 +20,7 @@ from keras_bert.inference.texts import require_numbers
 from keras_bert.layers.crf import FORBIDDEN
 from keras_bert.tasks.answer_files import text_output
 from keras_bert.tasks.problem import Layout, Problem, training_failed
-from keras_bert.tasks.tagging.crf_decoding import best_labels, word_marginals
+from keras_bert.tasks.tagging.crf_decoding import decode_words
 from keras_bert.tasks.tagging.data import TaggedFiles, noisy_words
 from keras_bert.tasks.tagging.head import CrfTaggingConfig, FeatureTaggingConfig, TokenClassificationConfig
 from keras_bert.tasks.tagging.label_schemes import (
@@ -202,7 +202,7 @@ class TaggingProblem(Problem):
         logits = np.concatenate(outputs["logits"])[layout.words.places]
         require_numbers(logits, "words")
         if self._kind.has_crf:
-            best = best_labels(logits, layout.starts, outputs["chain"])
+            best, _ = decode_words(logits, layout.starts, outputs["chain"])
         else:
             best = logits.argmax(axis=1)
         return [self.head.labels[index] for index in best]
@@ -217,7 +217,7 @@ class TaggingProblem(Problem):
             return super().averaged(split, outputs)
         layout, places = self.layout(split), self.layout(split).words.places
         marginals = [
-            word_marginals(np.concatenate(one["logits"])[places], layout.starts, one["chain"]) for one in outputs
+            decode_words(np.concatenate(one["logits"])[places], layout.starts, one["chain"])[1] for one in outputs
         ]
         tokens = np.zeros((len(layout.rows.ids), self.head.num_labels), np.float32)
         tokens[places] = np.log(np.maximum(np.mean(marginals, axis=0), np.finfo(np.float32).tiny))
