@@ -7,6 +7,7 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from keras_bert.config.recipes import by_setting
 from keras_bert.core import settings
 from keras_bert.core.errors import UserError
 
@@ -30,17 +31,10 @@ def keyword_settings(cls: type[DataclassInstance], keywords: Mapping[str, Any]) 
     keys = [setting.key for setting in settings.every_setting(cls)]
     found: dict[str, Any] = {}
     for name, value in keywords.items():
-        given = _in_section(_key_of(name, keys), value, keys)
+        given = by_setting(cls, {_key_of(name, keys): value})
         require_once(found, given)
         found |= given
     return found
-
-
-def _in_section(key: str, value: Any, keys: list[str]) -> dict[str, Any]:
-    """`{key: value}` or, for a section's key, the same for each setting in the value."""
-    if not isinstance(value, Mapping) or not any(other.startswith(f"{key}.") for other in keys):
-        return {key: value}
-    return {inner: item for name in value for inner, item in _in_section(f"{key}.{name}", value[name], keys).items()}
 
 
 def _key_of(name: str, keys: list[str]) -> str:

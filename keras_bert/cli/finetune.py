@@ -154,7 +154,7 @@ def finetune(
     if sweep and picture:
         raise UserError("--sweep: draws no picture. Received: --picture as well. Leave out one.")
     data = table_settings(data_dir, train, dev, test, texts, label, format)
-    by_key = set_by_key(overrides)
+    by_key = set_by_key(FinetuneConfig, overrides)
     benchmark = BENCHMARKS.get(task or "")
     if task and config:
         _require_task_of(config, task)

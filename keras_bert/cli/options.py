@@ -14,7 +14,7 @@ from keras_bert.api.keywords import LENGTHS, other_lengths
 from keras_bert.config.corpus import CorpusConfig, FilterConfig, extended_filters
 from keras_bert.config.finetuning import TaskDataConfig
 from keras_bert.config.pretraining import DATA_SETS, DataConfig
-from keras_bert.config.recipes import given
+from keras_bert.config.recipes import by_setting, given
 from keras_bert.config.training import OptimizerConfig, TrainingConfig
 from keras_bert.core import settings
 from keras_bert.core.errors import UserError
@@ -310,9 +310,14 @@ def run_settings(
     return {**chosen, **other_lengths(chosen)}
 
 
-def set_by_key(overrides: Iterable[str]) -> dict[str, Any]:
-    """Returns `{key: value}` of all `--set KEY=VALUE`; of a repeated key, the last counts, as for any option."""
-    return dict(map(settings.parse_override, overrides))
+def set_by_key(cls: type[Any], overrides: Iterable[str]) -> dict[str, Any]:
+    """Returns `{key: value}` of all `--set KEY=VALUE`; of a repeated key, the last counts, as for any option.
+
+    Args:
+        cls: the recipe's dataclass, such as `PretrainConfig`.
+        overrides: the values of the option.
+    """
+    return by_setting(cls, dict(map(settings.parse_override, overrides)))
 
 
 def require_agreement(by_key: Mapping[str, Any], of_options: Mapping[str, Any]) -> None:

@@ -98,7 +98,7 @@ def pretrain(
       python run.py pretrain --config wiki_mini --data 'wiki/*.txt' --output runs/wiki
     """
     started_at = time.monotonic()
-    by_key = set_by_key(overrides)
+    by_key = set_by_key(PretrainConfig, overrides)
     init_given = init or settings.text_of(by_key, "init")
     flags = {
         **given({"data.files": list(data) or None, "data.text": text, "data.format": format, "training.seed": seed}),

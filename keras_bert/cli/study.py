@@ -210,7 +210,7 @@ def ablation(
       python run.py study ablation --text prepared --data data --output runs/ablation
     """
     path = find_config("studies", plan)
-    values, changes = settings.read_yaml(path), set_by_key(overrides)
+    values, changes = settings.read_yaml(path), set_by_key(PretrainConfig, overrides)
     values.update(given({"recipe": recipe}), set={**settings.section_of(values, "set"), **changes})
     planned = settings.from_mapping(AblationPlan, values)
     variants = selected(planned.variants, only, "variant", path)
@@ -383,7 +383,7 @@ def landscape(
     Example:
       python run.py study landscape --task mrpc --init MODEL --data-dir glue --output runs/landscape
     """
-    changes, more = (set_by_key(given) for given in (overrides, scratch))
+    changes, more = (set_by_key(FinetuneConfig, given) for given in (overrides, scratch))
     _begin(context)
     from keras_bert.studies.landscape import landscape as make
 

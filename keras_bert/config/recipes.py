@@ -1,13 +1,17 @@
 """Where recipes are, and how one extends another."""
 
 import os
+import re
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from keras_bert.core import settings
 from keras_bert.core.errors import UserError
 from keras_bert.core.files import exists, is_folder, list_folder
 from keras_bert.models.bert.config import BertConfig
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 
 def extended_model(values: str | dict[str, Any], folder: str) -> dict[str, Any]:
@@ -19,6 +23,24 @@ def extended_model(values: str | dict[str, Any], folder: str) -> dict[str, Any]:
     values = dict(values)
     base = settings.to_mapping(BertConfig.from_file(find_config("models", values.pop("extends"), folder)))
     return {**base, **values}
+
+
+def by_setting(cls: "type[DataclassInstance]", values: Mapping[str, Any]) -> dict[str, Any]:
+    """`{dotted key: value}` for settings by key, so that a section keeps what its mapping does not name.
+
+    Args:
+        cls: the recipe's dataclass, such as `PretrainConfig`.
+        values: a section may have a mapping of its settings as the value; one that `extends` a file stays whole.
+    """
+    keys, found = [setting.key for setting in settings.every_setting(cls)], {}
+    for key, value in values.items():
+        section = re.sub(r"\.\d+\b", ".0", key)  # `keys` have the first item of a list.
+        is_section = isinstance(value, Mapping) and any(other.startswith(f"{section}.") for other in keys)
+        if not is_section or "extends" in value:
+            found[key] = value
+        else:
+            found |= by_setting(cls, {f"{key}.{name}": item for name, item in value.items()})
+    return found
 
 
 def name_from_file(path: str | os.PathLike[str]) -> str:

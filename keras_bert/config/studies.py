@@ -4,31 +4,36 @@ import dataclasses
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, Literal, TypeVar
 
+from keras_bert.config.finetuning import FinetuneConfig
+from keras_bert.config.pretraining import PretrainConfig
+from keras_bert.config.recipes import by_setting
 from keras_bert.core import settings
 from keras_bert.core.errors import UserError
 from keras_bert.core.settings import Checked, Positive, require
 
 _Plan = TypeVar("_Plan")
 
-# The settings that a study sets itself, in runs of each command.
-_OF_PRETRAINING = ("data.files", "training.seed")
-_OF_FINETUNING = (
-    "data.folder",
-    "from_scratch",
-    "init",
-    "optimizer.learning_rate",
-    "training.keep_checkpoints",
-    "training.seed",
-)
+# The settings that a study sets itself, in runs by each kind of recipe.
+_OWN: dict[Any, tuple[str, ...]] = {
+    PretrainConfig: ("data.files", "training.seed"),
+    FinetuneConfig: (
+        "data.folder",
+        "from_scratch",
+        "init",
+        "optimizer.learning_rate",
+        "training.keep_checkpoints",
+        "training.seed",
+    ),
+}
 
 
-def _changes(values: Any, where: str, own: Collection[str]) -> dict[str, Any]:
-    """Settings of a plan, `{}` if its file has none after the key.
+def _changes(values: Any, where: str, cls: Any) -> dict[str, Any]:
+    """Settings of a plan by their dotted keys, `{}` if its file has none after the key.
 
     Args:
         values: what the plan gives.
         where: its key, for messages.
-        own: the settings that the study sets itself.
+        cls: the dataclass of the recipe that they change.
 
     Raises:
         ValueError: the values are no settings, or some are the study's own.
@@ -38,9 +43,9 @@ def _changes(values: Any, where: str, own: Collection[str]) -> dict[str, Any]:
     for name in _names(values):
         require(isinstance(name, str), where, "names that are text", name)
     for key, value in settings.flattened(values).items():
-        is_free = not any(f"{key}.".startswith(f"{name}.") for name in own)
+        is_free = not any(f"{key}.".startswith(f"{name}.") for name in _OWN[cls])
         require(is_free, f"{where}.{key}", "no value, because the study sets it", value)
-    return values
+    return by_setting(cls, values)
 
 
 def _names(values: Mapping[Any, Any]) -> Iterator[Any]:
@@ -71,7 +76,7 @@ class TaskPlan(Checked):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.set = _changes(self.set, "set", _OF_FINETUNING)
+        self.set = _changes(self.set, "set", FinetuneConfig)
         if not self.rates:
             raise ValueError("rates: needs at least one learning rate. Received: none.")
 
@@ -102,8 +107,8 @@ class PilotsPlan:
     set: dict = dataclasses.field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.set = _changes(self.set, "set", _OF_PRETRAINING)
-        self.pilots = {name: _changes(pilot, f"pilots.{name}", _OF_PRETRAINING) for name, pilot in self.pilots.items()}
+        self.set = _changes(self.set, "set", PretrainConfig)
+        self.pilots = {name: _changes(pilot, f"pilots.{name}", PretrainConfig) for name, pilot in self.pilots.items()}
 
 
 @dataclasses.dataclass
@@ -127,8 +132,8 @@ class VariantPlan:
     source: str = ""
 
     def __post_init__(self) -> None:
-        self.set = _changes(self.set, "set", _OF_PRETRAINING)
-        self.finetuning = _changes(self.finetuning, "finetuning", _OF_FINETUNING)
+        self.set = _changes(self.set, "set", PretrainConfig)
+        self.finetuning = _changes(self.finetuning, "finetuning", FinetuneConfig)
         if self.pretrained_as and (self.set or self.recipe):
             raise ValueError("pretrained_as: needs a variant without set and recipe of its own. Received: both.")
 
@@ -151,7 +156,7 @@ class AblationPlan(Checked):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.set = _changes(self.set, "set", _OF_PRETRAINING)
+        self.set = _changes(self.set, "set", PretrainConfig)
         for name, variant in self.variants.items():
             other = variant.pretrained_as
             if other and (other not in self.variants or self.variants[other].pretrained_as):

@@ -208,6 +208,9 @@ def test_callbacks_see_the_run_and_end_it(folder, pretrained):
         ({"masking": {"unit": "span"}, "optimizer.name": "lamb"}, {"masking.unit": "span", "optimizer.name": "lamb"}),
         ({"optimizer": {"rates": {"embeddings": 0.1}}}, {"optimizer.rates": {"embeddings": 0.1}}),
         ({"initialization": "corpus", "phases": [{}]}, {"initialization": "corpus", "phases": [{}]}),
+        ({"phases.1": {"share": 0.1}}, {"phases.1.share": 0.1}),
+        ({"model": {"extends": "tiny", "vocab_size": 9}}, {"model": {"extends": "tiny", "vocab_size": 9}}),
+        ({"data": {"filters": {"extends": "c4"}}}, {"data.filters": {"extends": "c4"}}),
     ],
 )
 def test_keywords_name_settings(keywords, expected):

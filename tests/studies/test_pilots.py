@@ -4,7 +4,9 @@ import json
 
 import pytest
 
+from keras_bert.cli.options import set_by_key
 from keras_bert.config.pretraining import PretrainConfig
+from keras_bert.config.recipes import find_config
 from keras_bert.config.studies import PilotsPlan
 from keras_bert.core import settings
 from keras_bert.core.errors import UserError
@@ -109,6 +111,16 @@ def planned(text, path):
 def test_a_pilot_without_changes_needs_no_braces(tmp_path):
     """`base:` is null in YAML, which was a traceback."""
     assert planned("pilots:\n  base:\n", tmp_path / "plan.yaml").pilots == {"base": {}}
+
+
+def test_a_section_of_a_plan_keeps_what_the_plan_does_not_name(tmp_path):
+    """It replaced the recipe's whole section: the warm-up went back from 500 steps to the paper's 10,000."""
+    plan = planned("pilots: {base: {optimizer: {learning_rate: 1.0e-3}}}", tmp_path / "plan.yaml")
+    recipe = find_config("pretrain", "wiki_mini")
+    optimizer = PretrainConfig.from_file(recipe, plan.pilots["base"]).optimizer
+    assert (optimizer.learning_rate, optimizer.warmup_steps) == (1e-3, 500)
+    model = PretrainConfig.from_file(recipe, set_by_key(PretrainConfig, ["model={hidden_size: 64}"])).model
+    assert (model.hidden_size, model.num_hidden_layers) == (64, 4)
 
 
 @pytest.mark.parametrize(
