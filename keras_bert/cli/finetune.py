@@ -71,6 +71,7 @@ _log = logging.getLogger(__name__)
 @setting_option(TaskDataConfig, "kind", type=click.Choice(list(KINDS_OF_LABELS)))
 @setting_option(TaskDataConfig, "shots")
 @click.option("--output", metavar="RUN", callback=folder_to_write, help="Run folder. Default: runs/TASK.")
+@setting_option(FinetuneTrainingConfig, "seed")
 @click.option("--seeds", metavar="1,2,3", help="Train one run per seed and report median, mean, deviation and best.")
 @setting_option(FinetuneTrainingConfig, "epochs")
 @setting_option(FinetuneTrainingConfig, "batch_size")
@@ -114,6 +115,7 @@ def finetune(
     kind: str | None,
     shots: int | None,
     output: str | None,
+    seed: int | None,
     seeds: str | None,
     epochs: float | None,
     batch_size: int | None,
@@ -150,7 +152,9 @@ def finetune(
     if picture:
         imports.require("matplotlib", "--picture")
     if sweep and seeds:
-        raise UserError("--sweep: needs a single seed. Received: --seeds as well. Choose it by --set training.seed=N.")
+        raise UserError("--sweep: needs a single seed. Received: --seeds as well. Choose it by --seed N.")
+    if seed is not None and seeds:
+        raise UserError("--seed: needs to be the only choice of seeds. Received: --seeds as well. Leave out one.")
     if sweep and picture:
         raise UserError("--sweep: draws no picture. Received: --picture as well. Leave out one.")
     data = table_settings(data_dir, train, dev, test, texts, label, format)
@@ -168,6 +172,7 @@ def finetune(
                 "from_scratch": from_scratch or None,
                 "data.kind": KINDS_OF_LABELS[kind] if kind else None,
                 "data.shots": shots,
+                "training.seed": seed,
                 "training.batch_size": batch_size,
                 "input.max_length": max_length,
                 "training.freeze": freeze or None,

@@ -200,6 +200,7 @@ class FinetuneTrainingConfig(RunConfig):
     The run keeps the checkpoint with the best main metric.
 
     Attributes:
+        seed: seed for new weights, noise, drawn shots, order and dropout.
         epochs: passes over the training examples.
         steps: training steps in all, in place of `epochs`; 0 to count epochs. A resumed run may have more.
         batch_size: examples in a step.
