@@ -186,7 +186,7 @@ def finetune(
             }
         ),
         **{f"data.{key}": value for key, value in data.items()},
-        **run_settings(**run, epochs=epochs),
+        **run_settings(by_key, **run, epochs=epochs),
     }
     require_agreement(by_key, {**flags, **given({"init": init, "training.seed": seeds and f"--seeds {seeds}"})})
     for option, is_given in (

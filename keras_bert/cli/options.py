@@ -285,6 +285,7 @@ run_options = _all_of(
 
 
 def run_settings(
+    by_key: Mapping[str, Any],
     strategy: str | None,
     devices: str | None,
     tpu: str | None,
@@ -294,7 +295,10 @@ def run_settings(
     learning_rate: float | None = None,
     epochs: float | None = None,
 ) -> dict[str, Any]:
-    """Returns `{key: value}`, settings of a recipe, for the `run_options` that were given."""
+    """Returns `{key: value}`, settings of a recipe, for the `run_options` that were given.
+
+    The run's length, whether it is among them or in `by_key`, the settings given by `--set`, replaces the recipe's.
+    """
     chosen = given(
         {
             "training.epochs": epochs,
@@ -307,7 +311,7 @@ def run_settings(
             "optimizer.learning_rate": learning_rate,
         }
     )
-    return {**chosen, **other_lengths(chosen)}
+    return {**chosen, **other_lengths({**by_key, **chosen})}
 
 
 def set_by_key(cls: type[Any], overrides: Iterable[str]) -> dict[str, Any]:

@@ -103,7 +103,7 @@ def pretrain(
     flags = {
         **given({"data.files": list(data) or None, "data.text": text, "data.format": format, "training.seed": seed}),
         **given({"teacher.model": teacher}),
-        **run_settings(**run),
+        **run_settings(by_key, **run),
     }
     recipe_file = find_config(
         "pretrain", config or default_recipe(bool(data), init_given, flags.get("training.strategy"))

@@ -325,7 +325,7 @@ def test_a_command_begins_before_its_model_is_fetched(tmp_path, monkeypatch, mod
 def test_blanks_between_devices_are_no_part_of_their_names():
     """`--devices "CPU:0, CPU:1"` asked for a device called " CPU:1", which no machine has."""
     given = dict.fromkeys(("strategy", "tpu", "steps", "minutes", "max_minutes"))
-    assert run_settings(devices="CPU:0, CPU:1", **given) == {"training.devices": ["CPU:0", "CPU:1"]}
+    assert run_settings({}, devices="CPU:0, CPU:1", **given) == {"training.devices": ["CPU:0", "CPU:1"]}
 
 
 @pytest.mark.parametrize(

@@ -369,8 +369,10 @@ def test_a_folder_of_other_runs_is_refused_before_anything_is_opened(holds, argu
     [({"epochs": 2.0}, (2.0, 0, 0.0)), ({"steps": 9}, (3.0, 9, 0.0)), ({"minutes": 1.0}, (3.0, 5, 1.0))],
 )
 def test_a_length_that_is_given_counts_whatever_the_recipe_is_limited_by(options, length):
-    """--epochs was ignored under a recipe of so many steps."""
+    """--epochs was ignored under a recipe of so many steps, and so were lengths given by --set."""
     none = dict.fromkeys(("strategy", "devices", "tpu", "steps", "minutes", "max_minutes"))
     recipe = {"task": "sst2", "training": {"steps": 5, "minutes": 7.0}}
-    training = FinetuneConfig.from_mapping(recipe, run_settings(**{**none, **options})).training
-    assert (training.epochs, training.steps, training.minutes) == length
+    by_key = {f"training.{name}": value for name, value in options.items()}
+    for changes in (run_settings({}, **{**none, **options}), {**by_key, **run_settings(by_key, **none)}):
+        training = FinetuneConfig.from_mapping(recipe, changes).training
+        assert (training.epochs, training.steps, training.minutes) == length
