@@ -11,7 +11,7 @@ import click
 from keras_bert.cli.options import Number, folder_to_write, model_option, set_by_key
 from keras_bert.config.finetuning import FinetuneConfig
 from keras_bert.config.pretraining import PretrainConfig
-from keras_bert.config.recipes import find_config, given
+from keras_bert.config.recipes import config_names, find_config, given
 from keras_bert.config.studies import AblationPlan, EmbryologyPlan, PilotsPlan, TaskPlan, selected, task_plans
 from keras_bert.core import files, settings
 from keras_bert.core.errors import UserError
@@ -98,8 +98,17 @@ def _require_tasks(tasks: Mapping[str, TaskPlan], data: str) -> None:
     for name, task in tasks.items():
         if not files.is_folder(folder := files.join(data, task.folder)):
             raise UserError(f"{folder}: needs the files of {name}. Received: no folder. Give --data with its parent.")
+        recipe = _task_recipe(task.task or name, name)
         with _said_of(name):
-            FinetuneConfig.from_file(find_config("finetune", task.task or name), task.set)
+            FinetuneConfig.from_file(recipe, task.set)
+
+
+def _task_recipe(task: str, where: str) -> str:
+    """The file of a recipe that `finetune --task` takes. Raises `UserError`, which begins with `where`, for others."""
+    known = config_names("finetune")
+    if task not in known:
+        raise UserError(f"{where}: needs one of {', '.join(known)}. Received: {task}.")
+    return find_config("finetune", task)
 
 
 @contextlib.contextmanager
@@ -384,6 +393,7 @@ def landscape(
       python run.py study landscape --task mrpc --init MODEL --data-dir glue --output runs/landscape
     """
     changes, more = (set_by_key(FinetuneConfig, given) for given in (overrides, scratch))
+    FinetuneConfig.from_file(_task_recipe(task, "--task"), {**changes, **more})
     _begin(context)
     from keras_bert.studies.landscape import landscape as make
 

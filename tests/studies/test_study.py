@@ -170,6 +170,9 @@ def test_bad_input_gets_one_line(tmp_path):
     assert "squad: no such task in" in refused("worth", "--only", "squad", *rest, "a=b")
     assert "Each model needs the form NAME=MODEL. Received: runs/a." in refused("worth", *rest, "runs/a")
     assert "basis: no such pilot" in refused("pilots", "--only", "basis", *rest)
+    landscape = ("landscape", "--init", "bert", "--output", tmp_path / "out", "--task")
+    assert "--task: needs one of boolq, " in refused(*landscape, "glue")
+    assert "training.epoch: no such setting" in refused(*landscape, "sst2", "--set-scratch", "training.epoch=3")
     assert "nothing: no such config" in refused("pilots", "--plan", "nothing", *rest)
 
 
@@ -184,7 +187,7 @@ ABLATION = "recipe: five_minutes\nvariants: {base: {}, other: %s}\ntasks: {sst2:
         ("worth", "../a: {folder: ., rates: [1.0e-3]}", "every task that a folder may have. Received: '../a'."),
         ("pilots", "{recipe: demo, pilots: {..: {}}}", "every pilot that a folder may have. Received: '..'."),
         ("worth", "sst2: {folder: absent, rates: [1.0e-3]}", "absent: needs the files of sst2. Received: no folder."),
-        ("worth", "sst3: {folder: ., rates: [1.0e-3]}", "sst3: sst3: no such config."),
+        ("worth", "sst3: {folder: ., rates: [1.0e-3]}", "sst3: needs one of boolq, "),
         ("worth", "sst2: {folder: ., rates: [1.0e-3], set: {training.epoch: 3}}", "sst2: training.epoch: no such set"),
         ("ablation", ABLATION % "{recipe: absent}", "other: absent: no such config."),
         ("ablation", ABLATION % "{set: {masking.units: word}}", "other: masking.units: no such setting"),
