@@ -273,6 +273,10 @@ def finetune_config(
     config = _run_config(path) or FinetuneConfig(task_record["task"], data=_settings(TaskDataConfig, folder))
     task = task or task_record["task"]
     require_read(task, data)
+    kind = kind_of_task(task)
+    compares_vectors = kind is not None and kind.trains_vectors
+    if compares_vectors and len(data.get("texts") or ()) == 1:  # The default column, which stands for STS-B's.
+        raise UserError(f"text: needs the names of two columns, one for each text. Received: {data['texts'][0]}.")
     if data.get("texts") and task in TAGGING_TASKS:  # Overrides the word column of training.
         data = {"word": data["texts"][0], **data}
     given = [file for name, file in data.items() if name in _FILES and file]
@@ -283,9 +287,8 @@ def finetune_config(
     if len(formats) == 1:  # The file may have another format than the training file.
         data = {"format": formats.pop(), **data}
     if data.get("folder") and not given:  # It replaces the files that the run recorded.
-        kind = kind_of_task(task)
-        is_beside = kind is not None and kind.trains_vectors  # Own pairs to train on, STS-B's to judge by.
-        data = {**dict.fromkeys(_FILES[1:] if is_beside else _FILES), **data}
+        # Of vectors, STS-B's pairs judge, and own pairs to train on stay beside them.
+        data = {**dict.fromkeys(_FILES[1:] if compares_vectors else _FILES), **data}
     return dataclasses.replace(
         config,
         task=task,

@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -22,7 +23,7 @@ from keras_bert.core.errors import UserError
 from keras_bert.export.serving_function import serving_function
 from keras_bert.layers.pooling import mean_vectors
 from keras_bert.tasks.classification.answers import plain_answers
-from keras_bert.tasks.evaluation import FinetunedModel
+from keras_bert.tasks.evaluation import FinetunedModel, finetune_config
 from keras_bert.tasks.finetuning.runs import FinetuningRuns
 from keras_bert.tasks.problem import open_problem
 from keras_bert.tasks.sentence_vectors.network import BertForSentenceVectors, ContrastiveObjective
@@ -262,6 +263,9 @@ def test_one_column_of_a_file_to_compare_is_refused(tables):
     """Columns of STS-B's names were read in its place."""
     with pytest.raises(UserError, match="needs the names of two columns, .* Received: first"):
         judging_table(TaskDataConfig(texts=["first"]), {INPUT: str(tables / "dev.jsonl")})
+    folder = SimpleNamespace(task={"task": "pairs-contrastive"})
+    with pytest.raises(UserError, match="needs the names of two columns, one for each text. Received: text."):
+        finetune_config("absent", folder, {"texts": ["text"]})
 
 
 def test_cosines_are_not_clipped_to_the_scores_of_the_pairs_that_judge(tables):
