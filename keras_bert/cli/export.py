@@ -46,7 +46,7 @@ _ONLY_OF = {"quantize": LITERT, **dict.fromkeys(("dtype", "compute", "jit", "n_b
     type=click.Choice(("float32", "bfloat16", "float16")),
     default="float32",
     show_default=True,
-    help="For a SavedModel: storage type of the weights. Computation is in float32.",
+    help="For a SavedModel: storage type of the weights, whatever --compute is.",
 )
 @click.option(
     "--compute",

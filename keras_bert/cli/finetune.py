@@ -136,7 +136,8 @@ def finetune(
 ) -> None:
     """Fine-tune a BERT on a task and keep the best epoch by dev score.
 
-    The same command resumes a run that stopped.
+    What no option says is as in the recipe; `settings` lists all that --set can change. The same command resumes a run
+    that stopped.
 
     \b
     Examples:

@@ -33,7 +33,7 @@ _log = logging.getLogger(__name__)
     help="Answer a split of the task instead. The test split is written in the leaderboard's format, if there is one.",
 )
 @click.option(
-    "--task", metavar="NAME", help="Another task for the same model, such as, with --split, ax for an mnli model."
+    "--task", metavar="NAME", help="Answer for another task, such as --task ax --split test with a model of mnli."
 )
 @click.option(
     "--output", metavar="FILE|-|DIR", help="Where to write the answers to --input or --split; - writes to stdout."

@@ -56,7 +56,7 @@ _log = logging.getLogger(__name__)
 @casing_option
 @click.option("--output", metavar="RUN", callback=folder_to_write, help="Run folder. Default: runs/RECIPE.")
 @run_options
-@setting_option(PhaseConfig, "batch_size", more="In every phase.")
+@setting_option(PhaseConfig, "batch_size", more="The same in every phase.")
 @setting_option(PhaseConfig, "sequence_length", "--max-length")
 @setting_option(TrainingConfig, "seed")
 @setting_option(PretrainingTeacherConfig, "model", "--teacher", metavar="MODEL")
@@ -89,6 +89,8 @@ def pretrain(
     bert_base_tpu    with --strategy tpu
     bert_base        with --data or another --strategy
     demo             otherwise: a small model on the documentation that ships with Python
+
+    What no option says is as in the recipe; `settings` lists all that --set can change.
 
     The same command resumes a run that stopped. SIGTERM, SIGHUP and Ctrl-C save a checkpoint after the current step and
     exit with status 75; a second signal, at least one second later, exits at once.

@@ -127,7 +127,7 @@ def _said_of(name: str) -> Iterator[None]:
 @_output_option
 @_seeds_option
 @_only_option("tasks")
-@click.option("--title", default="", help="Title of the picture.")
+@click.option("--title", default="", help="Title of the page and the picture.")
 @click.pass_context
 def worth(
     context: click.Context,
@@ -160,7 +160,9 @@ def worth(
 
 @study.command(short_help="Compare changes of a pretraining recipe.")
 @_plan_option("pilots")
-@click.option("--data", required=True, help="A folder that `prepare` wrote, or whatever `pretrain --data` takes.")
+@click.option(
+    "--data", required=True, metavar="GLOB", help="A folder that `prepare` wrote, or whatever `pretrain --data` takes."
+)
 @_output_option
 @_seeds_option
 @_only_option("pilots")
@@ -185,7 +187,9 @@ def pilots(context: click.Context, plan: str, data: str, output: str, seeds: int
 
 @study.command(short_help="Compare objectives by fine-tuning.")
 @_plan_option("ablation")
-@click.option("--text", required=True, help="A folder that `prepare` wrote, or whatever `pretrain --data` takes.")
+@click.option(
+    "--text", required=True, metavar="GLOB", help="A folder that `prepare` wrote, or whatever `pretrain --data` takes."
+)
 @click.option("--data", required=True, metavar="FOLDER", help="Folder that holds the folders of the plan's tasks.")
 @_output_option
 @click.option("--recipe", metavar="NAME|FILE", help="Pretraining recipe, such as wiki_mini; replaces the plan's.")

@@ -96,8 +96,8 @@ class TaskDataConfig(Checked):
     Attributes:
         folder: folder with the task's own files, such as GLUE's, or with data sets prepared by TFDS; by default TFDS's
             own folder, into which a missing data set is downloaded.
-        train: examples to train on: a file or, for `text`, `few-shot`, `rerank` and `seq2seq`, a table (CSV, JSON,
-            Parquet, …), tfds:NAME or hf:datasets/ORG/NAME.
+        train: examples to train on: a file in the task's own format, a table (CSV, JSON, Parquet, …), tfds:NAME or
+            hf:datasets/ORG/NAME.
         dev: examples to validate on; by default, for `text`, `few-shot`, `rerank`, `seq2seq` and `qa`, a share of
             `train`.
         test: examples to predict once the model is trained.
@@ -245,7 +245,7 @@ class PreparationConfig(Checked):
     """What the model to start from learns before fine-tuning.
 
     Attributes:
-        kind: what the model first learns on `prepare.text`. pairs: which words two texts share, for tasks that compare
+        kind: what the model first learns from other text. pairs: which words two texts share, for tasks that compare
             texts.
         text: text to prepare the model on, documents of several sentences: a file, a folder, a quoted glob, a data set
             by name, or a folder that `prepare` wrote.

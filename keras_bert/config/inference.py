@@ -161,7 +161,7 @@ class RetrievalConfig(Checked):
     """How passages are searched for queries.
 
     Attributes:
-        precision: type of the vectors' values; `quantize_vectors` explains them. The ranges of int8 are the passages'.
+        precision: type of the vectors' values; see `embed` or `quantize_vectors`. The ranges of int8 are the passages'.
         size: keep only the first dimensions, this many; of a sparse vector, the largest values.
         query_prefix: text in front of every query, such as "query: " for E5.
         passage_prefix: text in front of every passage, such as "passage: " for E5.
