@@ -22,6 +22,7 @@ from keras_bert.cli.finetune import finetune
 from keras_bert.cli.generate import generate
 from keras_bert.cli.inspect import inspect
 from keras_bert.cli.launch import launch
+from keras_bert.cli.options import require_filled
 from keras_bert.cli.predict import predict
 from keras_bert.cli.prepare import prepare
 from keras_bert.cli.pretrain import pretrain
@@ -168,6 +169,10 @@ for command, short_help in _COMMANDS.items():
     command.short_help = short_help
     main.add_command(command)
 for command in [*_COMMANDS, *study.commands.values()]:
+    for parameter in command.params:
+        # Prefixes of texts, and texts themselves, may be empty. A metavar names whatever else is text.
+        if parameter.metavar and "TEXT" not in parameter.metavar and parameter.callback is None:
+            parameter.callback = require_filled
     if command not in (study, settings):
         command.params += _message_options()
     command.help = (command.help or "").replace("python run.py", PROGRAM)

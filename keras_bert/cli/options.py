@@ -91,8 +91,21 @@ def file_to_write(context: click.Context, parameter: click.Parameter, path: str 
 def _require_path(parameter: click.Parameter, path: str | None) -> None:
     """Raises `UserError` for an empty path, as from a shell variable that is not set."""
     if path == "":
-        name = parameter.opts[0] if isinstance(parameter, click.Option) else parameter.human_readable_name
-        raise UserError(f"{name}: needs a path. Received: an empty text. Give one.")
+        raise UserError(f"{_shown_name(parameter)}: needs a path. Received: an empty text. Give one.")
+
+
+def _shown_name(parameter: click.Parameter) -> str:
+    return parameter.opts[0] if isinstance(parameter, click.Option) else parameter.human_readable_name
+
+
+def require_filled(context: click.Context, parameter: click.Parameter, value: Any) -> Any:
+    """Parameter callback: refuses an empty text where a name is needed, which would count as not given.
+
+    As from a shell variable that is not set: `--init "$MODEL"` then began with random weights.
+    """
+    if value == "" or isinstance(value, tuple) and "" in value:
+        raise UserError(f"{_shown_name(parameter)}: needs a value. Received: an empty text. Give one.")
+    return value
 
 
 def require_source(path: str) -> None:

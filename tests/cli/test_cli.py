@@ -192,6 +192,23 @@ def test_an_empty_path_is_told_before_anything_is_read(command, named):
     assert result.output.splitlines()[-1] == f"Error: {named}: needs a path. Received: an empty text. Give one."
 
 
+@pytest.mark.parametrize(
+    ("command", "named"),
+    [
+        ("pretrain --data in.txt --init", "--init"),
+        ("finetune --task sst2 --data-dir", "--data-dir"),
+        ("finetune --task sst2 --prepare pairs --prepare-text", "--prepare-text"),
+        ("prepare --input in.txt --vocab v.txt --output out --phrases", "--phrases"),
+        ("convert --to google", "MODEL"),
+        ("study landscape --task sst2 --output out --init", "--init"),
+    ],
+)
+def test_an_empty_name_is_no_option_that_is_left_out(command, named):
+    """`--init "$MODEL"` trained from random weights, or from the newest run, if MODEL was not set."""
+    result = give(*command.split(), "", *(["out"] if named == "MODEL" else []), status=2)
+    assert result.output.splitlines()[-1] == f"Error: {named}: needs a value. Received: an empty text. Give one."
+
+
 @pytest.mark.parametrize("command", ["evaluate --model in.txt --output", "embed --model in.txt --input - --output"])
 def test_a_folder_where_a_file_is_to_be_written_is_told_before_anything_is_done(command, tmp_path):
     result = give(*command.split(), str(tmp_path), status=2)
