@@ -189,7 +189,9 @@ def finetune(
         **{f"data.{key}": value for key, value in data.items()},
         **run_settings(by_key, **run, epochs=epochs),
     }
-    require_agreement(by_key, {**flags, **given({"init": init, "training.seed": seeds and f"--seeds {seeds}"})})
+    require_agreement(
+        by_key, {**flags, **given({"task": task, "init": init, "training.seed": seeds and f"--seeds {seeds}"})}
+    )
     for option, is_given in (
         ("--sweep", sweep),
         ("--train, --dev, --test, --text, --label", data.keys() - {"folder"}),

@@ -85,8 +85,8 @@ class NoiseConfig(Checked):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for kind in self.kinds:
-            noise_setting(kind)
+        is_distinct = len(set(map(noise_setting, self.kinds))) == len(self.kinds)
+        require(is_distinct, "kinds", "each noise once; noise.copies makes several", self.kinds)
 
 
 @dataclass
