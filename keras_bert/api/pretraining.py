@@ -191,7 +191,10 @@ def phase_settings(
     if not options:
         return {}
     phases = chosen.get("phases", settings.read_yaml(recipe_file).get("phases"))
-    mappings = phases if isinstance(phases, list) else [{}]
+    if not isinstance(phases, (list, tuple, type(None))):
+        return {}  # The recipe is refused.
+    length = settings.from_mapping(PhaseConfig, {**options, "max_predictions_per_seq": 1}).sequence_length
+    mappings = [{}] if phases is None else phases
     own = [settings.from_mapping(PhaseConfig, phase, f"phases.{index}") for index, phase in enumerate(mappings)]
     found: dict[str, Any] = {} if mappings is phases else {"phases": mappings}
     for name, value in options.items():
@@ -204,7 +207,7 @@ def phase_settings(
     for index, phase in enumerate(own if max_length else ()):
         key = f"phases.{index}.max_predictions_per_seq"
         if key not in chosen:
-            found[key] = math.ceil(phase.max_predictions_per_seq * options["sequence_length"] / phase.sequence_length)
+            found[key] = math.ceil(phase.max_predictions_per_seq * length / phase.sequence_length)
     return found
 
 

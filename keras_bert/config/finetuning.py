@@ -59,15 +59,15 @@ class NoiseSetting(NamedTuple):
     share: float
 
 
-def noise_setting(text: str) -> NoiseSetting:
-    """Reads `KIND` or `KIND=SHARE`. Raises `ValueError` for any other text."""
+def noise_setting(text: str, key: str = "noise") -> NoiseSetting:
+    """Reads `KIND` or `KIND=SHARE`. Raises `ValueError`, which names the `key`, for any other text."""
     kind, has_share, value = text.partition("=")
     try:
         share = float(value) if has_share else KINDS[kind][1] if kind in KINDS else 0.0
     except ValueError:
         share = 0.0
     needed = f"KIND or KIND=SHARE, a kind of {', '.join(KINDS)} and a share above 0 and at most 1"
-    require(kind in KINDS and 0.0 < share <= 1.0, "noise", needed, text)
+    require(kind in KINDS and 0.0 < share <= 1.0, key, needed, text)
     return NoiseSetting(kind, share)
 
 
@@ -85,7 +85,7 @@ class NoiseConfig(Checked):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        is_distinct = len(set(map(noise_setting, self.kinds))) == len(self.kinds)
+        is_distinct = len({noise_setting(kind, "kinds") for kind in self.kinds}) == len(self.kinds)
         require(is_distinct, "kinds", "each noise once; noise.copies makes several", self.kinds)
 
 

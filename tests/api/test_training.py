@@ -15,11 +15,13 @@ from pretraining import metrics
 import keras_bert
 from keras_bert.api.finetuning import finetuning_recipe
 from keras_bert.api.keywords import keyword_settings, length_settings
+from keras_bert.api.pretraining import phase_settings
 from keras_bert.checkpoints.model_folder import open_model_folder
 from keras_bert.cli import main
 from keras_bert.config.finetuning import FinetuneConfig, TaskDataConfig
 from keras_bert.config.pretraining import PretrainConfig
 from keras_bert.config.reading import FIELD
+from keras_bert.config.recipes import find_config
 from keras_bert.core.errors import UserError
 from keras_bert.tasks.evaluation import finetune_config
 from keras_bert.training.run_folder import RunFolder
@@ -259,6 +261,16 @@ def test_what_is_no_path_is_refused_in_one_line(tmp_path):
     ):
         with pytest.raises(UserError, match=f"^{name}: needs text. Received: 5."):
             call()
+
+
+def test_sizes_of_phases_are_numbers_or_their_texts():
+    """max_length="64" was a traceback."""
+    file = find_config("pretrain", "demo")
+    sizes = [PretrainConfig.from_file(file, phase_settings(file, {}, 8, length)).phases for length in (64, "64")]
+    assert sizes[0] == sizes[1]
+    with pytest.raises(UserError, match=r"sequence_length: needs a whole number. Received: \[64\]"):
+        phase_settings(file, {}, None, [64])
+    assert phase_settings(file, {"phases": 5}, 8, 64) == {}, "The recipe is refused."
 
 
 def test_settings_are_checked_before_data_are_read(folder, pretrained):
