@@ -8,11 +8,19 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from keras_bert.cli.options import Number, folder_to_write, model_option, set_by_key
+from keras_bert.cli.options import Number, folder_to_write, model_option, require_utf8, set_by_key
 from keras_bert.config.finetuning import FinetuneConfig
 from keras_bert.config.pretraining import PretrainConfig
 from keras_bert.config.recipes import config_names, find_config, given
-from keras_bert.config.studies import AblationPlan, EmbryologyPlan, PilotsPlan, TaskPlan, selected, task_plans
+from keras_bert.config.studies import (
+    AblationPlan,
+    EmbryologyPlan,
+    PilotsPlan,
+    TaskPlan,
+    require_names,
+    selected,
+    task_plans,
+)
 from keras_bert.core import files, settings
 from keras_bert.core.errors import UserError
 from keras_bert.core.imports import require
@@ -90,11 +98,13 @@ def _named(pairs: Sequence[str]) -> dict[str, str]:
         raise UserError(f"Each model needs the form NAME=MODEL. Received: {' '.join(pairs)}.")
     if len(found) < len(pairs):
         raise UserError(f"Each model needs a name of its own. Received: {' '.join(pairs)}.")
+    require_names(found, "model", "NAME=MODEL")
     return found
 
 
-def _require_tasks(tasks: Mapping[str, TaskPlan], data: str) -> None:
+def _require_tasks(tasks: Mapping[str, TaskPlan], data: str, plan: str) -> None:
     """Raises `UserError` for a task without files, recipe or valid settings, which would only be missed after hours."""
+    require_names(tasks, "task", plan)
     for name, task in tasks.items():
         if not files.is_folder(folder := files.join(data, task.folder)):
             raise UserError(f"{folder}: needs the files of {name}. Received: no folder. Give --data with its parent.")
@@ -151,7 +161,7 @@ def worth(
     inits = _named(models)
     path = find_config("studies", plan)
     tasks = selected(task_plans(settings.read_yaml(path)), only, "task", path)
-    _require_tasks(tasks, data)
+    _require_tasks(tasks, data, path)
     _begin(context)
     from keras_bert.studies.downstream import worth as make
 
@@ -231,7 +241,7 @@ def ablation(
         with _said_of(name):
             file = find_config("pretrain", planned.variants[name].recipe or planned.recipe)
             PretrainConfig.from_file(file, {**planned.set, **planned.variants[name].set}).require_warmup()
-    _require_tasks(planned.tasks, data)
+    _require_tasks(planned.tasks, data, path)
     _begin(context)
     from keras_bert.studies.ablation import ablation as make
 
@@ -278,9 +288,10 @@ def embryology(
     Example:
       python run.py study embryology runs/mini --data data --output runs/embryology
     """
-    planned = settings.from_mapping(EmbryologyPlan, settings.read_yaml(find_config("studies", plan)))
+    path = find_config("studies", plan)
+    planned = settings.from_mapping(EmbryologyPlan, settings.read_yaml(path))
     if not only or "tasks" in only:
-        _require_tasks(planned.tasks, data)
+        _require_tasks(planned.tasks, data, path)
     _begin(context)
     from keras_bert.studies.embryology import PARTS
     from keras_bert.studies.embryology import embryology as make
@@ -302,6 +313,7 @@ def attention(context: click.Context, texts: tuple[str, ...], model: str, output
     Example:
       python run.py study attention --model runs/wiki "The cat sat on the mat." --output runs/attention
     """
+    require_utf8(texts)
     _begin(context)
     from keras_bert.studies.attention import attention as make
 
@@ -341,6 +353,7 @@ def geometry(
     Example:
       python run.py study geometry --model runs/wiki --word king --word bank --text 'wiki/*' --output runs/geometry
     """
+    require_utf8(words)
     _begin(context)
     from keras_bert.studies.geometry import geometry as make
 

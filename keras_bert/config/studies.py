@@ -220,12 +220,17 @@ def selected(plans: Mapping[str, _Plan], names: Collection[str], what: str, sour
     """
     if not plans:
         raise UserError(f"{source}: needs at least one {what}. Received: none.")
-    for name in plans:
-        if not isinstance(name, str) or name in ("", ".", "..") or set(name) & {"/", "\\"}:
-            raise UserError(f"{source}: needs a name for every {what} that a folder may have. Received: {name!r}.")
+    require_names(plans, what, source)
     if unknown := [name for name in names if name not in plans]:
         raise UserError(f"{_listed(unknown)}: no such {what} in {source}. It has {_listed(plans)}.")
     return {name: plans[name] for name in names or plans}
+
+
+def require_names(names: Iterable[Any], what: str, source: str) -> None:
+    """Raises `UserError`, which begins with `source`, unless each `what`, such as a task, can name a folder."""
+    for name in names:
+        if not isinstance(name, str) or name in ("", ".", "..") or set(name) & {"/", "\\"}:
+            raise UserError(f"{source}: needs a name for every {what} that a folder may have. Received: {name!r}.")
 
 
 def _listed(names: Iterable[str]) -> str:
