@@ -13,14 +13,7 @@ from keras_bert.core.files import is_folder
 from keras_bert.models import sizes
 from keras_bert.models.bert.config import BertConfig
 from keras_bert.models.kind import kind_of_config
-from keras_bert.models.tensor_names import (
-    BILSTM,
-    DECODER,
-    ENCODER,
-    LM_HEAD,
-    MASKED_LM_HEAD,
-    POOLER,
-)
+from keras_bert.models.tensor_names import BILSTM, DECODER, ENCODER, LM_HEAD, MASKED_LM_HEAD, POOLER
 from keras_bert.models.term import all_terms
 from keras_bert.tasks.kind import task_kinds
 from keras_bert.text.vocabulary import vocabulary_kind

@@ -149,26 +149,27 @@ def vocab(
     corpus.require_without(extend, reading["bad_words"])
     lower_case = kind != XLNET if lower_case is None else lower_case
     import_tensorflow(context.find_root().params["debug"])
-    if base is not None and extend is not None:
-        from keras_bert.text.vocabulary_learning import extend_from_counts, free_rows
+    from keras_bert.text.vocabulary_learning import (
+        LEARNERS,
+        SMALLEST_COUNT,
+        extend_from_counts,
+        free_rows,
+        learn_from_counts,
+    )
 
-        free_rows(base, extend)  # Fails before the texts are read.
     vocabulary: Vocabulary
-    if kind in _OTHERS:
-        from keras_bert.text.vocabulary_learning import LEARNERS
-
-        assert size is not None
-        texts = training_documents(corpus.documents("Read"), validation_share)
-        vocabulary = LEARNERS[kind](texts, size, lower_case)
-        summary = f"{len(vocabulary):,} pieces of {_OTHERS[kind][0]}."
-    elif base is not None and extend is not None:
+    if base is not None and extend is not None:
+        free_rows(base, extend)  # Fails before the texts are read.
         counts = _word_counts(corpus, lower_case, validation_share, output, on_beam)
         vocabulary, added = extend_from_counts(base, counts, extend)
         first = ", ".join(f"{word} ({count:,})" for word, count in added[:5])
         summary = f"{len(added):,} new words in [unused] rows, the most frequent {first}; all other ids are unchanged."
+    elif kind in _OTHERS:
+        assert size is not None
+        texts = training_documents(corpus.documents("Read"), validation_share)
+        vocabulary = LEARNERS[kind](texts, size, lower_case)
+        summary = f"{len(vocabulary):,} pieces of {_OTHERS[kind][0]}."
     else:
-        from keras_bert.text.vocabulary_learning import SMALLEST_COUNT, learn_from_counts
-
         assert size is not None
         counts = _word_counts(corpus, lower_case, validation_share, output, on_beam)
         vocabulary = learn_from_counts(counts, size, unused)
@@ -221,7 +222,7 @@ def _check_other(kind: str, extend: str | None, unused: int, runner: str | None,
             f"--output: needs another name, because {_OTHERS[other][1]} is for {_OTHERS[other][0]}. Received: "
             f"{output}. Give spiece.model, or --kind {other}."
         )
-    if kind in (SENTENCEPIECE, T5, XLM_ROBERTA, XLNET):
+    if kind != BYTES:
         from keras_bert.text.sentencepiece_vocabulary import require_sentencepiece
 
         require_sentencepiece()

@@ -1,7 +1,7 @@
 """How a model is asked: how the next token is chosen, how texts become vectors, and how these are searched."""
 
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 from keras_bert.core.errors import UserError
 from keras_bert.core.program import PROGRAM
@@ -141,7 +141,8 @@ def vector_width(config: BertConfig, pooling: str) -> int:
     return config.hidden_size * (LAST_LAYERS if pooling == "last4" else 1)
 
 
-PRECISIONS = (FLOAT32, FLOAT16, INT8, BINARY) = ("float32", "float16", "int8", "binary")
+Precision = Literal["float32", "float16", "int8", "binary"]
+FLOAT32, FLOAT16, INT8, BINARY = PRECISIONS = get_args(Precision)
 
 
 def check_quantization(width: int, precision: str, size: int | None, has_ranges: bool, is_sparse: bool = False) -> None:
@@ -169,7 +170,7 @@ class RetrievalConfig(Checked):
         skip_same_id: leave out the passage that has the query's own id, as BEIR does (ArguAna, Quora).
     """
 
-    precision: Literal["float32", "float16", "int8", "binary"] = "float32"
+    precision: Precision = "float32"
     size: Positive[int] | None = None
     query_prefix: str = ""
     passage_prefix: str = ""
