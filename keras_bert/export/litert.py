@@ -1,5 +1,6 @@
 """Writes a model for LiteRT (TensorFlow Lite), for phones and other devices without TensorFlow."""
 
+import itertools
 import tempfile
 from collections.abc import Mapping
 
@@ -56,8 +57,10 @@ def write_litert(
         output, bert, top_k, encoder_only: see `write_portable` and `portable_signature`.
 
     Raises:
-        UserError: see `write_portable` and `portable_signature`.
+        UserError: another quantization; or see `write_portable` and `portable_signature`.
     """
+    if quantization not in QUANTIZATIONS:
+        raise UserError(f"quantization: needs one of {', '.join(QUANTIZATIONS)}. Received: {quantization!r}.")
 
     def converted() -> tuple[Signature, bytes]:
         signature = portable_signature(bert, LITERT, top_k, encoder_only, rounds_tables=quantization == INT8)
@@ -77,24 +80,32 @@ def convert(signature: Signature, quantization: str, origin: str) -> tuple[Signa
     Raises:
         UserError: the function needs ops that LiteRT lacks.
     """
-    one_row = tuple(tf.TensorSpec([1, *spec.shape[1:]], spec.dtype, name=spec.name) for spec in signature.inputs)
-    reason = ""
-    for inputs in (signature.inputs, one_row):  # The converter lowers an LSTM only for a known batch size.
-        tried = signature._replace(inputs=inputs)
-        try:
-            return tried, _converted(tried, quantization)
-        except Exception as error:
-            if type(error).__name__ != "ConverterError":  # The class is not public.
-                raise
-            reason = str(error).strip().splitlines()[0][:200]
+    function = signature.traced()
+    if _has_loop_over_tokens(function):  # The converter lowers an LSTM only for a known batch size.
+        one_row = tuple(tf.TensorSpec([1, *spec.shape[1:]], spec.dtype, name=spec.name) for spec in signature.inputs)
+        signature = signature._replace(inputs=one_row)
+        function = signature.traced()
+    try:
+        return signature, _converted(function, quantization)
+    except Exception as error:
+        if type(error).__name__ != "ConverterError":  # The class is not public.
+            raise
+        reason = str(error).strip().splitlines()[0][:200]
     raise UserError(
         f"{origin}: --format litert needs a model of LiteRT's own ops. Received: one that needs others ({reason}). "
         "Export it as a SavedModel."
     )
 
 
-def _converted(signature: Signature, quantization: str) -> bytes:
-    function, holder = signature.traced(), tf.Module()
+def _has_loop_over_tokens(function: tf.types.experimental.ConcreteFunction) -> bool:
+    """Whether the graph collects a loop's states in a list, as an LSTM or a GRU does."""
+    graph = function.graph.as_graph_def()
+    nodes = itertools.chain(graph.node, *(called.node_def for called in graph.library.function))
+    return any(node.op == "TensorListReserve" for node in nodes)
+
+
+def _converted(function: tf.types.experimental.ConcreteFunction, quantization: str) -> bytes:
+    holder = tf.Module()
     holder.variables_read = list(function.graph.variables)
     with tempfile.TemporaryDirectory() as folder:
         tf.saved_model.save(holder, folder, signatures={TOKENS: function})

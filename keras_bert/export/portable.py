@@ -10,6 +10,7 @@ import numpy as np
 import tensorflow as tf
 
 from keras_bert.checkpoints.huggingface import CONFIG
+from keras_bert.config.finetuning import REGRESSION
 from keras_bert.core import files
 from keras_bert.core.errors import UserError
 from keras_bert.core.whole_files import atomic_write, require_name, whole_folder, write_json
@@ -244,7 +245,8 @@ def write_portable(
         raise UserError(
             f"{output}: needs a new or empty folder, or an earlier export. Received: {found}. Give another."
         )
-    labels = () if encoder_only or not bert.head or bert.head.outputs else bert.head.labels
+    has_labels = bert.head and not encoder_only and not bert.head.outputs
+    labels = bert.head.labels if has_labels and getattr(bert.head, "problem_type", None) != REGRESSION else ()
     broken = next((label for label in labels if "\n" in label or "\r" in label), None)
     if broken is not None:
         raise UserError(

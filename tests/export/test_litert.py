@@ -108,14 +108,15 @@ def _recurrent(name):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["elmo", "bilstm", "gru", "lstm"])
-def test_what_has_a_recurrence_takes_one_row_at_a_time(tmp_path, name):
-    """The interpreter would fail on two with a line about a runtime's node."""
+def test_what_has_a_recurrence_takes_one_row_at_a_time(tmp_path, name, capfd):
+    """The interpreter would fail on two with a line about a runtime's node, and the converter fill stderr."""
     config, head = _recurrent(name)
     model = kind_of_head(head).make_model(config, head)
     random_weights(model)
     write_model_folder(str(tmp_path / "model"), model, VOCABULARY, lower_case=True, head=head)
     bert = keras_bert.load(str(tmp_path / "model"))
     write_litert(tmp_path / "export", bert)
+    assert "error" not in capfd.readouterr().err
     exported = LiteRTModel(tmp_path / "export")
     for length in (8, 24):
         inputs = tokens((1, length))
@@ -342,6 +343,12 @@ def test_a_crf_is_refused(tmp_path, kind):
     assert write_litert(tmp_path / "export", bert, encoder_only=True)
 
 
+def test_an_unknown_quantization_is_refused(served, tmp_path):
+    """It was a KeyError."""
+    with pytest.raises(UserError, match="quantization: needs one of none, float16, int8. Received: 'int4'"):
+        write_litert(tmp_path / "export", served("single")[0], "int4")
+
+
 def test_ops_that_litert_lacks_are_refused_in_one_line(served):
     import tensorflow as tf
 
@@ -379,6 +386,8 @@ def test_the_command_writes_it_and_refuses_options_of_the_other_format(tmp_path)
     command = ["export", "--model", model, "--output", str(tmp_path / "edge")]
     written = give(*command, "--format", "litert", "--quantize", "int8")
     assert "MB" in written.output
+    assert not (tmp_path / "edge" / "labels.txt").exists()  # Of a number.
+    assert "labels.txt" not in (tmp_path / "edge" / "README.md").read_text()
     assert LiteRTModel(tmp_path / "edge")(tokens((1, 4)))["score"].shape == (1,)
     for options in (["--quantize", "int8"], ["--format", "litert", "--jit"]):
         refused = give(*command, *options, status=2)
