@@ -73,6 +73,7 @@ def quantize_vectors(
         if not len(vectors):
             raise UserError("ranges: needs vectors to take them from. Received: none. Give ranges.")
         ranges = np.stack([vectors.min(axis=0), vectors.max(axis=0)])
+    ranges = np.asarray(ranges, "float32")
     if ranges.shape != (2, vectors.shape[1]):
         raise UserError(
             f"ranges: needs the shape [2, {vectors.shape[1]}], as the vectors are wide. "
@@ -94,7 +95,7 @@ def shorten(vectors: np.ndarray, size: int | None) -> np.ndarray:
 
 
 def _int8(vectors: np.ndarray, ranges: np.ndarray) -> np.ndarray:
-    low, high = np.asarray(ranges, "float32")
+    low, high = ranges
     step = (high - low) / _STEPS
     codes = np.rint((vectors - low) / np.where(step > 0, step, 1)) + _LOWEST_CODE
     return np.where(step > 0, np.clip(codes, _LOWEST_CODE, _LOWEST_CODE + _STEPS), 0).astype("int8")

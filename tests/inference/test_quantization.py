@@ -27,6 +27,7 @@ def test_given_ranges_clip_what_is_outside():
     found = quantize_vectors(np.array([[-9, 0.25, 2], [9, 2, 7]], "float32"), "int8", ranges=ranges)
     assert found.vectors.tolist() == [[-128, -64, 0], [127, 127, 0]]
     assert found.ranges is ranges
+    assert quantize_vectors([[-9, 0.25, 2]], "int8", ranges=ranges.tolist()).vectors.tolist() == [[-128, -64, 0]]
 
 
 def test_binary_packs_the_signs():
