@@ -2,6 +2,7 @@
 
 import logging
 import shlex
+from typing import TYPE_CHECKING
 
 import click
 
@@ -10,11 +11,21 @@ from keras_bert.cli.options import casing_option, folder_to_write, model_option
 from keras_bert.core.errors import UserError
 from keras_bert.core.runtime import import_tensorflow
 from keras_bert.core.terminal_bar import working
+from keras_bert.models.bert.config import MASKED, NEXT
+from keras_bert.models.kind import with_article
+from keras_bert.tasks.kind import kind_of_head
+
+if TYPE_CHECKING:
+    from keras_bert.inference.loading import LoadedModel
 
 _log = logging.getLogger(__name__)
 
 SAVED_MODEL, LITERT, ONNX = "savedmodel", "litert", "onnx"
 _ONLY_OF = {"quantize": LITERT, **dict.fromkeys(("dtype", "compute", "jit", "n_best"), SAVED_MODEL)}
+_LISTED_BY = {
+    "top_k": "a masked LM or a left-to-right model",
+    "n_best": "a model that answers questions or writes texts",
+}
 
 
 @click.command()
@@ -109,22 +120,24 @@ def export(
     import_tensorflow(context.find_root().params["debug"])
     from keras_bert.inference.loading import load_folder
 
+    bert = load_folder(folder)
+    _require_lists(context, bert, encoder_only)
     if kind != SAVED_MODEL:
         from keras_bert.export.litert import write_litert
         from keras_bert.export.onnx import write_onnx
 
         with working("Converting the model"):
             if kind == ONNX:
-                size = write_onnx(output, load_folder(folder), top_k, encoder_only)
+                size = write_onnx(output, bert, top_k, encoder_only)
             else:
-                size = write_litert(output, load_folder(folder), quantize, top_k, encoder_only)
+                size = write_litert(output, bert, quantize, top_k, encoder_only)
         _log.info(f"Written: {output}, {size / 1e6:.1f} MB. Next: {output}/README.md says how to run it.")
         return
     from keras_bert.export.saved_model import write_version
     from keras_bert.export.serving_function import serving_function
 
     with working("Exporting the model"):
-        function = serving_function(load_folder(folder), dtype, jit, top_k, n_best, encoder_only, compute)
+        function = serving_function(bert, dtype, jit, top_k, n_best, encoder_only, compute)
         version = write_version(output, function)
     for name, specs in function.inputs.items():
         _log.info(f"{name}: {', '.join(spec.name for spec in specs)} → {', '.join(function.outputs(name))}")
@@ -137,6 +150,23 @@ def export(
 def _require_options_of(context: click.Context, kind: str) -> None:
     """Raises `UserError` if an option was given that the format does not have."""
     for name, only in _ONLY_OF.items():
-        if only != kind and context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE:
+        if only != kind and _is_given(context, name):
             option = f"--{name.replace('_', '-')}"
             raise UserError(f"{option}: needs --format {only}. Received: --format {kind}. Leave one out.")
+
+
+def _require_lists(context: click.Context, bert: "LoadedModel", encoder_only: bool) -> None:
+    """Raises `UserError` if a length was given for a list that the export does not return."""
+    head = None if encoder_only else bert.head
+    has_list = {
+        "top_k": bert.predicts in (MASKED, NEXT) and not encoder_only,
+        "n_best": head is not None and kind_of_head(head).lists_answers,
+    }
+    for name, needed in _LISTED_BY.items():
+        if not has_list[name] and _is_given(context, name):
+            received = "--encoder" if encoder_only else with_article(type(bert.model).__name__)
+            raise UserError(f"--{name.replace('_', '-')}: needs {needed}. Received: {received}. Leave it out.")
+
+
+def _is_given(context: click.Context, name: str) -> bool:
+    return context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE

@@ -9,6 +9,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from keras_bert.core.errors import UserError
 from keras_bert.export.network import FLOAT32, Network
 from keras_bert.export.signature import TOKENS, Signature, TextInputs, text_and_token_signatures, without_invalid
 from keras_bert.inference.language_models import never_next
@@ -18,6 +19,7 @@ from keras_bert.inputs.rows import PieceSpans
 from keras_bert.inputs.windows import truncate_beginning
 from keras_bert.models.bert.config import MASKED, NEXT
 from keras_bert.models.bert.encoder import last_state
+from keras_bert.models.kind import with_article
 from keras_bert.tasks.kind import kind_of_head
 from keras_bert.text.tokenizers import Tokenizer
 from keras_bert.text.vocabulary import MASK
@@ -162,13 +164,16 @@ def serving_function(
         compute: the type of the products of the encoder's blocks, float32 or bfloat16, see `Network`.
 
     Raises:
-        UserError: config.json has invalid settings for reading texts, `dtype` is no such type, or `compute` does not
-            fit the others.
+        UserError: config.json has invalid settings for reading texts, `dtype` is no such type, `compute` does not fit
+            the others, or `jit` is given for a model that writes texts.
 
     Example:
         function = keras_bert.serving_function(keras_bert.load("runs/demo"))
         sorted(function.signatures)
     """
+    if jit and bert.head and not encoder_only and kind_of_head(bert.head).writes_texts:
+        received = with_article(bert.head.architecture)
+        raise UserError(f"--jit: needs a model without a decoder. Received: {received}. Leave it out.")
     text_inputs = TextInputs(bert.config, bert.tokenizer, bert.folder.reading)
     network = Network(bert.model, dtype, jit, compute)
     signatures = model_signatures(bert, text_inputs, network, top_k, n_best, encoder_only)

@@ -61,6 +61,7 @@ class TaskKind(abc.ABC):
         takes_teacher: whether its loss takes the section `teacher`.
         trains_vectors: whether its loss takes the section `vectors`.
         writes_texts: whether it takes the section `seq2seq`.
+        lists_answers: whether its signatures return several answers to an example, up to `n_best`.
         noun: the plural noun for the task's examples.
         baseline: the name of `Problem.baseline` in tables of scores.
         example_files: the input and output files in a model card's `predict` command.
@@ -84,6 +85,7 @@ class TaskKind(abc.ABC):
     takes_teacher: ClassVar[bool] = False
     trains_vectors: ClassVar[bool] = False
     writes_texts: ClassVar[bool] = False
+    lists_answers: ClassVar[bool] = False
     noun: ClassVar[str] = "examples"
     baseline: ClassVar[str] = "majority"
     example_files: ClassVar[tuple[str, str]] = ("texts.txt", "answers.jsonl")
@@ -112,7 +114,7 @@ class TaskKind(abc.ABC):
             bert: the `LoadedModel`, with its head's config and its folder.
             text_inputs: a `TextInputs`, which turns strings into the network's inputs.
             network: the model's `Network`.
-            n_best: how many answers to return if there are several.
+            n_best: the most answers to an example, for a kind that `lists_answers`.
         """
 
     @abc.abstractmethod

@@ -22,6 +22,7 @@ from served import (
     write_served,
 )
 from shortened import shortened
+from text_pairs import write_tiny_bart
 from tiny import random_weights, without_dropout
 
 import keras_bert
@@ -322,6 +323,14 @@ def test_products_in_bfloat16_are_refused_beside_what_they_cannot_do(served, opt
     bert, _ = served("regression")
     with pytest.raises(UserError, match="--compute.*: needs .* Received: .*"):
         serving_function(bert, **{"compute": "bfloat16", **options})
+
+
+def test_nothing_is_compiled_for_a_decoder(tmp_path):
+    """The option changed nothing."""
+    bert = keras_bert.load(write_tiny_bart(tmp_path / "bart"), task="seq2seq")
+    with pytest.raises(UserError, match="--jit: needs a model without a decoder. Received: a BertForConditional"):
+        serving_function(bert, jit=True)
+    assert serving_function(bert, jit=True, encoder_only=True).columns == ("text",)
 
 
 @pytest.mark.slow

@@ -55,10 +55,16 @@ def test_the_servers_files_are_whole_whatever_the_folder_is_called(tmp_path, mon
 def test_bad_arguments_are_one_line_and_status_2(tmp_path):
     (tmp_path / "file").write_text("")
     model = write_served(tmp_path / "model", "single", max_length=1000)
+    reader, filler = (write_served(tmp_path / kind, kind) for kind in ("answering", "masked_lm"))
+    tokens, answers = "a masked LM or a left-to-right model", "a model that answers questions or writes texts"
     for arguments, message in (
         (["--model", str(tmp_path / "absent")], "needs a model folder"),
         (["--model", model], "keras_bert.max_length: needs 3 to 40 tokens. Received: 1000."),
         (["--model", model, "--dtype", "int8"], "int8"),
+        (["--model", reader, "--top-k", "3"], f"--top-k: needs {tokens}. Received: a BertForQuestionAnswering. Leave"),
+        (["--model", reader, "--encoder", "--n-best", "3"], f"--n-best: needs {answers}. Received: --encoder. Leave"),
+        (["--model", filler, "--n-best", "3"], f"--n-best: needs {answers}. Received: a BertForPreTraining. Leave"),
+        (["--model", filler, "--format", "litert", "--encoder", "--top-k", "3"], f"--top-k: needs {tokens}. Received"),
     ):
         result = give("export", "--output", str(tmp_path / "out"), *arguments, status=2)
         assert message in result.output

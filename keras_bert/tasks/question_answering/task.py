@@ -208,7 +208,7 @@ class QuestionAnswering(TaskKind):
     own_task = OWN
     in_google = True
     pipeline = "question-answering"
-    takes_bilstm = answers_in_folder = True
+    takes_bilstm = answers_in_folder = lists_answers = True
     noun, example_files = "questions", ("questions.json", "answers")
 
     def make_model(self, config: BertConfig, head: SpanExtractionConfig, **keras_options: Any) -> Any:

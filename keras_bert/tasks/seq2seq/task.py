@@ -73,7 +73,7 @@ class Seq2Seq(TaskKind):
 
     head, part, tasks = ConditionalGenerationConfig, "decoder", (NAME,)
     own_task = NAME
-    writes_texts = True
+    writes_texts = lists_answers = True
     not_portable = "a model that answers in one pass"
     pipeline = "text2text-generation"
     noun = "texts"
