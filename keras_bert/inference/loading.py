@@ -25,7 +25,7 @@ from keras_bert.inference.sparse_embedding import SparseEmbedder
 from keras_bert.inference.text_embedding import BATCH_TOKENS, Embedder, TextEmbedder
 from keras_bert.inference.texts import as_list, text_list
 from keras_bert.layers.tensors import normal_replaced_by
-from keras_bert.models.bert.config import BertConfig
+from keras_bert.models.bert.config import REPLACED, BertConfig
 from keras_bert.models.bert.encoder import BertEncoder
 from keras_bert.models.electra.pretraining import ElectraForPreTraining
 from keras_bert.models.encoder_decoder import EncoderDecoder
@@ -317,7 +317,7 @@ class LoadedModel:
         if isinstance(self.model, BertForPreTraining):
             return self.model
         kind = self.folder.model_kind
-        if kind.decodes:
+        if kind.decodes or self.config.predicts == REPLACED:
             raise UserError(
                 f"{self.path}: needs a model with a masked LM head to {what_for}. Received: {with_article(kind.title)}."
             )

@@ -1,5 +1,7 @@
 """What `keras_bert.load` gives."""
 
+import os
+
 import numpy as np
 import pandas
 import pytest
@@ -9,6 +11,7 @@ from tiny import random_weights, without_dropout
 import keras_bert
 from keras_bert.checkpoints import model_folder
 from keras_bert.checkpoints.writing import write_model_folder
+from keras_bert.core.errors import UserError
 from keras_bert.export.serving_function import serving_function
 from keras_bert.models.pretraining import BertForPreTraining
 from keras_bert.text.vocabulary import Vocabulary
@@ -47,6 +50,12 @@ def test_a_folder_is_opened_once(bert, monkeypatch):
     monkeypatch.setattr(model_folder, "_opened", lambda *arguments: opened.append(1) or as_before(*arguments))
     serving_function(keras_bert.load(bert.path))
     assert len(opened) == 1
+
+
+def test_a_discriminator_fills_no_masks(goldens):
+    """It was said to hold the encoder alone, and advised to be pretrained, which makes a discriminator again."""
+    with pytest.raises(UserError, match=r"a masked LM head to fill \[MASK\]s. Received: an ELECTRA.$"):
+        keras_bert.load(os.path.join(goldens, "electra")).fill(["a [MASK]"])
 
 
 @pytest.mark.parametrize("method", ["predict", "fill", "generate", "encode"])
