@@ -38,11 +38,10 @@ class SamplingConfig(Checked):
 
 
 @dataclass(frozen=True)
-class DecodingConfig(SamplingConfig):
+class DecodingConfig(Checked):
     """How an encoder with a decoder answers. Each setting means what it means in transformers' `generate`.
 
-    One beam takes the most probable token each time, or draws one at a temperature above 0; the draws are a function of
-    `seed`, the row and the place. More beams search for the most probable answer, and draw nothing.
+    One beam takes the most probable token each time; more beams search for the most probable answer.
 
     Attributes:
         max_tokens: the most tokens to add, the one that ends the answer included.
@@ -52,12 +51,13 @@ class DecodingConfig(SamplingConfig):
             favours long answers, below 0 short ones.
         early_stopping: when a search with beams ends: with true once as many answers as beams are complete, with false
             once a longer answer is unlikely to be better, with never once none can be better.
-        n_best: how many answers to give for each row: the best beams, or this many draws.
+        n_best: how many answers to give for each row: those of the best beams.
         no_repeat_ngram: no n-gram of this many tokens occurs twice in an answer.
         first_token: the id of the token that every answer begins with.
         last_token: the id of the token in the last of `max_tokens` places, usually the one that ends an answer.
     """
 
+    max_tokens: Positive[int] = 50
     min_tokens: NotNegative[int] = 0
     beams: Positive[int] = 1
     length_penalty: float = 1.0
@@ -69,11 +69,9 @@ class DecodingConfig(SamplingConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        draws, most = self.temperature > 0.0, self.max_tokens
+        most = self.max_tokens
         require(self.min_tokens <= most, "min_tokens", f"at most max_tokens ({most})", self.min_tokens)
-        require(self.beams == 1 or not draws, "beams", "1 with a temperature above 0; beams draw nothing", self.beams)
-        needed = f"at most beams ({self.beams}), or a temperature above 0"
-        require(draws or self.n_best <= self.beams, "n_best", needed, self.n_best)
+        require(self.n_best <= self.beams, "n_best", f"at most beams ({self.beams})", self.n_best)
 
 
 def require_left_to_right(config: BertConfig, name: str) -> None:

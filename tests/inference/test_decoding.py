@@ -1,4 +1,4 @@
-"""Greedy search, beam search and sampling in the graph."""
+"""Greedy search and beam search in the graph."""
 
 import json
 import os
@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from goldens import Golden, load_arrays, under
-from plain_decoding import Table, plain_answers, shares_to_draw
+from plain_decoding import Table, plain_answers
 
 import keras_bert
 from keras_bert.config.inference import DecodingConfig
@@ -76,50 +76,8 @@ def test_answers_are_those_of_a_plain_search_of_each_row(settings):
         assert next(answers, None) is None
 
 
-@pytest.mark.parametrize("top_k, top_p", [(None, None), (4, None), (None, 0.7), (5, 0.7), (None, 1.0), (1, None)])
-def test_draws_have_the_probabilities_that_are_asked_for(top_k, top_p):
-    """20,000 rows of the same logits; the second token is not drawn from what the first left over."""
-    logits, rows = np.random.default_rng(0).normal(size=8).astype("float32"), 20_000
-    settings = DecodingConfig(2, 0.7, top_k, top_p, no_repeat_ngram=1)
-    found = decode(lambda ids, place, cache: (_same(logits, ids), cache), tf.zeros([rows]), TOKENS, settings)
-    logits[2] = -np.inf  # The start counts as the first of no repeated tokens, and so nothing ends.
-    ids = found.ids.numpy()
-    expected = shares_to_draw(logits, 0.7, top_k, top_p)
-    drawn = np.bincount(ids[:, 0], minlength=8) / rows
-    np.testing.assert_allclose(drawn, expected, atol=0.015)
-    assert not drawn[expected == 0].any()
-    likely = int(np.argmax(logits))
-    logits[likely] = -np.inf
-    after = ids[ids[:, 0] == likely, 1]
-    np.testing.assert_allclose(
-        np.bincount(after, minlength=8) / len(after), shares_to_draw(logits, 0.7, top_k, top_p), atol=0.025
-    )
-
-
 def _same(logits, ids):
     return tf.tile(tf.constant(logits)[None], [len(ids), 1])
-
-
-def test_equally_probable_tokens_are_all_among_the_top_k():
-    settings = DecodingConfig(1, 1.0, top_k=2)
-    found = decode(
-        lambda ids, _, cache: (_same([1.0, 2.0, 1.0, 1.0, 0.0], ids), cache), tf.zeros([99]), TOKENS, settings
-    )
-    assert set(found.ids.numpy()[:, 0]) == {0, 1, 2, 3}
-
-
-def test_a_draw_is_a_function_of_the_seed_the_row_and_the_place():
-    def drawn(seed, rows=6, **settings):
-        table = Table(*(np.zeros(shape, "float32") for shape in ((9, 9, 9), (rows, 9), (6, 9))))
-        settings = DecodingConfig(6, 1.0, seed=seed, min_tokens=6, **settings)
-        return decode(table.step, table.cache(), TOKENS, settings).ids.numpy()
-
-    first = drawn(1)
-    np.testing.assert_array_equal(first, drawn(1))
-    np.testing.assert_array_equal(first[:3], drawn(1, rows=3))
-    np.testing.assert_array_equal(first, drawn(1, rows=2, n_best=3))
-    different = [first[0], first[1], first[:, 0], drawn(2)[0], drawn(2**32 - 1)[0]]
-    assert len({tuple(ids) for ids in different}) == 5 and len(set(first[0])) > 2
 
 
 @pytest.mark.parametrize("beams", [1, 3])
@@ -140,13 +98,8 @@ def test_nothing_is_computed_after_every_row_has_ended(beams):
     "settings, message",
     [
         ({"min_tokens": 51}, r"min_tokens: needs at most max_tokens \(50\). Received: 51."),
-        (
-            {"beams": 2, "temperature": 1.0},
-            "beams: needs 1 with a temperature above 0; beams draw nothing. Received: 2.",
-        ),
-        ({"beams": 2, "n_best": 3}, r"n_best: needs at most beams \(2\), or a temperature above 0. Received: 3."),
+        ({"beams": 2, "n_best": 3}, r"n_best: needs at most beams \(2\). Received: 3."),
         ({"early_stopping": "ever"}, "early_stopping: needs true, false or never. Received: 'ever'."),
-        ({"top_k": 4}, "top_k: needs a temperature above 0"),
     ],
 )
 def test_settings_that_contradict_each_other_are_refused(settings, message):
@@ -155,7 +108,7 @@ def test_settings_that_contradict_each_other_are_refused(settings, message):
 
 
 @pytest.mark.usefixtures("rewritten_graphs")  # The last test, because they stay so in this file.
-@pytest.mark.parametrize("settings", [{"beams": 3, "n_best": 2}, {"temperature": 1.0, "n_best": 2}, {}], ids=str)
+@pytest.mark.parametrize("settings", [{"beams": 3, "n_best": 2}, {}], ids=str)
 def test_a_graph_of_any_number_of_rows_answers_as_eager_code_does(settings, tmp_path):
     table, settings = Table.random(5), DecodingConfig(8, **settings)
 

@@ -1,1 +1,1 @@
-"""Decoding for encoder-decoders, in the graph: greedy search, sampling and beam search."""
+"""Decoding for encoder-decoders, in the graph: greedy search and beam search."""

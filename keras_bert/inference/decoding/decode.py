@@ -13,9 +13,9 @@ def decode(step: Step, cache: Cache, tokens: DecoderTokens, settings: DecodingCo
 
     Args:
         step: the model; see `steps.Step`.
-        cache: the cache before the first token, [rows, …], for the places 0 to `max_tokens` - 1. For beams and several
-            draws it is repeated along the first axis; for beams it is also reordered after each step, except tensors
-            that the step returns unchanged, such as the encoder's outputs.
+        cache: the cache before the first token, [rows, …], for the places 0 to `max_tokens` - 1. For beams it is
+            repeated along the first axis, and reordered after each step except for tensors that the step returns
+            unchanged, such as the encoder's outputs.
     """
     find = decode_one_by_one if settings.beams == 1 else search_with_beams
     return find(apart(step), cache, tokens, settings)

@@ -22,14 +22,14 @@ class DecoderTokens(NamedTuple):
 
 
 class Decoded(NamedTuple):
-    """The answers for a batch; a row's answers are adjacent, from several beams the best first, draws unsorted.
+    """The answers for a batch; a row's answers are adjacent, the best first.
 
     Attributes:
         ids: int32 [rows · n_best, max_tokens], without the start token; padding after the end.
         lengths: int32 [rows · n_best], the number of an answer's tokens, including the one that ends it.
         scores: float32 [rows · n_best]. One beam: the sum of the tokens' log-probabilities in the model's own
-            distribution, whatever the temperature; tokens forced by the settings count 0. More beams: this sum divided
-            by the length penalty, transformers' `sequences_scores`. Not finite where the logits were not.
+            distribution; tokens forced by the settings count 0. More beams: this sum divided by the length penalty,
+            transformers' `sequences_scores`. Not finite where the logits were not.
     """
 
     ids: tf.Tensor
