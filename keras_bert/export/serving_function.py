@@ -294,8 +294,8 @@ def next_token_signatures(text_inputs: TextInputs, network: Network, top_k: int)
     """
     vocabulary, longest = text_inputs.vocabulary, text_inputs.reading.max_length - 2
     tokens, never = tf.constant(vocabulary.tokens), never_next(vocabulary)
-    penalty = np.zeros(text_inputs.config.vocab_size, np.float32)
-    penalty[[*never, *range(len(vocabulary), len(penalty))]] = -np.inf
+    penalty = np.zeros(len(vocabulary), np.float32)
+    penalty[never] = -np.inf
 
     def answer(inputs: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
         last = last_state(network.encode(inputs)["sequence_output"], inputs["input_mask"])

@@ -141,19 +141,14 @@ def text_and_token_signatures(
 
 def without_invalid(outputs: dict[str, tf.Tensor], is_valid: tf.Tensor) -> dict[str, tf.Tensor]:
     """Replaces the outputs of invalid rows by NaN, 0 or ""; `is_valid` `[batch]` bool."""
-    return {
-        name: tf.where(_spread(is_valid, values), values, _nothing(values.dtype)) for name, values in outputs.items()
-    }
+
+    def kept(values: tf.Tensor) -> tf.Tensor:
+        nothing = "" if values.dtype == tf.string else float("nan") if values.dtype.is_floating else 0
+        of_rows = tf.reshape(is_valid, [-1, *[1] * (values.shape.rank - 1)])
+        return tf.where(of_rows, values, tf.constant(nothing, values.dtype))
+
+    return {name: kept(values) for name, values in outputs.items()}
 
 
 def _is_within(values: tf.Tensor, size: int) -> tf.Tensor:
     return (values >= 0) & (values < size)
-
-
-def _spread(is_valid: tf.Tensor, values: tf.Tensor) -> tf.Tensor:
-    """Reshapes `[batch]` to `[batch, 1, …]`, with the rank of `values`."""
-    return tf.reshape(is_valid, [-1, *[1] * (values.shape.rank - 1)])
-
-
-def _nothing(dtype: tf.DType) -> tf.Tensor:
-    return tf.constant("" if dtype == tf.string else float("nan") if dtype.is_floating else 0, dtype)

@@ -25,7 +25,7 @@ from keras_bert.inputs.rows import doubling_lengths
 from keras_bert.layers.decoder_block import KeysAndValues, written
 from keras_bert.layers.tensors import Tensor
 from keras_bert.layers.visibility import as_bias, later_places
-from keras_bert.models.bert.config import BOTH, DECODED, MASKED, NEXT, PERMUTED, REPLACED, BertConfig
+from keras_bert.models.bert.config import BOTH, MASKED, NEXT, PERMUTED, REPLACED, BertConfig
 from keras_bert.models.bert.encoder import BertEncoder
 from keras_bert.models.pretraining import BertForPreTraining
 from keras_bert.text.tokenizers import Tokenizer
@@ -229,7 +229,6 @@ _OTHERS = {
     REPLACED: f"which tokens were replaced. Fine-tune it on a task: {PROGRAM} finetune --init MODEL",
     PERMUTED: f"permuted tokens. Fine-tune it on a task: {PROGRAM} finetune --init MODEL",
     NEXT: f"next tokens. Continue texts with it: {PROGRAM} generate",
-    DECODED: f"the text that it restores. Fine-tune it on a task: {PROGRAM} finetune --init MODEL",
     BOTH: f"next tokens and previous ones. Train a tagger on its states: {PROGRAM} finetune --task ner "
     "--features weighted_all --init MODEL",
 }

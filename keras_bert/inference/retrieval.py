@@ -14,14 +14,14 @@ from typing import Any, TypeAlias
 import numpy as np
 import scipy.sparse
 
-from keras_bert.config.inference import INT8, RetrievalConfig, check_quantization
+from keras_bert.config.inference import BINARY, INT8, RetrievalConfig, check_quantization
 from keras_bert.core.errors import UserError
 from keras_bert.core.terminal_bar import terminal_bar
 from keras_bert.data.tables.retrieval_files import RetrievalSet, with_title
 from keras_bert.data.windows import windows
 from keras_bert.inference.quantization import quantize_vectors, shorten
 from keras_bert.inference.ranking import retrieval_scores
-from keras_bert.inference.search import Vectors, nearest, similarity_of
+from keras_bert.inference.search import Vectors, cosines, equal_bits, nearest
 from keras_bert.inference.sparse_rows import dot_products
 from keras_bert.inference.spooled_vectors import SpooledVectors
 from keras_bert.inference.text_embedding import Embedder
@@ -86,7 +86,9 @@ def evaluate_retrieval(
                 spooled.append(block)
             ranges, blocks = spooled.ranges, spooled.blocks()
         quantized = functools.partial(_quantized, precision=config.precision, ranges=ranges)
-        similarity = dot_products if is_sparse else similarity_of(config.precision, config.size or width)
+        similarity = dot_products if is_sparse else cosines
+        if config.precision == BINARY:
+            similarity = equal_bits(config.size or width)
         depth = config.top_k + config.skip_same_id
         places, scores = nearest(quantized(shorten(queries, config.size)), map(quantized, blocks), depth, similarity)
     ids = list(asked.passages)

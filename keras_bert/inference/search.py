@@ -5,8 +5,6 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from keras_bert.config.inference import BINARY
-
 # Vectors [rows, width]: an array or, over a vocabulary, a sparse one.
 Vectors: TypeAlias = Any
 Similarity: TypeAlias = Callable[[Vectors, Vectors], np.ndarray]
@@ -82,8 +80,3 @@ def equal_bits(width: int) -> Similarity:
         return (signs[0] @ signs[1].T + width) / (2 * width)
 
     return similarity
-
-
-def similarity_of(precision: str, width: int) -> Similarity:
-    """The similarity for vectors of `width` dimensions from `quantize_vectors`."""
-    return equal_bits(width) if precision == BINARY else cosines

@@ -111,14 +111,12 @@ class _Pieces:
     """The pieces of texts left by truncation.
 
     Attributes:
-        lengths: int [texts], the number of pieces of each text.
         splits: int64 [texts + 1], where each text begins in `values`.
         values: int32 [pieces], their ids.
         offsets: their starts and ends in their texts, if requested.
         is_cut: bool [texts].
     """
 
-    lengths: np.ndarray
     splits: np.ndarray
     values: np.ndarray
     offsets: list[np.ndarray]
@@ -157,14 +155,14 @@ class Embedder(abc.ABC):
         # The indices in `found` of the pieces left by truncation.
         kept = spans.spread(lambda column: tf.repeat(column, lengths)).indices(positions).numpy()
         values, *offsets = (ragged.values.numpy()[kept] for ragged in found)
-        return _Pieces(lengths, splits, values, offsets, found[0].row_lengths().numpy() > lengths)
+        return _Pieces(splits, values, offsets, found[0].row_lengths().numpy() > lengths)
 
     def _outputs(self, pieces: _Pieces) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Yields (the indices of its texts, the model's output for them) for each batch."""
         rows = [pieces.values[start:end] for start, end in itertools.pairwise(pieces.splits)]
         special = self._tokenizer.vocabulary.row_pattern.special_tokens(1)
         done = 0
-        for batch in batches_by_length(pieces.lengths + special, self._batch_tokens):
+        for batch in batches_by_length(np.diff(pieces.splits) + special, self._batch_tokens):
             inputs = encoder_inputs([rows[index] for index in batch], self._tokenizer.vocabulary)
             output = self._model.predict_on_batch(inputs)
             done += len(batch)
@@ -214,7 +212,7 @@ class TextEmbedder(Embedder):
     def __call__(self, texts: Sequence[str]) -> EmbeddedTexts:
         is_by_token = self._model.pooling == "tokens"
         pieces = self._pieces(texts, with_offsets=is_by_token)
-        splits, lengths = pieces.splits, pieces.lengths
+        splits, lengths = pieces.splits, np.diff(pieces.splits)
         first = len(self._tokenizer.vocabulary.row_pattern.start)
         vectors = np.empty((splits[-1] if is_by_token else len(lengths), self._model.width), "float32")
         for batch, output in self._outputs(pieces):
