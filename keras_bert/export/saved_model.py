@@ -14,6 +14,7 @@ import tensorflow as tf
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, wrappers_pb2  # noqa: F401
 from tensorflow.core.framework import tensor_pb2  # noqa: F401  Registers TensorProto.
 
+from keras_bert.core.errors import UserError
 from keras_bert.core.files import StrPath, exists, is_remote, join, list_folder, make_folder
 from keras_bert.core.locks import NAME, taken
 from keras_bert.core.stores import as_os_errors
@@ -22,6 +23,7 @@ from keras_bert.export.serving_function import ServingFunction
 from keras_bert.inputs.rows import doubling_lengths
 
 MODELS, BATCHING = "models.config", "batching.config"
+_OF_PATTERNS = set("*?[\\")  # TensorFlow looks for the weights of `a[1]` in `a1`.
 
 _MODELS = """\
 # tensorflow_model_server --model_config_file={base}/{file}
@@ -170,7 +172,15 @@ def write_version(output: StrPath, function: ServingFunction) -> str:
         function: the model's signatures.
 
     Returns: the path of the version.
+
+    Raises:
+        UserError: TensorFlow could not load a model from a folder of this name.
     """
+    if broken := sorted(_OF_PATTERNS.intersection(f"{os.fspath(output)}{model_name(output)}")):
+        raise UserError(
+            f"{output}: needs a folder whose name TensorFlow does not read as a pattern. Received: one with "
+            f"{' '.join(broken)}. Give another."
+        )
     make_folder(output)
     with taken(join(output, NAME)):
         write_serving_files(output)

@@ -17,6 +17,7 @@ from served import write_served
 
 from keras_bert.cli import main
 from keras_bert.core import locks
+from keras_bert.core.errors import UserError
 from keras_bert.export import saved_model
 from keras_bert.export.saved_model import next_version, write_serving_files, write_version
 
@@ -40,6 +41,14 @@ def test_the_command_writes_the_next_version(tmp_path):
     assert sorted(path.name for path in output.iterdir()) == ["1", "2", "batching.config", "models.config"]
     assert 'name: "score"' in (output / "models.config").read_text()
     assert (output / "batching.config").read_text() == "mine"
+
+
+@pytest.mark.parametrize("folder", ["a[1]", "a[1]/sst2", "a\\b", "*"])
+def test_a_folder_that_reads_as_a_pattern_is_refused(tmp_path, folder):
+    """It was written, and could not be loaded."""
+    with pytest.raises(UserError, match=r"does not read as a pattern. Received: one with [\[*\\]. Give another"):
+        write_version(tmp_path / folder, None)
+    assert not list(tmp_path.iterdir())
 
 
 def test_the_servers_files_are_whole_whatever_the_folder_is_called(tmp_path, monkeypatch):
