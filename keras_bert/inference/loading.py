@@ -360,6 +360,8 @@ def _with_new_head(folder: ModelFolder, task: str, labels: Iterable[str] | None)
     kind = kind_of_task(task)
     if kind is None:
         raise UserError(f"task: needs one of {', '.join(task_names())}. Received: {task!r}.")
+    if isinstance(labels, str):  # Its characters would be the labels.
+        raise UserError(f"labels: needs a list of labels. Received: the text {labels!r}. Put it into a list.")
     head = kind.head.new(task, labels)
     model = kind.make_model(folder.config, head)
     report = folder.load_into(model, new_parts=[kind.part])

@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from keras_bert.config.objectives import MaskingConfig
 from keras_bert.core.errors import UserError
+from keras_bert.core.settings import require
 from keras_bert.data.batches.masking import DynamicMasking
 from keras_bert.inference.preprocessing import Preprocessor
 from keras_bert.models.bert.config import MASKED
@@ -52,8 +53,7 @@ class MaskedLM:
                 f"preprocessor: needs a tokenizer and length='fixed'. Received: length={preprocessor.length!r}."
             )
         units = ("token", "word", "ngram", "span")
-        if unit not in units:
-            raise ValueError(f"unit: needs one of {', '.join(units)}. Received: {unit!r}.")
+        require(unit in units, "unit", f"one of {', '.join(units)}", unit)
         self.preprocessor = preprocessor
         self.max_predictions = max(1, round(preprocessor.max_length * share))
         config = MaskingConfig(share=share, unit=unit)  # type: ignore[arg-type]
@@ -72,7 +72,9 @@ class MaskedLM:
 
         Raises:
             UserError: the number of texts, and so of batches, is unknown.
+            ValueError: `batch_size` is not above 0.
         """
+        require(batch_size > 0, "batch_size", "a number above 0", batch_size)
         # Without their number, Keras finds the end of the batches by an extra step, which decays the weights.
         count = tf.data.INFINITE_CARDINALITY
         if epochs is not None:

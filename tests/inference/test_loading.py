@@ -58,6 +58,12 @@ def test_a_discriminator_fills_no_masks(goldens):
         keras_bert.load(os.path.join(goldens, "electra")).fill(["a [MASK]"])
 
 
+def test_a_text_is_no_list_of_labels(bert):
+    """Its letters were the labels."""
+    with pytest.raises(UserError, match="labels: needs a list of labels. Received: the text 'no'. Put it into a list."):
+        keras_bert.load(bert.path, task="text", labels="no")
+
+
 @pytest.mark.parametrize("method", ["predict", "fill", "generate", "encode"])
 @pytest.mark.parametrize("text", ["I love [MASK] it", b"bytes"])
 def test_a_text_is_no_list_of_texts(bert, method, text):

@@ -112,5 +112,7 @@ def test_what_cannot_be_trained_is_refused():
         keras_bert.MaskedLM(preprocessor(), unit="phrase")
     with pytest.raises(UserError, match="steps_per_epoch"):
         keras_bert.MaskedLM(preprocessor()).batches(dataset().filter(lambda text: True), 2)
+    with pytest.raises(ValueError, match="batch_size: needs a number above 0. Received: 0."):
+        keras_bert.MaskedLM(preprocessor()).batches(dataset(), 0)
     with pytest.raises(UserError, match="BertEncoder"):
         keras_bert.MaskedLM(preprocessor()).model(keras_bert.BertEncoder(without_dropout()))
