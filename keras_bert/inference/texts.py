@@ -1,7 +1,7 @@
 """A model's inputs and outputs in Python: checks texts, turns pieces into rows, and checks that outputs are finite."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -10,8 +10,6 @@ from numpy.typing import ArrayLike
 from keras_bert.core.errors import UserError
 from keras_bert.inputs.rows import PieceSpans, padded_rows
 from keras_bert.text.vocabulary import Vocabulary
-
-TextOrPair: TypeAlias = str | bytes | Sequence[str | bytes]
 
 _SHOWN = 40
 

@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from keras_bert.config.inference import DecodingConfig
 from keras_bert.inference.decoding.restrictions import restricted
-from keras_bert.inference.decoding.steps import Cache, Decoded, DecoderTokens, Step, loop, repeated, row_count
+from keras_bert.inference.decoding.steps import Cache, Decoded, DecoderTokens, Step, loop, row_count
 
 _LEAST = -1e9  # The score of no answer. Adding it to a score excludes the answer; the others keep their order.
 
@@ -110,8 +110,9 @@ def _begun(cache: Cache, tokens: DecoderTokens, settings: DecodingConfig) -> _Se
     # Only the first beam starts, because the others are equal to it.
     scores = tf.where(tf.range(count) == 0, 0.0, nothing)
     answers = _Answers(ids, tf.zeros([rows, count], tf.int32), nothing, tf.zeros([rows, count], tf.bool))
-    beams = _Beams(ids, scores, repeated(cache, count))
-    return _Search(tf.constant(0), beams, answers, tf.ones([rows], tf.bool), tf.constant(True))
+    # Copies of a row's cache are adjacent.
+    cache = tf.nest.map_structure(lambda kept: tf.repeat(kept, count, axis=0), cache)
+    return _Search(tf.constant(0), _Beams(ids, scores, cache), answers, tf.ones([rows], tf.bool), tf.constant(True))
 
 
 def _continued(

@@ -42,11 +42,6 @@ def row_count(cache: Cache) -> tf.Tensor:
     return tf.shape(tf.nest.flatten(cache)[0])[0]
 
 
-def repeated(cache: Cache, times: int) -> Cache:
-    """A cache with every row repeated `times` times, copies adjacent."""
-    return cache if times == 1 else tf.nest.map_structure(lambda kept: tf.repeat(kept, times, axis=0), cache)
-
-
 def apart(step: Step) -> Step:
     """Wraps a step in a function of its own in the graph. Cache tensors that `step` returns unchanged stay identical.
 
