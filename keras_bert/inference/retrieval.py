@@ -86,9 +86,8 @@ def evaluate_retrieval(
                 spooled.append(block)
             ranges, blocks = spooled.ranges, spooled.blocks()
         quantized = functools.partial(_quantized, precision=config.precision, ranges=ranges)
-        similarity = dot_products if is_sparse else cosines
-        if config.precision == BINARY:
-            similarity = equal_bits(config.size or width)
+        dense = equal_bits(config.size or width) if config.precision == BINARY else cosines
+        similarity = dot_products if is_sparse else dense
         depth = config.top_k + config.skip_same_id
         places, scores = nearest(quantized(shorten(queries, config.size)), map(quantized, blocks), depth, similarity)
     ids = list(asked.passages)
