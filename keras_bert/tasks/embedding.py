@@ -65,9 +65,7 @@ class NpzWriter:
     def append(self, name: str, rows: np.ndarray) -> None:
         """Adds rows [rows, …] to the array `name`; all calls must use the same dtype and the same row shape."""
         if name not in self._streams:
-            self._streams[name] = self.scratch()
-            self._dtypes[name] = rows.dtype
-            self._shapes[name] = (0, *rows.shape[1:])
+            self.put(name, rows[:0])
         self._streams[name].write(np.ascontiguousarray(rows).data)
         count, *row_shape = self._shapes[name]
         self._shapes[name] = (count + len(rows), *row_shape)

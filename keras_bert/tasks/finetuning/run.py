@@ -274,10 +274,6 @@ class Finetuning:
         # loop of steps ends with it.
         run_config = copy.copy(training)
         run_config.evaluate_every = training.evaluate_every or self.source.batches_per_epoch
-
-        def batch_key() -> tuple[str, int]:
-            return "training.batch_size", training.batch_size
-
         columns, per_loop = validation.columns(), training.steps_per_loop
         charts = {"loss": "loss", **{column.figure: column.figure for column in columns}}
         with run_context(
@@ -285,7 +281,7 @@ class Finetuning:
             self.strategy,
             training,
             first_step,
-            batch_key,
+            lambda: ("training.batch_size", training.batch_size),
             charts,
             columns,
             self.command_started_at,

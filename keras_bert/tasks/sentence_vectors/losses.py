@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from keras import ops
 
-from keras_bert.config.finetuning import COSENT, COSINE, TRIPLET, VectorsConfig
+from keras_bert.config.finetuning import COSENT, COSINE, IN_BATCH, TRIPLET, VectorsConfig
 from keras_bert.layers.pooling import at_length_one
 from keras_bert.layers.tensors import Batch, Sums, Tensor
 from keras_bert.tasks.sentence_vectors.network import (
@@ -137,13 +137,11 @@ def at_size(outputs: Batch, size: int) -> Batch:
 
 def make_objective(vectors: VectorsConfig) -> Any:
     """The `Objective` of a recipe."""
-    objective: Any
-    if vectors.loss == COSINE:
-        objective = CosineObjective()
-    elif vectors.loss == COSENT:
-        objective = CosentObjective()
-    elif vectors.loss == TRIPLET:
-        objective = TripletObjective(vectors.margin)
-    else:
-        objective = ContrastiveObjective()
+    objectives: dict[str, Callable[[], Any]] = {
+        IN_BATCH: ContrastiveObjective,
+        COSINE: CosineObjective,
+        COSENT: CosentObjective,
+        TRIPLET: lambda: TripletObjective(vectors.margin),
+    }
+    objective = objectives[vectors.loss]()
     return MatryoshkaObjective(objective, vectors.matryoshka) if vectors.matryoshka else objective
