@@ -83,7 +83,7 @@ def _pretrained_on_task(recipe: FinetuneConfig, output: str, started_at: float) 
     )
     if not texts:
         raise too_few
-    _log.info(f"First {minutes:g} minutes of masked LM on the {len(texts):,} different training texts, in {folder}.")
+    _log.info(f"First {minutes:g} minutes of pretraining on the {len(texts):,} different training texts, in {folder}.")
     data = [{"text": text} for text in texts]  # As rows, because bare texts may be taken for paths.
     settings: dict[str, Any] = {"data": data, "max_length": recipe.input.max_length, "minutes": minutes}
     try:

@@ -156,7 +156,7 @@ def _origin(config: FinetuneConfig) -> str | None:
 def _prepared(config: FinetuneConfig) -> str:
     """The preparatory training, in words; "" if there was none."""
     minutes, kind = config.training.pretrain_minutes, config.prepare.kind
-    first = [f"{minutes:g} minutes of masked LM on the task's texts"] * bool(minutes)
+    first = [f"{minutes:g} minutes of pretraining on the task's texts"] * bool(minutes)
     first += ["matching the words of pairs of texts (prepare.kind pairs)"] * bool(kind)
     return f" after {' and '.join(first)}" if first else ""
 
