@@ -200,6 +200,7 @@ def test_a_value_that_says_the_same_gets_the_type_of_its_setting():
         ("training.steps.more", "training.steps is a value, not a section"),
         ("phases.3.batch_size", "needs an index from 0 to 0"),
         ("phases.².batch_size", "needs an index from 0 to 0. Received: '²'"),
+        ("examples.0", "^examples.0: needs the whole list, which is empty. Received: '0'.$"),
         ("phases.1.batch_size", "phases.1: needs a section of settings. Received: 5"),
         ("training.steps", "training: needs a section of settings. Received: 'long'"),  # It would replace the value.
     ],
@@ -207,6 +208,13 @@ def test_a_value_that_says_the_same_gets_the_type_of_its_setting():
 def test_an_override_of_nothing_is_refused(key, message):
     with pytest.raises(UserError, match=message):
         recipe({"phases": [{}, 5] if "phases.1" in key else [{}], "training": "long"}, **{key: 1})
+
+
+def test_an_item_of_a_list_that_a_recipe_leaves_at_its_default_is_changed():
+    """It was told that the list needs to be a list."""
+    config = recipe({"model": "tiny"}, **{"phases.0.batch_size": 16, "training.log_to.0": "wandb"})
+    assert config.phases == [PhaseConfig(batch_size=16)] and config.training.log_to == ["wandb"]
+    assert recipe({"model": "tiny"}).phases == [PhaseConfig()]
 
 
 def test_broken_recipes_are_named_with_their_line(tmp_path):

@@ -298,16 +298,18 @@ def apply_overrides(
 ) -> dict[str, Any]:
     """A copy of `values` with each of `overrides` (`{dotted key: value}`) applied.
 
-    A number selects an item of a list: `phases.0.batch_size`. Raises `UserError` for a key that the dataclass `cls`
-    lacks, naming the nearest key anywhere in it.
+    A number selects an item of a list, which is the default one if `values` have none: `phases.0.batch_size`. Raises
+    `UserError` for a key that the dataclass `cls` lacks, naming the nearest key anywhere in it.
     """
     values = copy.deepcopy(values)
     for key, value in overrides.items():
         path = key.split(".")
         _check_path(cls, values, path, value)
         target: Any = values
+        default: Any = defaults(cls)
         for depth, step in enumerate(path[:-1], start=1):
-            target = _descend(target, step, key)
+            default = default.get(step) if isinstance(default, dict) else getattr(default, step, None)
+            target = _descend(target, step, key, default)
             if not isinstance(target, (dict, list)):
                 raise UserError(f"{'.'.join(path[:depth])}: needs a section of settings. Received: {target!r}.")
         # A copy, as a later key may change a part of it.
@@ -474,17 +476,21 @@ def _check_path(cls: "type[DataclassInstance]", values: Any, path: list[str], va
             raise UserError(f"{'.'.join(path)}: {'.'.join(path[:depth])} is a value, not a section.")
 
 
-def _descend(target: Any, step: str, key: str) -> Any:
+def _descend(target: Any, step: str, key: str, default: Any) -> Any:
     if isinstance(target, list):
         return target[_index(target, step, key)]
     if target.get(step) is None:
         target[step] = {}
+        if isinstance(default, list):
+            has_sections = any(map(dataclasses.is_dataclass, default))
+            target[step] = list(map(to_mapping, default)) if has_sections else list(default)
     return target[step]
 
 
 def _index(items: list, step: str, key: str) -> int:
     if not step.isdecimal() or int(step) >= len(items):
-        raise UserError(f"{key}: needs an index from 0 to {len(items) - 1}. Received: {step!r}.")
+        known = f"an index from 0 to {len(items) - 1}" if items else "the whole list, which is empty"
+        raise UserError(f"{key}: needs {known}. Received: {step!r}.")
     return int(step)
 
 
