@@ -106,7 +106,8 @@ def sorted_labels(words: Collection[str]) -> tuple[str, ...]:
     key, found = _sameness(words), dict[Any, str]()
     for word in sorted(words, key=lambda word: (len(word), word)):
         found.setdefault(key(word), word)
-    return tuple(sorted(found.values(), key=key) if key is _value else sorted(found.values()))
+    order: Any = key if key is _value else None
+    return tuple(sorted(found.values(), key=order))
 
 
 def label_finder(labels: Sequence[str]) -> Callable[[str], int | None]:

@@ -92,7 +92,7 @@ class Teachers:
         A mean of logits is the geometric mean of the probabilities, one of the two means of Hinton et al.
         """
         layouts, _ = self._problem.training_layouts(self._config.noise, seed)
-        return sum(self._logits_of(folder, layouts, seed) for folder in self.folders) / np.float32(len(self.folders))
+        return np.mean([self._logits_of(folder, layouts, seed) for folder in self.folders], axis=0)
 
     def _logits_of(self, folder: ModelFolder, layouts: list[Any], seed: int) -> np.ndarray:
         config, own = self._config, self._config.data
