@@ -135,9 +135,15 @@ def embed(
     require_unread([output, index], [source, folder.path, ranges])
     require_source(source)
     import_tensorflow(context.find_root().params["debug"])
+    from keras_bert.data.tables.tables import is_table
     from keras_bert.inference.loading import load_folder
     from keras_bert.tasks.embedding import embed_file, read_ranges
 
+    if text is not None and not is_table(source, format):
+        raise UserError(
+            f"--text: needs a table. Received: {source}, plain text, each line of which is a text. Give its --format "
+            "if it is a table, such as tsv, or leave out --text."
+        )
     other = read_ranges(ranges) if ranges else None
     if other is not None and other.shape[1] != (size or width):
         raise UserError(

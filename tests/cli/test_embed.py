@@ -77,6 +77,7 @@ def test_the_folder_chooses_the_pooling_unless_the_user_does(folder, tmp_path):
         (["--input", "-", "--max-length", "600"], "max_length: needs 3 to 24 tokens"),
         (["--input", "-", "--pooling", "last4"], "Pooling last4: needs a model with at least 4 layers. Received: one"),
         (["--input", "-"], "stdin: needs at least one text"),
+        (["--input", "-", "--text", "review"], "--text: needs a table. Received: -, plain text, each line of which"),
         (["--input", "-", "--text", "a", "--text", "b"], "--text: needs one column. Received: a, b. Give one."),
     ],
 )
