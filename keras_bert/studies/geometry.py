@@ -49,7 +49,7 @@ def geometry(
             no such layer.
     """
     loaded = load(model)
-    vocabulary, layers = loaded.tokenizer.vocabulary, loaded.config.num_hidden_layers
+    vocabulary, layers = loaded.tokenizer.vocabulary, loaded.config.num_blocks
     layer = layers if layer is None else layer
     if not 1 <= layer <= layers:
         raise UserError(f"--layer: needs one from 1 to {layers}. Received: {layer}.")

@@ -9,6 +9,7 @@ from keras_bert.checkpoints.writing import write_model_folder
 from keras_bert.core.errors import UserError
 from keras_bert.inference.loading import load
 from keras_bert.inference.texts import encoder_inputs
+from keras_bert.models.albert.kind import AlbertConfig
 from keras_bert.models.elmo.kind import ElmoConfig
 from keras_bert.models.pretraining import BertForPreTraining
 from keras_bert.models.roberta.kind import RobertaConfig
@@ -166,3 +167,12 @@ def test_a_model_whose_embeddings_are_of_words_alone_has_no_shares(tmp_path):
         found = geometry(study, tmp_path / "elmo", ["good"], [str(tmp_path / "text.txt")], 100, 2, None)
     assert found.lines[2].startswith("| good | ") and not found.pictures
     assert not any("sum of the embeddings" in line for line in found.lines)
+
+
+def test_the_last_layer_of_an_albert_is_its_last_block(tmp_path):
+    """With two blocks a group, the middle one was taken for the last, and no later one could be named."""
+    sizes = {"vocab_size": len(VOCABULARY), "hidden_size": 16, "embedding_size": 8, "max_position_embeddings": 32}
+    config = AlbertConfig(**sizes, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16, inner_group_num=2)
+    write_model_folder(str(tmp_path / "albert"), BertForPreTraining(config), VOCABULARY, lower_case=True)
+    with pytest.raises(UserError, match="--layer: needs one from 1 to 2. Received: 3."):
+        geometry(StudyFolder(str(tmp_path / "study")), tmp_path / "albert", ["good"], [], 100, 2, 3)
