@@ -32,7 +32,8 @@ def by_setting(cls: "type[DataclassInstance]", values: Mapping[str, Any]) -> dic
         cls: the recipe's dataclass, such as `PretrainConfig`.
         values: a section may have a mapping of its settings as the value; one that `extends` a file stays whole.
     """
-    keys, found = [setting.key for setting in settings.every_setting(cls)], {}
+    found: dict[str, Any] = {}
+    keys = [setting.key for setting in settings.every_setting(cls)]
     for key, value in values.items():
         section = re.sub(r"\.\d+\b", ".0", key)  # `keys` have the first item of a list.
         is_section = isinstance(value, Mapping) and any(other.startswith(f"{section}.") for other in keys)
