@@ -251,7 +251,7 @@ def test_a_model_keeps_the_length_of_its_answers(files):
         spans = [span for answer in answers for span in answer.spans]
         assert found.task_record()["max_answer_length"] == longest
         assert any(" " in span.text for span in spans) == (longest > 1)
-    with pytest.raises(UserError, match="config.json: keras_bert.max_answer_length: needs 1 pieces or more"):
+    with pytest.raises(UserError, match="config.json: keras_bert.max_answer_length: needs a value above 0"):
         problem_of(task, task_record={"max_answer_length": 0}, **settings)
 
 
