@@ -8,7 +8,7 @@ from keras_bert.checkpoints.generation import GENERATION
 from keras_bert.config.finetuning import FinetuneConfig
 from keras_bert.config.reading import own_field
 from keras_bert.core.errors import UserError
-from keras_bert.models.bert.config import BertConfig
+from keras_bert.models.bert.config import DECODER_TOKENS, BertConfig
 from keras_bert.models.kind import kind_of_config
 from keras_bert.tasks.head import Head, HeadT
 from keras_bert.tasks.kind import TaskKind
@@ -107,8 +107,7 @@ class Seq2Seq(TaskKind):
         own = own_field(fields)
         if "max_target_length" not in own:
             return {}
-        names = ("decoder_start_token_id", "forced_bos_token_id", "forced_eos_token_id")
-        tokens = {name: getattr(config, name, None) for name in names}
+        tokens = {name: getattr(config, name, None) for name in DECODER_TOKENS}
         values = {
             **tokens,
             "pad_token_id": fields["pad_token_id"],
