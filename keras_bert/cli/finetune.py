@@ -81,7 +81,7 @@ _log = logging.getLogger(__name__)
 @setting_option(FinetuneTrainingConfig, "pretrain_minutes", "--pretrain-on-task", metavar="MINUTES")
 @setting_option(PreparationConfig, "kind", "--prepare")
 @setting_option(PreparationConfig, "text", "--prepare-text", multiple=True, metavar="GLOB", more="Repeatable.")
-@setting_option(TeacherConfig, "model", "--teacher", multiple=True, metavar="MODEL", more="Repeatable.")
+@setting_option(TeacherConfig, "model", "--teacher", metavar="MODEL")
 @setting_option(FeaturesConfig, "kind", "--features")
 @click.option(
     "--noise",
@@ -125,7 +125,7 @@ def finetune(
     pretrain_on_task: float | None,
     prepare: str | None,
     prepare_text: tuple[str, ...],
-    teacher: tuple[str, ...],
+    teacher: str | None,
     features: str | None,
     noises: tuple[str, ...],
     picture: str | None,
@@ -181,7 +181,7 @@ def finetune(
                 "training.pretrain_minutes": pretrain_on_task,
                 "prepare.kind": prepare,
                 "prepare.text": list(prepare_text) or None,
-                "teacher.model": list(teacher) or None,
+                "teacher.model": teacher,
                 "features.kind": features,
                 "noise.kinds": list(noises) or None,
             }

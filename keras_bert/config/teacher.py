@@ -12,16 +12,15 @@ STATES, LOGITS = get_args(Match)
 
 @dataclass
 class TeacherConfig(Checked):
-    """Trained models from whose answers a run learns too (Hinton et al. 2015).
+    """A trained model from whose answers a run learns too (Hinton et al. 2015).
 
     Attributes:
-        model: a model fine-tuned on the same task, to learn from: a run folder, a model folder or hf:NAME; of several,
-            the mean of their logits.
+        model: a model fine-tuned on the same task, to learn from: a run folder, a model folder or hf:NAME.
         weight: the share of the loss that compares answers with the teacher's; the rest is the task's own loss.
         temperature: what logits are divided by before they are compared.
     """
 
-    model: str | list[str] | None = None
+    model: str | None = None
     weight: Share = 0.5
     temperature: Positive[float] = 2.0
 
@@ -31,11 +30,6 @@ class TeacherConfig(Checked):
             given = getattr(self, field.name)
             is_used = self.model or given == field.default
             require(is_used, field.name, "teacher.model, the model to learn from", given)
-
-    @property
-    def models(self) -> list[str]:
-        """The models to learn from, [] for none."""
-        return [self.model] if isinstance(self.model, str) else self.model or []
 
 
 @dataclass
@@ -50,7 +44,6 @@ class PretrainingTeacherConfig(TeacherConfig):
             teacher's, which is dropped afterwards; or `logits`, the predictions of masked tokens.
     """
 
-    model: str | None = None
     weight: NotNegative[float] = 1.0  # type: ignore[assignment]
     match: Match = "states"
 

@@ -162,9 +162,8 @@ def _prepared(config: FinetuneConfig) -> str:
 
 
 def _with(teacher: TeacherConfig) -> str:
-    """The teachers, in words; "" if there was none."""
-    names = " and ".join(f"`{shown_name(model)}`" for model in teacher.models)
-    return f" and learning from {names}" if names and teacher.weight else ""
+    """The teacher, in words; "" if there was none."""
+    return f" and learning from `{shown_name(teacher.model)}`" if teacher.model and teacher.weight else ""
 
 
 def _length(config: FinetuneConfig, results: Mapping[str, Any]) -> str:

@@ -6,7 +6,7 @@ batches keep their number of shapes: `shapes.json`.
 
 import functools
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from keras_bert.checkpoints.model_folder import ModelFolder
@@ -56,14 +56,13 @@ def text_difference(before: Iterable[list[Any]], now: Iterable[list[Any]]) -> st
     return difference(*([[given_name(path), *of_file] for path, *of_file in entries] for entries in (before, now)))
 
 
-def require_same_models(run: RunFolder, file: str, *models: ModelFolder) -> None:
-    """Like `require_same_data`, but for models, whose names and SHA-256 of their weights are recorded.
+def require_same_model(run: RunFolder, file: str, model: ModelFolder) -> None:
+    """Like `require_same_data`, but for a model, whose name and SHA-256 of its weights are recorded.
 
     Args:
-        file: `TEACHER`, for the run's teachers; or `INIT`, for what a run, or several in a folder, started from.
+        file: `TEACHER`, for the run's teacher; or `INIT`, for what a run, or several in a folder, started from.
     """
-    names, hashes = [model.name for model in models], [model.fingerprint for model in models]
-    before, now = _before(run, file), {"from": ", ".join(names), "sha256": _hash_of(hashes)}
+    before, now = _before(run, file), {"from": model.name, "sha256": model.fingerprint}
     changed = _change(file.removesuffix(".json"), before, now) if before else None
     _record(run, file, before, now, changed or "")
 
@@ -118,12 +117,8 @@ def _fingerprint(problem: Problem, split: str, before: Mapping[str, Any]) -> dic
 @functools.lru_cache
 def _sha256(paths: tuple[str, ...], size: int, modified: float) -> str:
     """The SHA-256 of a file, or of the hashes of several, computed once for all seeds and points of a grid."""
-    return _hash_of([files.sha256(path) for path in paths])
-
-
-def _hash_of(hashes: Sequence[str]) -> str:
-    """The hash itself, or that of several."""
-    return hashes[0] if len(hashes) == 1 else hashlib.sha256("".join(hashes).encode()).hexdigest()
+    found = [files.sha256(path) for path in paths]
+    return found[0] if len(found) == 1 else hashlib.sha256("".join(found).encode()).hexdigest()
 
 
 def _change(split: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> str | None:

@@ -7,7 +7,7 @@ import types
 import pytest
 
 from keras_bert.core.errors import UserError
-from keras_bert.tasks.run_data import TEACHER, require_same_data, require_same_models, require_same_text
+from keras_bert.tasks.run_data import TEACHER, require_same_data, require_same_model, require_same_text
 from keras_bert.training.run_folder import RunFolder
 
 
@@ -98,9 +98,9 @@ def test_a_teacher_given_before_anything_was_learned_is_forgotten(tmp_path):
     """The run would be bound to it, and refuse to resume with the one that it learned from."""
     run = RunFolder(str(tmp_path / "run"))
     first, second = (types.SimpleNamespace(name=name, fingerprint=name * 64) for name in "ab")
-    require_same_models(run, TEACHER, first)
-    require_same_models(run, TEACHER, second)
+    require_same_model(run, TEACHER, first)
+    require_same_model(run, TEACHER, second)
     run.write_results({"steps": 1})
-    require_same_models(run, TEACHER, second)
+    require_same_model(run, TEACHER, second)
     with pytest.raises(UserError, match="holds a run on other data .teacher, a: SHA-256"):
-        require_same_models(run, TEACHER, first)
+        require_same_model(run, TEACHER, first)

@@ -31,13 +31,13 @@ from keras_bert.tasks.finetuning.frozen_features import FrozenFeatures
 from keras_bert.tasks.finetuning.initial_weights import add_lora, freeze, set_initial_weights
 from keras_bert.tasks.finetuning.pictures import confusion_picture, write_pictures
 from keras_bert.tasks.finetuning.shape_budget import affordable_shapes
-from keras_bert.tasks.finetuning.teacher import Teachers
+from keras_bert.tasks.finetuning.teacher import Teacher
 from keras_bert.tasks.finetuning.validation import Validation, validations_since_best
 from keras_bert.tasks.model_cards import finetuning_card
 from keras_bert.tasks.noise import changes_text
 from keras_bert.tasks.phased_batches import PhasedBatches
 from keras_bert.tasks.problem import Problem
-from keras_bert.tasks.run_data import TEACHER, begun_shapes, require_same_data, require_same_models
+from keras_bert.tasks.run_data import TEACHER, begun_shapes, require_same_data, require_same_model
 from keras_bert.text.tokenizers import Tokenizer
 from keras_bert.training.accumulation import BatchShape, choose_accumulation
 from keras_bert.training.device_integers import distribute_to_steps
@@ -78,7 +78,7 @@ class Finetuning:
         command: the command line, for the model card; None if unknown.
         command_started_at: when the command began, from `time.monotonic`, for `training.max_minutes`; None for now.
         callbacks: see `training.callbacks.Callbacks`.
-        teachers: the models to learn from; None for none.
+        teacher: the model to learn from; None for none.
 
     Attributes:
         is_chief: whether this process writes the run's files.
@@ -105,10 +105,10 @@ class Finetuning:
         command: str | None = None,
         command_started_at: float | None = None,
         callbacks: Iterable[keras.callbacks.Callback] = (),
-        teachers: Teachers | None = None,
+        teacher: Teacher | None = None,
     ):
         self.config = config
-        self.teachers = teachers
+        self.teacher = teacher
         self.run = run
         self.problem = problem
         self.folder = folder
@@ -122,10 +122,10 @@ class Finetuning:
         check_divisible(config.training.batch_size, strategy, config.training.slices, "training.batch_size")
         claim(strategy, run, config)
         by_chief(strategy, lambda: require_same_data(run, problem))
-        if teachers:
-            by_chief(strategy, lambda: require_same_models(run, TEACHER, *teachers.folders))
+        if teacher:
+            by_chief(strategy, lambda: require_same_model(run, TEACHER, teacher.folder))
         if config.training.lora_rank:  # `adapter/` adds to these weights, and the checkpoints have those of then.
-            by_chief(strategy, lambda: require_same_models(run, INIT, folder))
+            by_chief(strategy, lambda: require_same_model(run, INIT, folder))
 
     def finetune(self) -> dict[str, Any] | None:
         """Trains, resuming from the newest checkpoint, and writes the model folder and results.json.
@@ -171,9 +171,9 @@ class Finetuning:
         if process_count(self.strategy) > 1:  # Each keeps its part of the batches that it makes itself.
             require_same(self.strategy, self.run.path, training_examples=rows.fingerprint().encode())
         objective: Objective = problem.objective
-        if self.teachers:
-            rows = self.teachers.taught(rows, training.seed, self.run, self.strategy)
-            objective = self.teachers.objective()
+        if self.teacher:
+            rows = self.teacher.taught(rows, training.seed, self.run, self.strategy)
+            objective = self.teacher.objective()
         self.rows, self.noise_shares = rows, shares
         # Computed before training, so that a dev split without labels fails now and not at the first validation.
         baseline = {split: problem.baseline(split) for split in problem.dev_splits}

@@ -24,11 +24,11 @@ from keras_bert.inference.loading import model_tokenizer
 from keras_bert.models.kind import kind_of_config
 from keras_bert.tasks.finetuning.frozen_features import require_one_process
 from keras_bert.tasks.finetuning.run import Finetuning
-from keras_bert.tasks.finetuning.teacher import Teachers
+from keras_bert.tasks.finetuning.teacher import Teacher
 from keras_bert.tasks.kind import kind_of_head
 from keras_bert.tasks.model_cards import seeds_card
 from keras_bert.tasks.problem import Problem, open_problem
-from keras_bert.tasks.run_data import require_same_models
+from keras_bert.tasks.run_data import require_same_model
 from keras_bert.training.cluster import explained_lost_worker
 from keras_bert.training.processes import agreement, by_chief, fail_together, process_count, process_number
 from keras_bert.training.run_folder import INIT, SEEDS, SWEEP, TASKS, RunFolder
@@ -123,10 +123,9 @@ class FinetuningRuns:
                 f"training.lora_rank: needs a model of attention blocks. Received: {self._folder.path}, of type "
                 f"{kind.model_type}. Leave it out, or start from a BERT."
             )
-        self._teachers = Teachers(config, self.problem) if config.teacher.model else None
-        if self._teachers:
-            names = [folder.name for folder in self._teachers.folders]
-            taught = dataclasses.replace(config.teacher, model=names if len(names) > 1 else names[0])
+        self._teacher = Teacher(config, self.problem) if config.teacher.model else None
+        if self._teacher:
+            taught = dataclasses.replace(config.teacher, model=self._teacher.folder.name)
             self.config = dataclasses.replace(config, teacher=taught)
         kind_of_head(self.problem.head).require_start(self._folder)
         for split in ("train", *self.problem.dev_splits):
@@ -160,7 +159,7 @@ class FinetuningRuns:
                 self._command,
                 self._started_at,
                 self._callbacks,
-                self._teachers,
+                self._teacher,
             ).finetune()
 
     def _default_rate(self, *paths: str) -> float:
@@ -198,7 +197,7 @@ class FinetuningRuns:
 
     def _require_same_init(self, run: RunFolder) -> None:
         if not self.config.from_scratch:
-            require_same_models(run, INIT, self._folder)
+            require_same_model(run, INIT, self._folder)
 
     def _write_seeds(self, run: RunFolder, found: Mapping[int, Any]) -> Results:
         results = summary(found)

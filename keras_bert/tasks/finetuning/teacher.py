@@ -1,4 +1,4 @@
-"""The answers of fine-tuned teachers to the training examples: computed once, then kept in the run's folder."""
+"""The answers of a fine-tuned teacher to the training examples: computed once, then kept in the run's folder."""
 
 import dataclasses
 import logging
@@ -27,41 +27,41 @@ from keras_bert.training.run_folder import RunFolder
 _log = logging.getLogger(__name__)
 
 
-class Teachers:
-    """Models fine-tuned on the task that another model now learns; of any kind, each with any tokenizer.
+class Teacher:
+    """A model fine-tuned on the task that another model now learns; it may be of any kind, with any tokenizer.
 
     Args:
         config: the recipe of the model that learns, with `teacher.model`.
         problem: that model's task.
 
     Attributes:
-        folders: the teachers' folders.
+        folder: the teacher's folder.
 
     Raises:
-        UserError: a teacher is of another task, or has other labels.
+        UserError: the teacher is of another task, or has other labels.
     """
 
-    folders: list[ModelFolder]
+    folder: ModelFolder
 
     def __init__(self, config: FinetuneConfig, problem: Problem):
-        self.folders = [open_model_folder(model) for model in config.teacher.models]
+        assert config.teacher.model is not None
+        self.folder = open_model_folder(config.teacher.model)
         self._config, self._problem = config, problem
-        self._orders = [self._order_of_labels(folder) for folder in self.folders]
+        self._order = self._order_of_labels()
         self._kept: dict[str, np.ndarray] = {}  # Logits by what they were made of, for all seeds of a run.
 
     def taught(self, rows: TokenRows, seed: int, run: RunFolder, strategy: tf.distribute.Strategy) -> TokenRows:
-        """The rows to train on, with the mean of the teachers' logits in `extra` or, for words, in `token_files`.
+        """The rows to train on, with the teacher's logits in `extra` or, for words, in `token_files`.
 
-        The means are read from a file in the run's folder or, if it lacks them, computed and written there. A
+        The logits are read from a file in the run's folder or, if it lacks them, computed and written there. A
         collective.
 
         Args:
             rows: what `Problem.training_rows` returned for the seed.
         """
-        fingerprints = [folder.fingerprint for folder in self.folders]
-        made_of = {"teacher": fingerprints, "order": self._orders, "rows": rows.fingerprint()}
+        made_of = {"teacher": self.folder.fingerprint, "order": self._order, "rows": rows.fingerprint()}
         key, by_token, choices = str(made_of), self._problem.by_token, int(rows.sizes.max())
-        shape = (len(rows.ids if by_token else rows), 1, len(self._orders[0] or range(choices)))
+        shape = (len(rows.ids if by_token else rows), 1, len(self._order) if self._order else choices)
         room = FeatureRoom(files.join(run.path, "teacher"), "teacher's answers", None)
 
         def write() -> None:
@@ -87,20 +87,13 @@ class Teachers:
         return distillation(self._problem.objective, self._config.teacher)
 
     def _logits(self, seed: int) -> np.ndarray:
-        """float32 [rows or tokens, labels], with the columns in the order of the labels of the model that learns.
-
-        A mean of logits is the geometric mean of the probabilities, one of the two means of Hinton et al.
-        """
-        layouts, _ = self._problem.training_layouts(self._config.noise, seed)
-        return np.mean([self._logits_of(folder, layouts, seed) for folder in self.folders], axis=0)
-
-    def _logits_of(self, folder: ModelFolder, layouts: list[Any], seed: int) -> np.ndarray:
+        """float32 [rows or tokens, labels], with the columns in the order of the labels of the model that learns."""
         config, own = self._config, self._config.data
         data = {name: getattr(own, name) for name in fields_read(config.task)}
-        teacher = FinetunedModel(folder, data, config.task, config.training.batch_size)
-        _log.info(f"{folder.name} answers the training examples, once.")
+        teacher = FinetunedModel(self.folder, data, config.task, config.training.batch_size)
+        _log.info(f"{self.folder.name} answers the training examples, once.")
         parts = []
-        given, _ = teacher.problem.training_layouts(config.noise, seed)
+        layouts, given = (one.training_layouts(config.noise, seed)[0] for one in (self._problem, teacher.problem))
         for layout, read in zip(layouts, given, strict=True):
             outputs, _ = teacher.evaluate.outputs(read.rows)
             if self._problem.by_token:
@@ -108,22 +101,22 @@ class Teachers:
             else:
                 parts.append(_by_row(layout, teacher.problem.answers_of(read, outputs)))
         logits = np.concatenate(parts)
-        if self._orders[0] is None:
+        if self._order is None:
             return logits
         labels = teacher.problem.head.labels  # In the order of its answers; the model's own may be another.
         return logits[:, [labels.index(label) for label in self._problem.head.labels]]
 
-    def _order_of_labels(self, folder: ModelFolder) -> list[int] | None:
-        """A teacher's column of each label of the model that learns; None for outputs without names.
+    def _order_of_labels(self) -> list[int] | None:
+        """The teacher's column of each label of the model that learns; None for outputs without names.
 
         Raises `UserError` unless the teacher is of the same task, with the same labels.
         """
-        head: Any = folder.head
-        name, own = folder.name, self._problem.head
+        head: Any = self.folder.head
+        name, own = self._config.teacher.model, self._problem.head
         if not kind_of_head(own).takes_teacher:
             model = with_article(own.architecture)
             raise UserError(f"teacher.model: needs no CRF and no frozen features. Received: {model}.")
-        task, its_task = self._config.task, folder.task.get("task")
+        task, its_task = self._config.task, self.folder.task.get("task")
         if head is None:
             raise UserError(
                 f"teacher.model: needs a model fine-tuned on {task}. Received: {name}, which has no head for a task. "

@@ -35,7 +35,7 @@ from keras_bert.tasks.pretraining.initialization import TextStatistics, initiali
 from keras_bert.tasks.pretraining.run_text import keep_record, require_outside, require_reachable, require_run_text
 from keras_bert.tasks.pretraining.teacher import PretrainingTeacher
 from keras_bert.tasks.pretraining.views import PretrainingViews, require_examples, tried_examples
-from keras_bert.tasks.run_data import TEACHER, require_same_models
+from keras_bert.tasks.run_data import TEACHER, require_same_model
 from keras_bert.text.tokenizer_files import TokenizerSettings
 from keras_bert.text.tokenizers import Tokenizer
 from keras_bert.training.accumulation import BatchShape, Companion, choose_accumulation
@@ -156,7 +156,7 @@ class Pretraining:
         claim(self.strategy, run, config)
         by_chief(self.strategy, lambda: require_run_text(run, config))
         if teacher := self.teacher:
-            by_chief(self.strategy, lambda: require_same_models(run, TEACHER, teacher.folder))
+            by_chief(self.strategy, lambda: require_same_model(run, TEACHER, teacher.folder))
 
     @functools.cached_property
     def _init(self) -> ModelFolder:

@@ -26,7 +26,7 @@ from keras_bert.tasks.distillation import DistillationObjective
 from keras_bert.tasks.evaluation import FinetunedModel
 from keras_bert.tasks.finetuning import teacher as teachers
 from keras_bert.tasks.finetuning.runs import FinetuningRuns
-from keras_bert.tasks.finetuning.teacher import Teachers
+from keras_bert.tasks.finetuning.teacher import Teacher
 from keras_bert.tasks.multiple_choice.network import BertForMultipleChoice
 from keras_bert.tasks.multiple_choice.task import MultipleChoiceConfig
 from keras_bert.tasks.problem import open_problem
@@ -194,7 +194,7 @@ def test_labels_are_matched_by_name_and_noise_is_the_same(init, tables, teacher,
         config = config_of(init, tables, model, **{"noise.kinds": ["typo=0.3"]})
         problem = open_problem(config, model_tokenizer(open_model_folder(init)))
         rows, _ = problem.training_rows(1)
-        taught = Teachers(config, problem).taught(rows, 1, RunFolder(str(tmp_path / "run")), make_strategy("one"))
+        taught = Teacher(config, problem).taught(rows, 1, RunFolder(str(tmp_path / "run")), make_strategy("one"))
         assert "teacher_logits" not in rows.extra  # The problem's own, which other runs use.
         found.append(taught.extra["teacher_logits"])
     np.testing.assert_array_equal(found[0][:, ::-1], found[1])
@@ -202,27 +202,6 @@ def test_labels_are_matched_by_name_and_noise_is_the_same(init, tables, teacher,
     answers, _ = own.evaluate.answers("train")
     np.testing.assert_allclose(found[0][:48], answers, atol=1e-5)
     assert found[0].shape == (96, 2) and np.abs(found[0][48:] - answers).max() > 0.01
-
-
-def test_of_several_teachers_the_mean_is_learned(init, tables, teacher, tmp_path):
-    """Each with its labels in an order of its own; a run by the one of them alone is another run."""
-    backwards = write_teacher(tmp_path / "backwards", ("positive", "negative"), words=WORDS[:30])
-    found = []
-    for number, models in enumerate(([teacher], [backwards], [teacher, backwards])):
-        config = config_of(init, tables, models)
-        problem = open_problem(config, model_tokenizer(open_model_folder(init)))
-        run, strategy = RunFolder(str(tmp_path / f"run{number}")), make_strategy("one")
-        taught = Teachers(config, problem).taught(problem.training_rows(1)[0], 1, run, strategy)
-        found.append(taught.extra["teacher_logits"])
-    assert np.abs(found[0] - found[1]).max() > 0.01
-    np.testing.assert_allclose(found[2], (found[0] + found[1]) / 2, atol=1e-6)
-    path = str(tmp_path / "both")
-    FinetuningRuns(config).one(path)
-    assert FinetuneConfig.from_file(os.path.join(path, "config.yaml")).teacher.model == [teacher, backwards]
-    with open(os.path.join(path, "model", "README.md"), encoding="utf-8") as card:
-        assert "and learning from `model` and `backwards`" in card.read()
-    with pytest.raises(UserError, match="teacher.model"):
-        FinetuningRuns(config_of(init, tables, teacher, **{"training.epochs": 2.0})).one(path)
 
 
 def test_labels_of_a_benchmark_are_matched_by_name_once(init, glue, tmp_path):
@@ -233,7 +212,7 @@ def test_labels_of_a_benchmark_are_matched_by_name_once(init, glue, tmp_path):
         config = finetune_config(init, "sst2", **{"data.folder": str(glue), "teacher.model": teacher})
         problem = open_problem(config, model_tokenizer(open_model_folder(init)))
         run, strategy = RunFolder(str(tmp_path / "run")), make_strategy("one")
-        taught = Teachers(config, problem).taught(problem.training_rows(1)[0], 1, run, strategy)
+        taught = Teacher(config, problem).taught(problem.training_rows(1)[0], 1, run, strategy)
         found.append(taught.extra["teacher_logits"])
     np.testing.assert_array_equal(found[0][:, ::-1], found[1])
 
@@ -258,7 +237,7 @@ def test_words_are_learned_from_a_teacher_of_other_pieces(init, tmp_path):
     problem = open_problem(config, model_tokenizer(open_model_folder(init)))
     assert problem.head.labels == ("A", "B")
     rows, _ = problem.training_rows(1)
-    taught = Teachers(config, problem).taught(rows, 1, RunFolder(str(tmp_path / "run")), make_strategy("one"))
+    taught = Teacher(config, problem).taught(rows, 1, RunFolder(str(tmp_path / "run")), make_strategy("one"))
     tokens = taught.token_files["teacher_logits"].read(tf.range(len(rows.ids), dtype=tf.int64)).numpy()[:, 0]
     own = FinetunedModel(str(tmp_path / "tagger"), {key[5:]: path for key, path in table.items()})
     outputs, _ = own.evaluate.outputs(own.problem.rows("train"))
