@@ -62,6 +62,7 @@ class TaskKind(abc.ABC):
         trains_vectors: whether its loss takes the section `vectors`.
         writes_texts: whether it takes the section `seq2seq`.
         lists_answers: whether its signatures return several answers to an example, up to `n_best`.
+        has_own_rows: whether its models read other rows than those of the kind whose `head` theirs extends.
         noun: the plural noun for the task's examples.
         baseline: the name of `Problem.baseline` in tables of scores.
         example_files: the input and output files in a model card's `predict` command.
@@ -86,6 +87,7 @@ class TaskKind(abc.ABC):
     trains_vectors: ClassVar[bool] = False
     writes_texts: ClassVar[bool] = False
     lists_answers: ClassVar[bool] = False
+    has_own_rows: ClassVar[bool] = False
     noun: ClassVar[str] = "examples"
     baseline: ClassVar[str] = "majority"
     example_files: ClassVar[tuple[str, str]] = ("texts.txt", "answers.jsonl")
@@ -162,8 +164,9 @@ class TaskKind(abc.ABC):
         return None
 
     def has_tasks_for(self, head: Any) -> bool:
-        """Whether a model with this head can do `tasks`: its kind is this one or extends it."""
-        return isinstance(kind_of_head(head), type(self))
+        """Whether a model with this head can do `tasks`: its config's class is `head` or extends it."""
+        others = kind_of_head(head)
+        return isinstance(head, self.head) and (isinstance(others, type(self)) or not others.has_own_rows)
 
     def unnamed_labels(self, head: Any) -> tuple[str, ...]:
         """The labels of a head if config.json names none; else ()."""

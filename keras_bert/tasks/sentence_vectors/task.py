@@ -131,7 +131,7 @@ class SentenceVectors(TaskKind):
     }
     titles = {PART: "scale of the cosines"}
     in_transformers = False
-    trains_vectors = True
+    trains_vectors = has_own_rows = True
     pipeline, library = "sentence-similarity", "sentence-transformers"
 
     def make_model(self, config: BertConfig, head: SentenceVectorsConfig, **keras_options: Any) -> Any:

@@ -78,6 +78,7 @@ class SpanPairs(TaskKind):
     """A label for two spans (Wang et al. 2019, section 4.1)."""
 
     head, part, tasks = SpanPairConfig, PART, tuple(SPAN_PAIRS)
+    has_own_rows = True
     tensors = {
         PART: (
             own_tensor(f"{PART}.attention.kernel", f"{PART}.attention"),
