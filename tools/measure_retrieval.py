@@ -103,7 +103,7 @@ class OnceEmbedder(Embedder):
 
 def bm25_scores(asked: RetrievalSet) -> dict[str, float]:
     """The scores of what BM25 finds."""
-    ids = [passage for passage, _ in asked.passages]
+    ids = list(asked.passages)
     judged = []
     for grades, row in zip((asked.grades[query] for query in asked.queries), bm25_found(asked, 100), strict=True):
         judged.append(([grades.get(ids[place], 0.0) for place in row], list(grades.values())))
@@ -113,7 +113,7 @@ def bm25_scores(asked: RetrievalSet) -> dict[str, float]:
 def bm25_found(asked: RetrievalSet, top_k: int, k1: float = 1.2, b: float = 0.75) -> np.ndarray:
     """The places of each query's best passages, int [queries, top_k], by BM25 (Robertson and Zaragoza 2009) on
     lower-cased words, neither stemmed nor left out."""
-    texts = [text for _, text in asked.passages]
+    texts = [text for _, text in asked.passages.items()]
     places: dict[str, int] = {}
     counts = [Counter(re.findall(r"\w+", text.lower())) for text in texts]
     words = word_matrix([{word: places.setdefault(word, len(places)) for word in row} for row in counts], counts)

@@ -30,7 +30,7 @@ def main() -> None:
     parser.add_argument("--queries", type=int, metavar="N", help="draw this many queries")
     arguments = parser.parse_args()
     asked = read_retrieval_set(arguments.folder)
-    passages = list(asked.passages)
+    passages = list(asked.passages.items())
     texts = dict(passages)
     # Most queries have one relevant passage, few have twenty.
     searched = list(zip(asked.queries.items(), bm25_found(asked, arguments.negatives + 20), strict=True))

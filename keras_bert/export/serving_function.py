@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from keras_bert.core.errors import UserError
 from keras_bert.export.network import FLOAT32, Network
-from keras_bert.export.signature import TOKENS, Signature, TextInputs, text_and_token_signatures, without_invalid
+from keras_bert.export.signature import TOKENS, Signature, TextInputs, signatures_of_texts_and_tokens, without_invalid
 from keras_bert.inference.language_models import never_next
 from keras_bert.inference.loading import LoadedModel
 from keras_bert.inference.texts import require_numbers
@@ -235,7 +235,7 @@ def masked_lm_signatures(text_inputs: TextInputs, network: Network, top_k: int) 
     def answer_texts(texts: tf.Tensor) -> dict[str, tf.Tensor]:
         return answer(text_inputs.from_pieces(_masked_pieces(texts, text_inputs.tokenizer)))
 
-    return text_and_token_signatures(text_inputs, answer_texts, answer)
+    return signatures_of_texts_and_tokens(text_inputs, answer_texts, answer)
 
 
 def masked_lm_at_positions(text_inputs: TextInputs, network: Network, top_k: int) -> Signature:
@@ -309,7 +309,7 @@ def next_token_signatures(text_inputs: TextInputs, network: Network, top_k: int)
         without_sep = tf.pad(inputs["input_mask"][:, 1:], [[0, 0], [0, 1]])
         return answer({**inputs, "input_mask": without_sep})
 
-    return text_and_token_signatures(text_inputs, answer_texts, answer)
+    return signatures_of_texts_and_tokens(text_inputs, answer_texts, answer)
 
 
 def encoder_signatures(text_inputs: TextInputs, network: Network) -> dict[str, Signature]:
@@ -335,4 +335,4 @@ def encoder_signatures(text_inputs: TextInputs, network: Network) -> dict[str, S
         tokens = {name: inputs[name] for name in ("input_word_ids", "input_mask")}
         return {**encode(inputs), **tokens}
 
-    return text_and_token_signatures(text_inputs, encode_texts, encode)
+    return signatures_of_texts_and_tokens(text_inputs, encode_texts, encode)

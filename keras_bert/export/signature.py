@@ -117,7 +117,7 @@ class TextInputs:
         return PieceSpans.of(self.tokenizer.tokenize(texts))
 
 
-def text_and_token_signatures(
+def signatures_of_texts_and_tokens(
     text_inputs: TextInputs,
     answer_texts: Callable[..., dict[str, tf.Tensor]],
     answer: Callable[[dict[str, tf.Tensor]], dict[str, tf.Tensor]],

@@ -17,4 +17,4 @@ def test_questions_without_an_answer_are_left_out(tmp_path):
     write_folder(str(tmp_path / "squad.json"), str(tmp_path / "beir"), sentences=True)
     asked = read_retrieval_set(str(tmp_path / "beir"))
     (relevant,) = asked.grades["a"]
-    assert list(asked.queries) == ["a"] and dict(asked.passages)[relevant] == "A cat sat."
+    assert list(asked.queries) == ["a"] and dict(asked.passages.items())[relevant] == "A cat sat."

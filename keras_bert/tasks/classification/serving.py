@@ -6,7 +6,7 @@ import tensorflow as tf
 
 from keras_bert.config.finetuning import MULTI_LABEL, REGRESSION
 from keras_bert.export.network import Network
-from keras_bert.export.signature import Signature, TextInputs, text_and_token_signatures
+from keras_bert.export.signature import Signature, TextInputs, signatures_of_texts_and_tokens
 from keras_bert.tasks.classification.head import ClassificationConfig
 
 
@@ -36,7 +36,7 @@ def classification_signatures(
         return class_outputs(classification, logits)
 
     columns = ("text_a", "text_b") if text_inputs.reading.pair else ("text",)
-    return text_and_token_signatures(
+    return signatures_of_texts_and_tokens(
         text_inputs, lambda *texts: answer(*text_inputs.from_columns(*texts)), answer, columns
     )
 

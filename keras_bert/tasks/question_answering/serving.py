@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import tensorflow as tf
 
 from keras_bert.export.network import Network
-from keras_bert.export.signature import Signature, TextInputs, text_and_token_signatures
+from keras_bert.export.signature import Signature, TextInputs, signatures_of_texts_and_tokens
 from keras_bert.inputs.rows import PieceSpans, padded_rows, segment_starts
 from keras_bert.inputs.windows import truncate
 from keras_bert.tasks.question_answering.decoding import Passages, best_answers, no_answer
@@ -57,7 +57,7 @@ def question_answering_signatures(
         null_logits = no_answer(start_logits[:, 0], end_logits[:, 0], windows)
         return _outputs(best, null_logits, answering)
 
-    return text_and_token_signatures(text_inputs, answer_texts, answer, ("question", "context"))
+    return signatures_of_texts_and_tokens(text_inputs, answer_texts, answer, ("question", "context"))
 
 
 def _passage_logits(logits: tf.Tensor, segments: Sequence[PieceSpans], vocabulary: Vocabulary) -> tf.Tensor:

@@ -3,7 +3,7 @@
 import tensorflow as tf
 
 from keras_bert.export.network import Network
-from keras_bert.export.signature import Signature, TextInputs, text_and_token_signatures
+from keras_bert.export.signature import Signature, TextInputs, signatures_of_texts_and_tokens
 from keras_bert.layers.pooling import mean_vectors
 
 VECTORS = "vectors"
@@ -22,4 +22,4 @@ def sentence_vector_signatures(text_inputs: TextInputs, network: Network) -> dic
         inputs, _ = text_inputs.from_columns(texts)  # A row for each text: windows are refused in training.
         return answer(inputs)
 
-    return text_and_token_signatures(text_inputs, answer_texts, answer)
+    return signatures_of_texts_and_tokens(text_inputs, answer_texts, answer)

@@ -8,7 +8,7 @@ from keras_bert.config.finetuning import Seq2SeqConfig
 from keras_bert.config.reading import read_own_field
 from keras_bert.core.files import join
 from keras_bert.export.network import Network
-from keras_bert.export.signature import Signature, TextInputs, text_and_token_signatures
+from keras_bert.export.signature import Signature, TextInputs, signatures_of_texts_and_tokens
 from keras_bert.tasks.seq2seq.writing import Writer
 from keras_bert.text.detokenizer import Detokenizer
 
@@ -35,7 +35,7 @@ def seq2seq_signatures(bert: Any, text_inputs: TextInputs, network: Network, n_b
         answers = answer(text_inputs.from_texts(texts))
         return {name: answers[name] for name in ("written", "scores")}
 
-    return text_and_token_signatures(text_inputs, answer_texts, answer)
+    return signatures_of_texts_and_tokens(text_inputs, answer_texts, answer)
 
 
 def own_settings(folder: Any) -> Seq2SeqConfig:

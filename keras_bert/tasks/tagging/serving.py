@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 import tensorflow as tf
 
 from keras_bert.export.network import Network
-from keras_bert.export.signature import Signature, TextInputs, text_and_token_signatures
+from keras_bert.export.signature import Signature, TextInputs, signatures_of_texts_and_tokens
 from keras_bert.inputs.rows import padded_rows
 from keras_bert.inputs.windows import TextWords, begins_word, given_words, split_texts, word_windows
 from keras_bert.tasks.tagging.crf_decoding import decode, decode_ragged
@@ -85,7 +85,7 @@ def tagging_signatures(
         return {"labels": named, "scores": tf.where(begins, scores, 0.0), "logits": logits}
 
     return {
-        **text_and_token_signatures(
+        **signatures_of_texts_and_tokens(
             text_inputs, lambda texts: answer_words(split_texts(text_inputs.tokenizer, texts)), answer
         ),
         WORDS: Signature(

@@ -26,14 +26,14 @@ def test_a_folder_is_read(tmp_path):
     assert found.queries == {"q1": "Who sat?"} and found.grades == {"q1": {"d1": 2.0, "2": 0.0}}
     assert len(found.passages) == 2
     for _ in range(2):
-        assert list(found.passages) == [("d1", "Cats They sat."), ("2", "A dog.")]
+        assert list(found.passages.items()) == [("d1", "Cats They sat."), ("2", "A dog.")]
 
 
 def test_some_passages_may_lack_a_title(tmp_path):
     """Files of one's own mix both; a column that some rows lack is refused where it would be a label."""
     corpus = [CORPUS[0], {"_id": "d2", "text": "A dog."}]
     found = read_retrieval_set(write_folder(tmp_path / "beir", corpus, grades=["q1\td2\t1"]))
-    assert list(found.passages) == [("d1", "Cats They sat."), ("d2", "A dog.")]
+    assert list(found.passages.items()) == [("d1", "Cats They sat."), ("d2", "A dog.")]
 
 
 def test_white_space_around_ids_does_not_count(tmp_path):
@@ -41,7 +41,7 @@ def test_white_space_around_ids_does_not_count(tmp_path):
     corpus, queries = [{"_id": " d1 ", "text": "They sat."}], [{"_id": "q1\n", "text": "Who sat?"}]
     found = read_retrieval_set(write_folder(tmp_path / "beir", corpus, queries, ["q1\td1\t1"]))
     assert found.grades == {"q1": {"d1": 1.0}} and found.queries == {"q1": "Who sat?"}
-    assert list(found.passages) == [("d1", "They sat.")]
+    assert list(found.passages.items()) == [("d1", "They sat.")]
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_a_wrong_row_is_named(tmp_path, given, message):
 def test_a_passage_without_text_is_named_when_it_is_read(tmp_path):
     found = read_retrieval_set(write_folder(tmp_path / "beir", [*CORPUS, {"_id": "d3", "title": "", "text": 7}]))
     with pytest.raises(UserError, match="corpus.jsonl line 3: needs text in the field 'text'. Received: 7"):
-        list(found.passages)
+        list(found.passages.items())
 
 
 @pytest.mark.parametrize("title", [0, False, []])
@@ -83,7 +83,7 @@ def test_a_title_that_is_no_text_is_named_when_it_is_read(tmp_path, title):
     corpus = [{"_id": "d1", "title": None, "text": "They sat."}, {"_id": "d2", "title": title, "text": "A dog."}]
     found = read_retrieval_set(write_folder(tmp_path / "beir", corpus, grades=["q1\td1\t1"]))
     with pytest.raises(UserError, match="corpus.jsonl line 2: needs text in the field 'title'. Received: "):
-        list(found.passages)
+        list(found.passages.items())
 
 
 def test_missing_files_are_named(tmp_path):

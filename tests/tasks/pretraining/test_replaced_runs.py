@@ -61,7 +61,7 @@ def test_a_run_trains_both_and_writes_the_discriminator(straight):
     assert isinstance(loaded.model, ElectraForPreTraining) and loaded.model.generator is None
     assert not loaded.report.made_new and not loaded.report.unused
     assert loaded.encode(["The cat sees the dog."]).shape == (1, 32)
-    with pytest.raises(UserError, match="needs a masked LM head to fill"):
+    with pytest.raises(UserError, match="needs a model with a masked LM head to fill"):
         loaded.fill(["The cat [MASK] the dog."])
 
 

@@ -263,7 +263,7 @@ def test_one_column_of_a_file_to_compare_is_refused(tables):
     """Columns of STS-B's names were read in its place."""
     with pytest.raises(UserError, match="needs the names of two columns, .* Received: first"):
         judging_table(TaskDataConfig(texts=["first"]), {INPUT: str(tables / "dev.jsonl")})
-    folder = SimpleNamespace(task={"task": "pairs-contrastive"})
+    folder = SimpleNamespace(task={"task": "pairs-contrastive"}, other_fields={}, path="absent")
     with pytest.raises(UserError, match="needs the names of two columns, one for each text. Received: text."):
         finetune_config("absent", folder, {"texts": ["text"]})
 
