@@ -137,11 +137,6 @@ class Task:
             require(len(self.written) == len(self.labels or ()), "written", "one word for each label", self.written)
 
     @property
-    def dev_splits(self) -> tuple[str, ...]:
-        """Names of the splits to evaluate on, the main one first."""
-        return tuple(name for name in self.splits if name.startswith("dev"))
-
-    @property
     def known_metrics(self) -> tuple[str, ...]:
         """The metrics that a task of its kind can have."""
         return METRIC_NAMES[self.kind]
