@@ -144,7 +144,7 @@ def tables():
     axes.spines["bottom"].set_visible(False)
     write("speeds", png(figure))
 
-    seeds = table("docs/pretraining.md", "| seed | CPU seconds |")
+    seeds = table("docs/learning.md", "| seed | CPU seconds |")
     found = {"most frequent label": "label", "from scratch": "scratch", "after five minutes": "[123]"}
     f1 = {
         name: [score for row in seeds if re.search(f"{part}$", row[0]) for score in numbers(row[-1])]
@@ -183,7 +183,7 @@ def tables():
     write("parts_of_speech", png(figure))
 
     steps = [
-        [numbers(cell)[0] for cell in row[:1] + row[2:]] for row in table("docs/pretraining.md", "| steps | length")
+        [numbers(cell)[0] for cell in row[:1] + row[2:]] for row in table("docs/learning.md", "| steps | length")
     ]
     figure = new_figure(PAGE, 3.4)
     axes = figure.subplots()

@@ -10,7 +10,7 @@ from keras_bert.models.kind import kind_of_config
 from keras_bert.models.pretraining import BertForPreTraining
 
 # The weights of noise and identity in the product of query and key. Trockman and Kolter 2023 (section 3) use 0.7 and
-# 0.7 for images; with less noise, equal words find each other across texts (docs/pretraining.md#pairs-of-texts).
+# 0.7 for images; with less noise, equal words find each other across texts (docs/learning.md#pairs-of-texts).
 _NOISE, _IDENTITY = 0.3, 0.7
 
 
