@@ -11,7 +11,7 @@ FLOORS = [
     {"core.imports", "core.runtime", "core.time_limits"},
     {"core.stores", "core.disks", "core.drawing"},
     {"core.files"},
-    {"core.array_files", "core.messages", "core.terminal_bar", "core.whole_files"},
+    {"core.array_files", "core.messages", "core.terminal_bar", "core.whole_files", "core.yaml_and_json"},
     {"core.locks", "core.settings"},
     {"models.kind", "models.term"},
     {"config", "models.bert.config"},

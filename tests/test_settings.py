@@ -24,6 +24,7 @@ from keras_bert.config.recipes import configs_folder, find_config
 from keras_bert.config.training import OptimizerConfig, TrainingConfig
 from keras_bert.core import settings
 from keras_bert.core.errors import UserError
+from keras_bert.core.yaml_and_json import read_json, read_yaml
 from keras_bert.models.bert.config import BertConfig
 
 
@@ -244,14 +245,14 @@ def test_a_key_is_the_text_that_is_written_and_a_merged_one_may_be_replaced(tmp_
     """YAML would read the labels yes and 1 as true and 1; x in b is not given twice."""
     path = tmp_path / "some.yaml"
     path.write_text("a: &a {yes: 2, x: 0}\nb: {<<: *a, 1: 3, x: 4}\n", encoding="utf-8")
-    assert settings.read_yaml(path) == {"a": {"yes": 2, "x": 0}, "b": {"yes": 2, "x": 4, "1": 3}}
+    assert read_yaml(path) == {"a": {"yes": 2, "x": 0}, "b": {"yes": 2, "x": 4, "1": 3}}
 
 
 def test_a_key_given_twice_in_json_is_refused_not_dropped(tmp_path):
     path = tmp_path / "config.json"
     path.write_text('{"a": {"b": 1, "c": 2, "b": 3}}', encoding="utf-8")
     with pytest.raises(UserError, match="config.json: is not valid JSON .'b' is given twice"):
-        settings.read_json(path)
+        read_json(path)
 
 
 KINDS = {"pretrain": PretrainConfig, "finetune": FinetuneConfig}
@@ -371,7 +372,7 @@ def test_json_too_deep_to_be_read_is_refused_like_any_other_that_is_broken(tmp_p
     path = tmp_path / "config.json"
     path.write_text('{"a": ' + "[" * 100_000, encoding="utf-8")
     with pytest.raises(UserError, match="config.json: is not valid JSON"):
-        settings.read_json(path)
+        read_json(path)
 
 
 @pytest.mark.parametrize(

@@ -182,9 +182,7 @@ def tables():
         axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=2, frameon=False)
     write("parts_of_speech", png(figure))
 
-    steps = [
-        [numbers(cell)[0] for cell in row[:1] + row[2:]] for row in table("docs/learning.md", "| steps | length")
-    ]
+    steps = [[numbers(cell)[0] for cell in row[:1] + row[2:]] for row in table("docs/learning.md", "| steps | length")]
     figure = new_figure(PAGE, 3.4)
     axes = figure.subplots()
     done, loss, _, at_mask, unigram = zip(*steps)

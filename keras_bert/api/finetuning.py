@@ -22,6 +22,7 @@ from keras_bert.core import settings
 from keras_bert.core.errors import UserError
 from keras_bert.core.program import command_line
 from keras_bert.core.runtime import import_tensorflow
+from keras_bert.core.yaml_and_json import read_yaml
 from keras_bert.tasks.benchmarks import BENCHMARKS
 from keras_bert.training.run_folder import FINETUNING, SEEDS, RunFolder
 
@@ -152,7 +153,7 @@ def _task_of(recipe: str, task: str | None) -> str:
     Raises `UserError` if another task than the recipe's is asked for.
     """
     file = find_config("finetune", recipe)
-    stated, name = settings.text_of(settings.read_yaml(file), "task"), recipe_name(file, {})
+    stated, name = settings.text_of(read_yaml(file), "task"), recipe_name(file, {})
     if stated and task not in (None, stated):
         raise UserError(f"task: needs {stated}, the task of {recipe}. Received: {task}. Leave out one.")
     return stated or task or (name if name in config_names("finetune") else _TEXT)
@@ -229,7 +230,7 @@ def finetuning_recipe(name: str, chosen: Mapping[str, Any], folder: ModelFolder)
 
 def features_recipe(task: str | None, features: str) -> dict[str, Any]:
     """`{key: value}` for a network on the frozen encoder's features: configs/features/lstm.yaml plus a name."""
-    return {"name": f"{task}-{features}", **settings.flattened(settings.read_yaml(find_config("features", "lstm")))}
+    return {"name": f"{task}-{features}", **settings.flattened(read_yaml(find_config("features", "lstm")))}
 
 
 def require_known(task: str) -> None:

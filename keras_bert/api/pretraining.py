@@ -19,6 +19,7 @@ from keras_bert.core.errors import UserError
 from keras_bert.core.files import join
 from keras_bert.core.program import command_line
 from keras_bert.core.runtime import import_tensorflow
+from keras_bert.core.yaml_and_json import read_json, read_yaml
 from keras_bert.data.corpus.held_out import TRAIN
 from keras_bert.data.shards.prepared_folder import is_prepared
 from keras_bert.data.shards.shard_format import spaced_shards
@@ -125,7 +126,7 @@ def pretraining_recipe(
         UserError: a setting or a file that it names cannot be used.
     """
     of_model = _model_settings(init or recipe_init(recipe_file), lower_case, run)
-    own = settings.read_yaml(recipe_file)
+    own = read_yaml(recipe_file)
     if "init" in of_model and not init:
         of_model = _unless_in_recipe(of_model, own, lower_case)
     if _PREFIX_SPACE in of_model and chosen.get(_PREFIX_SPACE, of_model[_PREFIX_SPACE]) != of_model[_PREFIX_SPACE]:
@@ -190,7 +191,7 @@ def phase_settings(
     options = given({"batch_size": batch_size, "sequence_length": max_length})
     if not options:
         return {}
-    phases = chosen.get("phases", settings.read_yaml(recipe_file).get("phases"))
+    phases = chosen.get("phases", read_yaml(recipe_file).get("phases"))
     if not isinstance(phases, (list, tuple, type(None))):
         return {}  # The recipe is refused.
     length = settings.from_mapping(PhaseConfig, {**options, "max_predictions_per_seq": 1}).sequence_length
@@ -269,7 +270,7 @@ def _settings_of_vocabulary(chosen: Mapping[str, Any], lower_case: bool | None) 
     prepared = find_vocabulary(folder) if folder else None
     if prepared:
         vocabulary = Vocabulary.from_file(prepared)
-        meta = settings.read_json(join(folder, TRAIN, "meta.json"))
+        meta = read_json(join(folder, TRAIN, "meta.json"))
         lower_case, prefix_space = meta["lower_case"], spaced_shards(meta)
     elif file:
         vocabulary, lower_case = given_vocabulary(file, lower_case)

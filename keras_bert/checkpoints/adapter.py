@@ -20,8 +20,9 @@ from keras_bert.checkpoints.hub import HUB_NAME, PREFIX
 from keras_bert.checkpoints.huggingface import CONFIG, SafetensorsFile, named_for_classifier, places_in_classifier
 from keras_bert.checkpoints.stored_tensors import StoredTensors, as_stored
 from keras_bert.checkpoints.task_files import write_task_files
-from keras_bert.core import files, settings, whole_files
+from keras_bert.core import files, whole_files
 from keras_bert.core.errors import UserError
+from keras_bert.core.yaml_and_json import read_json
 from keras_bert.models.kind import ModelKind, bert_counterpart, kind_of_config
 from keras_bert.models.tensor_names import StoredName, TensorName, lora_layers, model_variables
 
@@ -73,7 +74,7 @@ class Adapter:
         """Raises `UserError` if it is of another kind than LoRA, or names no model."""
         self.path = path
         config_file = files.join(path, ADAPTER_CONFIG)
-        config = settings.read_json(config_file)
+        config = read_json(config_file)
         if config.get("peft_type") != "LORA":
             raise UserError(f"{config_file}: needs peft_type LORA. Received: {config.get('peft_type')!r}. {_MERGE}.")
         for key, unused in _NOT_READ.items():
@@ -89,7 +90,7 @@ class Adapter:
         own = files.join(path, CONFIG)
         classes = [name for name, task in _TASK_TYPES.items() if task == config.get("task_type")]
         named = {"architectures": classes} if classes else {}
-        self.fields: dict[str, Any] = settings.read_json(own) if files.is_file(own) else named
+        self.fields: dict[str, Any] = read_json(own) if files.is_file(own) else named
 
 
 def _base(config_file: str, config: Mapping[str, Any]) -> str:

@@ -4,8 +4,9 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from keras_bert.core import files, settings
+from keras_bert.core import files
 from keras_bert.core.errors import UserError
+from keras_bert.core.yaml_and_json import read_json
 from keras_bert.models.bert.config import DECODER_TOKENS, BertConfig
 from keras_bert.models.kind import kind_of_config
 
@@ -31,4 +32,4 @@ def with_generation(config: BertConfig, folder: files.StrPath) -> BertConfig:
 def stored_generation(folder: files.StrPath) -> Mapping[str, Any]:
     """`{the file's name: its content}` of a folder; empty without the file."""
     path = files.join(folder, GENERATION)
-    return {GENERATION: settings.read_json(path)} if files.is_file(path) else {}
+    return {GENERATION: read_json(path)} if files.is_file(path) else {}

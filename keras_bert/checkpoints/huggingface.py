@@ -10,9 +10,10 @@ import safetensors
 
 from keras_bert.checkpoints.stored_tensors import StoredTensors
 from keras_bert.checkpoints.torch_file import TorchFile
-from keras_bert.core import files, settings
+from keras_bert.core import files
 from keras_bert.core.errors import UserError
 from keras_bert.core.files import is_file, join
+from keras_bert.core.yaml_and_json import read_json
 from keras_bert.models.kind import ModelKind
 from keras_bert.models.tensor_names import TensorName
 
@@ -124,7 +125,7 @@ def require_weights(folder: str) -> str:
 
 def shards(index: str) -> dict[str, list[str]]:
     """`{file name: names of its tensors}` of the index file `index`. Raises `UserError`."""
-    weight_map = settings.read_json(index).get("weight_map")
+    weight_map = read_json(index).get("weight_map")
     if not isinstance(weight_map, dict) or not weight_map:
         raise UserError(f"{index}: needs weight_map, the file of each tensor, and lacks it. Fetch it again.")
     named: dict[str, list[str]] = {}

@@ -19,10 +19,11 @@ from keras_bert.checkpoints.huggingface import CONFIG
 from keras_bert.checkpoints.stored_tensors import LoadReport, StoredTensors
 from keras_bert.config.inference import VectorConfig
 from keras_bert.config.reading import FIELD, ReadingConfig, own_field
-from keras_bert.core import files, settings, whole_files
+from keras_bert.core import files, whole_files
 from keras_bert.core.errors import UserError
 from keras_bert.core.files import StrPath
 from keras_bert.core.program import PROGRAM
+from keras_bert.core.yaml_and_json import read_json
 from keras_bert.models.bert.config import BertConfig
 from keras_bert.models.kind import ModelKind, google_configs, kind_of_config
 from keras_bert.models.tensor_names import (
@@ -88,7 +89,7 @@ def newest_pretrained(folder: files.StrPath) -> str | None:
     paths = [files.join(folder, name) for name in files.list_folder(folder)]
     configs = {path: files.join(whole_files.surviving_folder(files.join(path, "model")), CONFIG) for path in paths}
     found = [path for path in paths if files.is_file(configs[path])]
-    pretrained = [path for path in found if FIELD not in settings.read_json(configs[path])]
+    pretrained = [path for path in found if FIELD not in read_json(configs[path])]
     return max(pretrained, key=lambda path: files.modified(configs[path]), default=None)
 
 
@@ -376,7 +377,7 @@ def _opened(folder: str, name: str, kind: str, lower_case: bool | None) -> Model
     else:
         config, vocabulary = with_generation(config, folder), vocabulary_file(folder)
         tokenizer, notes = read_tokenizer_settings(folder, lower_case)
-    other_fields = kind_of_config(config).other_fields(settings.read_json(config_file))
+    other_fields = kind_of_config(config).other_fields(read_json(config_file))
     return ModelFolder(folder, name, kind, config, vocabulary, tokenizer, other_fields, notes)
 
 

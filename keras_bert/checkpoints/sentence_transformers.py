@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from keras_bert.config.inference import VectorConfig
-from keras_bert.core import settings
 from keras_bert.core.errors import UserError
 from keras_bert.core.files import StrPath, is_file, join
+from keras_bert.core.yaml_and_json import read_json, read_json_list
 from keras_bert.text.tokenizer_files import TOKENIZER_CONFIG
 
 MODULES, LIBRARY_CONFIG = "modules.json", "config_sentence_transformers.json"
@@ -82,7 +82,7 @@ def read_vectors(folder: StrPath, lower_case: bool) -> VectorConfig | None:
     if "Pooling" not in modules:
         return None
     file = join(modules["Pooling"], "config.json")
-    modes = _modes(settings.read_json(join(folder, file)))
+    modes = _modes(read_json(join(folder, file)))
     if len(modes) != 1 or modes[0] not in _READ_HERE:
         raise _not_done(folder, file, f"one pooling of {', '.join(_READ_HERE)}", " and ".join(modes))
     library = _read(folder, LIBRARY_CONFIG)
@@ -137,7 +137,7 @@ def stored_files(folder: StrPath, longest: int) -> dict[str, Any] | None:
     if max_length := read_max_length(folder):  # A tokenizer is written with the model's maximum.
         named = next((name for name in READING_CONFIGS if name in found), READING_CONFIGS[0])
         found[named] = {**found.get(named, {}), "max_seq_length": min(max_length, longest)}
-    return {MODULES: settings.read_json_list(join(folder, MODULES)), **found}
+    return {MODULES: read_json_list(join(folder, MODULES)), **found}
 
 
 def _modules(folder: StrPath) -> dict[str, str]:
@@ -146,7 +146,7 @@ def _modules(folder: StrPath) -> dict[str, str]:
     if not is_file(path):
         return {}
     modules = {}
-    for entry in settings.read_json_list(path):
+    for entry in read_json_list(path):
         kind, place = (entry.get("type"), entry.get("path")) if isinstance(entry, dict) else (None, None)
         if not isinstance(kind, str) or not isinstance(place, str) or not _PATH.fullmatch(place):
             raise UserError(
@@ -168,7 +168,7 @@ def _modes(config: Mapping[str, Any]) -> list[str]:
 def _read(folder: StrPath, name: str) -> dict[str, Any]:
     """The content of a file of the folder; empty without it."""
     path = join(folder, name)
-    return settings.read_json(path) if is_file(path) else {}
+    return read_json(path) if is_file(path) else {}
 
 
 def _not_done(folder: StrPath, file: str, needed: str, received: str) -> UserError:

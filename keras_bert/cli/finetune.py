@@ -45,6 +45,7 @@ from keras_bert.core.errors import UserError
 from keras_bert.core.program import PROGRAM, command_line, note_fresh_folder
 from keras_bert.core.runtime import import_tensorflow
 from keras_bert.core.settings import MAX_SEED, are_seeds
+from keras_bert.core.yaml_and_json import read_yaml
 from keras_bert.tasks.answer_files import require_unread
 from keras_bert.tasks.benchmarks import BENCHMARKS, Benchmark
 from keras_bert.training.run_folder import FINETUNING, SEEDS, SWEEP, TASKS, RunFolder
@@ -301,7 +302,7 @@ def _all_of(
 
 def _require_task_of(config: str, task: str) -> None:
     """Refuses a task other than the recipe's; a recipe without a task is for any."""
-    stated = settings.text_of(settings.read_yaml(find_config("finetune", config)), "task")
+    stated = settings.text_of(read_yaml(find_config("finetune", config)), "task")
     if task in BENCHMARKS or stated not in (None, task):
         needed = "a single task" if task in BENCHMARKS else f"{stated}, the task of {config}"
         raise UserError(f"--task: needs {needed}, beside --config. Received: {task}. Leave out one.")

@@ -26,6 +26,7 @@ from keras_bert.core.errors import UserError
 from keras_bert.core.imports import require
 from keras_bert.core.program import command_line
 from keras_bert.core.runtime import import_tensorflow
+from keras_bert.core.yaml_and_json import read_yaml
 
 if TYPE_CHECKING:
     from keras_bert.studies.study import Findings, StudyFolder
@@ -160,7 +161,7 @@ def worth(
     """
     inits = _named(models)
     path = find_config("studies", plan)
-    tasks = selected(task_plans(settings.read_yaml(path)), only, "task", path)
+    tasks = selected(task_plans(read_yaml(path)), only, "task", path)
     _require_tasks(tasks, data, path)
     _begin(context)
     from keras_bert.studies.downstream import worth as make
@@ -187,7 +188,7 @@ def pilots(context: click.Context, plan: str, data: str, output: str, seeds: int
       python run.py study pilots --data prepared --output runs/pilots
     """
     path = find_config("studies", plan)
-    planned = settings.from_mapping(PilotsPlan, settings.read_yaml(path))
+    planned = settings.from_mapping(PilotsPlan, read_yaml(path))
     names = selected(planned.pilots, only, "pilot", path)
     _begin(context)
     from keras_bert.studies.pilots import pilots as make
@@ -233,7 +234,7 @@ def ablation(
       python run.py study ablation --text prepared --data data --output runs/ablation
     """
     path = find_config("studies", plan)
-    values, changes = settings.read_yaml(path), set_by_key(PretrainConfig, overrides)
+    values, changes = read_yaml(path), set_by_key(PretrainConfig, overrides)
     values.update(given({"recipe": recipe}), set={**settings.section_of(values, "set"), **changes})
     planned = settings.from_mapping(AblationPlan, values)
     variants = selected(planned.variants, only, "variant", path)
@@ -289,7 +290,7 @@ def embryology(
       python run.py study embryology runs/mini --data data --output runs/embryology
     """
     path = find_config("studies", plan)
-    planned = settings.from_mapping(EmbryologyPlan, settings.read_yaml(path))
+    planned = settings.from_mapping(EmbryologyPlan, read_yaml(path))
     if not only or "tasks" in only:
         _require_tasks(planned.tasks, data, path)
     _begin(context)

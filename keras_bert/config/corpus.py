@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, get_args
 
 from keras_bert.config.recipes import find_config
-from keras_bert.core import settings
 from keras_bert.core.errors import UserError
 from keras_bert.core.settings import Bounds, Checked, require
+from keras_bert.core.yaml_and_json import read_yaml
 
 TableFormat = Literal["csv", "ssv", "tsv", "raw_tsv", "jsonl", "json", "parquet", "arrow"]
 TABLE_FORMATS = get_args(TableFormat)
@@ -93,4 +93,4 @@ def extended_filters(values: str | dict[str, Any], folder: str = "", read: tuple
         raise UserError(
             f"{path}: needs `extends` that does not lead back to it. Received: {' → '.join((*read, path))}. Correct it."
         )
-    return {**extended_filters(settings.read_yaml(path), os.path.dirname(path), (*read, path)), **values}
+    return {**extended_filters(read_yaml(path), os.path.dirname(path), (*read, path)), **values}

@@ -24,6 +24,7 @@ from keras_bert.core.settings import (
     require,
     require_multiple,
 )
+from keras_bert.core.yaml_and_json import read_yaml
 
 ProblemType = Literal["single_label_classification", "multi_label_classification", "regression"]
 SINGLE_LABEL, MULTI_LABEL, REGRESSION = PROBLEM_TYPES = get_args(ProblemType)
@@ -419,7 +420,7 @@ class FinetuneConfig(Checked):
     @classmethod
     def from_file(cls, path: str | os.PathLike[str], overrides: Mapping[str, Any] | None = None) -> "FinetuneConfig":
         """Reads a recipe; `overrides` (`{"section.key": value}`) take precedence. Raises `UserError`."""
-        values = settings.read_yaml(path)
+        values = read_yaml(path)
         values.setdefault("name", name_from_file(path))
         values.setdefault("task", values["name"])
         return cls.from_mapping(values, overrides)

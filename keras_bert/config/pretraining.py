@@ -17,6 +17,7 @@ from keras_bert.core import settings
 from keras_bert.core.errors import UserError
 from keras_bert.core.files import expand, parent
 from keras_bert.core.settings import Checked, NotNegative, OneOf, OpenShare, Positive, require
+from keras_bert.core.yaml_and_json import read_yaml
 from keras_bert.models.bert.config import DECODED, MASKED, NEXT, PERMUTED, REPLACED, BertConfig
 from keras_bert.models.kind import kind_of_config, with_article
 
@@ -295,7 +296,7 @@ class PretrainConfig(Checked):
         path), or a mapping of `FilterConfig` fields, where `extends` may name such a file. `masking.whole_word` of
         older files becomes `masking.unit`.
         """
-        values = settings.read_yaml(path)
+        values = read_yaml(path)
         values.setdefault("name", name_from_file(path))
         return cls.from_mapping(values, overrides, parent(path))
 

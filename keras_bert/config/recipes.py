@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from keras_bert.core import settings
 from keras_bert.core.errors import UserError
 from keras_bert.core.files import exists, is_folder, list_folder
+from keras_bert.core.yaml_and_json import read_yaml
 from keras_bert.models.bert.config import BertConfig
 
 if TYPE_CHECKING:
@@ -78,12 +79,12 @@ def config_names(kind: str) -> list[str]:
 
 def recipe_init(recipe_file: str) -> str | None:
     """The recipe's own `init`, the model it starts from, or None."""
-    return settings.text_of(settings.read_yaml(recipe_file), "init")
+    return settings.text_of(read_yaml(recipe_file), "init")
 
 
 def recipe_name(recipe_file: str, overrides: Mapping[str, Any]) -> str:
     """The name of a recipe: from the overrides, else its own, else the file's."""
-    named = settings.text_of({**settings.read_yaml(recipe_file), **overrides}, "name")
+    named = settings.text_of({**read_yaml(recipe_file), **overrides}, "name")
     return named or name_from_file(recipe_file)
 
 

@@ -9,7 +9,6 @@ import dataclasses
 import difflib
 import functools
 import inspect
-import json
 import math
 import re
 import types
@@ -17,10 +16,8 @@ import typing
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import yaml
-
 from keras_bert.core.errors import UserError
-from keras_bert.core.files import StrPath, open_file
+from keras_bert.core.yaml_and_json import dump_yaml, parse_yaml, unique_keys
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -102,101 +99,6 @@ def types_of(cls: type) -> dict[str, Any]:
     return {field.name: hints[field.name] for field in dataclasses.fields(cls) if field.init}
 
 
-def read_yaml(path: StrPath) -> dict[Any, Any]:
-    """The mapping in a YAML (or JSON) file. Raises `UserError` naming the file and the line."""
-    text = _read_text(path, "YAML")
-    try:
-        values = _load(text)
-    except _NOT_YAML as error:
-        mark = getattr(error, "problem_mark", None)
-        where = f" line {mark.line + 1}" if mark else ""
-        raise UserError(f"{path}:{where} is not valid YAML ({_problem(error)}).") from None
-    if not isinstance(values, dict):
-        raise UserError(f"{path}: needs settings as `key: value`. Received: {type(values).__name__}.")
-    return values
-
-
-def read_json(path: StrPath) -> dict[str, Any]:
-    """The object in a JSON file. Raises `UserError` naming the file and the line."""
-    return _read_json(path, dict, "object")
-
-
-def read_json_list(path: StrPath) -> list[Any]:
-    """The array in a JSON file. Raises `UserError` naming the file and the line."""
-    return _read_json(path, list, "array")
-
-
-def _read_json(path: StrPath, kind: type, name: str) -> Any:
-    text = _read_text(path, "JSON")
-    try:
-        values = json.loads(text, object_pairs_hook=_unique_keys)
-    except (ValueError, RecursionError) as error:
-        raise UserError(f"{path}: is not valid JSON ({error}). Fetch or write it again.") from None
-    if not isinstance(values, kind):
-        raise UserError(f"{path}: needs a JSON {name}. Received: {type(values).__name__}.")
-    return values
-
-
-class _Loader(yaml.SafeLoader):
-    """Reads every key as text, because `yes` and 1 may be names of labels, and refuses a key that is given twice."""
-
-    def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
-        node = super().compose_mapping_node(anchor)
-        assert node is not None
-        seen: set[str] = set()
-        for key, _ in node.value:
-            if not isinstance(key, yaml.ScalarNode):
-                raise yaml.MarkedYAMLError(problem="a key must be text", problem_mark=key.start_mark)
-            if key.value in seen:
-                raise yaml.MarkedYAMLError(problem=f"{key.value!r} is given twice", problem_mark=key.start_mark)
-            seen.add(key.value)
-            if key.value != "<<":  # Merges another mapping.
-                key.tag = self.DEFAULT_SCALAR_TAG
-        return node
-
-
-class _Dumper(yaml.SafeDumper):
-    """Escapes U+0085, which ends a line in YAML: the library writes it unescaped, and reads it back as a blank."""
-
-    def represent_str(self, data: str) -> yaml.ScalarNode:
-        style = '"' if "\x85" in data else None
-        return self.represent_scalar("tag:yaml.org,2002:str", data, style)
-
-
-_Dumper.add_representer(str, _Dumper.represent_str)
-
-# The library's own errors, and those that it raises for values such as `!!bool 3` or brackets nested too deep.
-_NOT_YAML = (yaml.YAMLError, ValueError, LookupError, AttributeError, RecursionError)
-
-
-def _load(text: str) -> Any:
-    return yaml.load(text, _Loader)  # noqa: S506 - a SafeLoader.
-
-
-def _problem(error: Exception) -> str:
-    """What is wrong by one of the errors `_NOT_YAML`."""
-    return " ".join(str(getattr(error, "problem", None) or error).split())
-
-
-def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """A mapping of these items; refuses a repeated key, of which `dict` would keep the last value."""
-    values = dict(pairs)
-    if len(values) < len(pairs):
-        keys = [key for key, _ in pairs]
-        raise ValueError(f"{next(key for key in keys if keys.count(key) > 1)!r} is given twice")
-    return values
-
-
-def _read_text(path: StrPath, kind: str) -> str:
-    try:
-        with open_file(path) as stream:
-            return stream.read().decode("utf-8-sig")
-    except OSError as error:
-        raise UserError(f"{path}: cannot be read ({error.strerror or error}).") from None
-    except UnicodeDecodeError:
-        raise UserError(f"{path}: is not UTF-8 text; a {kind} file is needed.") from None
-
-
 def to_mapping(settings: "DataclassInstance") -> dict[str, Any]:
     """A dataclass as a plain mapping; `from_mapping` turns it back into an equal object."""
     return dataclasses.asdict(settings)
@@ -204,7 +106,7 @@ def to_mapping(settings: "DataclassInstance") -> dict[str, Any]:
 
 def to_yaml(settings: "DataclassInstance") -> str:
     """A dataclass as YAML."""
-    return yaml.dump(to_mapping(settings), Dumper=_Dumper, sort_keys=False, allow_unicode=True)
+    return dump_yaml(to_mapping(settings))
 
 
 def from_mapping(cls: type[_Dataclass], values: Any, where: str = "") -> _Dataclass:
@@ -273,9 +175,9 @@ def parse_override(text: str) -> tuple[str, Any]:
     if not equals or not key.strip():
         raise UserError(f"--set {text}: needs the form section.key=value.")
     try:
-        return key.strip(), _with_spaces(_load(value))
-    except _NOT_YAML as error:
-        raise UserError(f"--set {text}: {value!r} is not a YAML value ({_problem(error)}).") from None
+        return key.strip(), _with_spaces(parse_yaml(value))
+    except ValueError as error:
+        raise UserError(f"--set {text}: {value!r} is not a YAML value ({error}).") from None
 
 
 def _with_spaces(value: Any) -> Any:
@@ -288,9 +190,9 @@ def _with_spaces(value: Any) -> Any:
     for key, item in value.items():
         if item is None and isinstance(key, str) and ":" in key:
             key, _, text = key.partition(":")
-            item = _load(text)
+            item = parse_yaml(text)
         mended.append((key, _with_spaces(item)))
-    return _unique_keys(mended)
+    return unique_keys(mended)
 
 
 def apply_overrides(

@@ -11,7 +11,8 @@ import keras
 import tensorflow as tf
 
 from keras_bert.config.reading import LONG, SHORTEST, TRUNCATE, WINDOWS
-from keras_bert.core import settings, whole_files
+from keras_bert.core import whole_files
+from keras_bert.core.yaml_and_json import read_json
 from keras_bert.inputs.rows import PieceSpans, padded_rows
 from keras_bert.inputs.windows import fit_rows
 from keras_bert.text.tokenizer_files import TokenizerSettings
@@ -124,7 +125,7 @@ class Preprocessor(keras.layers.Layer):
         """Reads what `save_assets` wrote."""
         file = find_vocabulary(dir_path)
         assert file is not None
-        own = settings.read_json(os.path.join(dir_path, _SETTINGS))
+        own = read_json(os.path.join(dir_path, _SETTINGS))
         self.tokenizer = make_tokenizer(Vocabulary.from_file(file), dataclasses.replace(TokenizerSettings(), **own))
 
 

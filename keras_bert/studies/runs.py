@@ -13,9 +13,10 @@ from collections.abc import Iterator, Mapping
 from types import FrameType
 from typing import Any, BinaryIO
 
-from keras_bert.core import files, settings, whole_files
+from keras_bert.core import files, whole_files
 from keras_bert.core.errors import RunStopped, UserError
 from keras_bert.core.program import own_program
+from keras_bert.core.yaml_and_json import read_json
 from keras_bert.studies.study import require_same
 from keras_bert.training.run_folder import RunFolder
 from keras_bert.training.stop_request import REQUESTS, STOPPED_BY_SIGNAL
@@ -79,7 +80,7 @@ class StudyRun:
                 f"{self.folder}: needs a run with {self._record}, which says what it was made from. "
                 "Received: one without. Give another --output."
             )
-        require_same(self._record, settings.read_json(self._record), self.provenance, "Give another --output.")
+        require_same(self._record, read_json(self._record), self.provenance, "Give another --output.")
 
     def _has_begun(self) -> bool:
         seeds = (name for name in files.list_folder(self.folder) if name.startswith("seed-"))

@@ -12,8 +12,9 @@ from keras_bert.checkpoints.model_folder import open_model_folder
 from keras_bert.checkpoints.writing import write_model_folder
 from keras_bert.config.pretraining import PretrainConfig
 from keras_bert.config.studies import TaskPlan
-from keras_bert.core import files, settings
+from keras_bert.core import files
 from keras_bert.core.errors import UserError
+from keras_bert.core.yaml_and_json import read_yaml
 from keras_bert.inference.loading import model_tokenizer
 from keras_bert.models.bert.config import MASKED
 from keras_bert.models.pretraining import BertForPreTraining
@@ -41,7 +42,7 @@ class Snapshots:
         self.run = RunFolder(path)
         if not files.exists(self.run.config_file):
             raise UserError(f"{path}: needs the folder of a pretraining run. Received: one without config.yaml.")
-        values = settings.read_yaml(self.run.config_file)
+        values = read_yaml(self.run.config_file)
         if "task" in values:
             raise UserError(f"{path}: needs a pretraining run. Received: one that fine-tuned on {values['task']}.")
         self.config = PretrainConfig.from_mapping(values)

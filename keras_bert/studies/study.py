@@ -12,6 +12,7 @@ from keras_bert.core import files, settings, whole_files
 from keras_bert.core.drawing import PAGE, TITLE, new_figure, plain, png, set_logarithmic, tidy
 from keras_bert.core.errors import UserError
 from keras_bert.core.terminal_bar import terminal_bar
+from keras_bert.core.yaml_and_json import read_json
 from keras_bert.tasks.finetuning.pictures import write_pictures
 from keras_bert.training.run_folder import RunFolder
 from keras_bert.training.run_loggers import add_to_tensorboard
@@ -99,7 +100,7 @@ class StudyFolder:
 
         def made_or_read() -> _Result:
             if files.exists(path):
-                part = settings.read_json(path)
+                part = read_json(path)
                 require_same(path, part.get("about", {}), about, "Give another --output, or remove this file.")
                 return part["result"]
             result = make()

@@ -14,10 +14,11 @@ from keras_bert.checkpoints.model_folder import CONFIG, ModelFolder, open_model_
 from keras_bert.config.features import TAGGING_TASKS
 from keras_bert.config.finetuning import FinetuneConfig, InputConfig, Seq2SeqConfig, TaskDataConfig
 from keras_bert.config.reading import FIELD, Config, read_own_field
-from keras_bert.core import files, settings
+from keras_bert.core import files
 from keras_bert.core.errors import UserError
 from keras_bert.core.program import PROGRAM
 from keras_bert.core.terminal_bar import terminal_bar
+from keras_bert.core.yaml_and_json import read_json, read_yaml
 from keras_bert.data.batches.length_batches import FEW_SHAPES, MANY_SHAPES, every_row_once
 from keras_bert.data.batches.token_rows import TokenRows
 from keras_bert.data.corpus.text_lines import plain_ending
@@ -336,9 +337,9 @@ def _run_config(path: str) -> FinetuneConfig | None:
     """The fine-tuning recipe in a run folder, the best seed's if there are several; None without one."""
     file, results = files.join(path, "config.yaml"), files.join(path, "results.json")
     if not files.exists(file) and files.exists(results):
-        file = files.join(path, f"seed-{settings.read_json(results).get('best_seed')}", "config.yaml")
+        file = files.join(path, f"seed-{read_json(results).get('best_seed')}", "config.yaml")
     # A pretrained encoder-decoder answers too, and its run has a pretraining recipe.
-    if not (files.exists(file) and "task" in settings.read_yaml(file)):
+    if not (files.exists(file) and "task" in read_yaml(file)):
         return None
     config = FinetuneConfig.from_file(file)
     return dataclasses.replace(config, data=dataclasses.replace(config.data, **_given_data(config.data, path)))

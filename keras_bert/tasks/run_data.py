@@ -10,8 +10,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from keras_bert.checkpoints.model_folder import ModelFolder
-from keras_bert.core import files, settings, whole_files
+from keras_bert.core import files, whole_files
 from keras_bert.core.errors import UserError
+from keras_bert.core.yaml_and_json import read_json
 from keras_bert.data.corpus.documents import Corpus
 from keras_bert.data.shards.prepared_folder import difference
 from keras_bert.data.tables.tables import table_files
@@ -91,7 +92,7 @@ def require_unchanged(run: RunFolder, changed: str) -> None:
 def _before(run: RunFolder, name: str) -> dict[str, Any]:
     path = files.join(run.path, name)
     # A run that failed before it learned anything may change its data.
-    return settings.read_json(path) if run.any_has_begun() and files.exists(path) else {}
+    return read_json(path) if run.any_has_begun() and files.exists(path) else {}
 
 
 def _record(run: RunFolder, name: str, before: Mapping[str, Any], now: Mapping[str, Any], changed: str) -> None:

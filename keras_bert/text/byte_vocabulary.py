@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from keras_bert.core import settings
 from keras_bert.core.errors import UserError
 from keras_bert.core.files import StrPath, is_file, join, open_file, parent
 from keras_bert.core.program import PROGRAM
 from keras_bert.core.whole_files import atomic_write, write_json
+from keras_bert.core.yaml_and_json import read_json
 from keras_bert.text.standalone_byte_tokenizer import BLANK, SPECIAL_TOKENS, byte_characters
 from keras_bert.text.standalone_tokenizer import SPACES
 from keras_bert.text.tokenizer_files import (
@@ -106,7 +106,7 @@ class ByteVocabulary(Vocabulary):
     @classmethod
     def is_file(cls, path: str) -> bool:
         if _name(path) == TOKENIZER and is_file(path):
-            model = settings.read_json(path).get("model")
+            model = read_json(path).get("model")
             return isinstance(model, dict) and model.get("type") == "BPE"
         return _name(path).endswith(VOCABULARY_FILE)
 
@@ -117,7 +117,7 @@ class ByteVocabulary(Vocabulary):
 
     @classmethod
     def read(cls, path: StrPath) -> ByteVocabulary:
-        content = settings.read_json(path)
+        content = read_json(path)
         if _name(path) == TOKENIZER:
             _require_gpt2s(content, path)
             model = content["model"]

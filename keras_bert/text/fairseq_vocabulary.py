@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from keras_bert.core import settings
 from keras_bert.core.errors import UserError
 from keras_bert.core.files import StrPath, is_file, join, parent
 from keras_bert.core.program import PROGRAM
 from keras_bert.core.whole_files import write_json
+from keras_bert.core.yaml_and_json import read_json
 from keras_bert.text.model_vocabulary import ModelVocabulary
 from keras_bert.text.sentencepiece_vocabulary import charsmap_in, read_model, read_pieces, unigram_model
 from keras_bert.text.standalone_tokenizer import SPACES
@@ -107,13 +107,13 @@ class FairseqVocabulary(ModelVocabulary):
     @classmethod
     def is_file(cls, path: str) -> bool:
         if os.path.basename(path) == TOKENIZER and is_file(path):
-            return _dictionary_in(settings.read_json(path)) is not None
+            return _dictionary_in(read_json(path)) is not None
         return path.endswith(cls.file_name)
 
     @classmethod
     def read(cls, path: StrPath) -> "FairseqVocabulary":
         if os.path.basename(os.fspath(path)) == TOKENIZER:
-            content = settings.read_json(path)
+            content = read_json(path)
             dictionary = _dictionary_in(content)
             if dictionary is None:
                 raise UserError(f"{path}: needs XLM-RoBERTa's pieces or CamemBERT's. Give {cls.file_name}.")

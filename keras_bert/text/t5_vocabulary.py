@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from keras_bert.core import settings
 from keras_bert.core.errors import UserError
 from keras_bert.core.files import StrPath, is_file, join, open_file, parent
 from keras_bert.core.whole_files import write_json
+from keras_bert.core.yaml_and_json import read_json
 from keras_bert.text.model_vocabulary import ModelVocabulary
 from keras_bert.text.sentencepiece_vocabulary import charsmap_in, read_model, read_pieces, unigram_model
 from keras_bert.text.tokenizer_files import TOKENIZER, TOKENIZER_CONFIG, TokenizerSettings, read_if_there, unigrams
@@ -81,7 +81,7 @@ class T5Vocabulary(ModelVocabulary):
     @classmethod
     def is_file(cls, path: str) -> bool:
         if os.path.basename(path) == TOKENIZER and is_file(path):
-            return _pieces_in(settings.read_json(path)) is not None
+            return _pieces_in(read_json(path)) is not None
         if not super().is_file(path) or not is_file(path):
             return False
         with open_file(path) as stream:
@@ -96,7 +96,7 @@ class T5Vocabulary(ModelVocabulary):
                 f"{config}: needs a whole number of 0 or more as {_SENTINELS_FIELD}. Received: {sentinels!r}."
             )
         if os.path.basename(os.fspath(path)) == TOKENIZER:
-            content = settings.read_json(path)
+            content = read_json(path)
             pieces = _pieces_in(content)
             if pieces is None:
                 raise UserError(f"{path}: needs T5's pieces. Give {cls.file_name}.")

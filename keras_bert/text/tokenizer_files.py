@@ -4,9 +4,10 @@ import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from keras_bert.core import files, settings
+from keras_bert.core import files
 from keras_bert.core.errors import UserError
 from keras_bert.core.files import StrPath
+from keras_bert.core.yaml_and_json import read_json
 from keras_bert.text.standalone_tokenizer import (
     FLAGS,
     MAX_CHARACTERS_PER_WORD,
@@ -34,7 +35,7 @@ def read_pieces(path: StrPath) -> list[str]:
     Raises:
         UserError: the file is not JSON, its model is not WordPiece with "##", or ids are missing or duplicated.
     """
-    content = settings.read_json(path)
+    content = read_json(path)
     model = content.get("model") or {}
     if not isinstance(model, dict):
         raise UserError(f"{path}: needs a model that is an object. Received: {type(model).__name__}.")
@@ -103,7 +104,7 @@ def read_added_tokens(path: StrPath, pieces: Sequence[str]) -> list[AddedToken]:
 
 def read_if_there(path: str) -> Mapping[str, Any]:
     """The object in a JSON file; empty without the file."""
-    return settings.read_json(path) if files.is_file(path) else {}
+    return read_json(path) if files.is_file(path) else {}
 
 
 def unigrams(content: Mapping[str, Any]) -> list[tuple[str, float]] | None:

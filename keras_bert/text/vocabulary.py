@@ -14,11 +14,11 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from keras_bert.core import settings
 from keras_bert.core.errors import UserError
 from keras_bert.core.files import StrPath, is_file, join, open_file, parent
 from keras_bert.core.imports import named_class
 from keras_bert.core.whole_files import atomic_write, write_json
+from keras_bert.core.yaml_and_json import read_json
 from keras_bert.text.standalone_tokenizer import SPECIAL_TOKENS, AddedToken, strips
 from keras_bert.text.tokenizer_files import (
     CONTINUATION,
@@ -313,7 +313,7 @@ class Vocabulary:
         """Writes a `vocab.txt`, and the added tokens into the `tokenizer_config.json` beside it."""
         if self.added:
             config = join(parent(path), TOKENIZER_CONFIG)
-            fields = settings.read_json(config) if is_file(config) else {}
+            fields = read_json(config) if is_file(config) else {}
             write_json(config, {**fields, "added_tokens_decoder": self._added_fields()})
         with atomic_write(path, "wb") as stream:
             stream.write(self._file_bytes())

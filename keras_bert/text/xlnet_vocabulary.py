@@ -4,10 +4,10 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from keras_bert.core import settings
 from keras_bert.core.errors import UserError
 from keras_bert.core.files import StrPath, is_file, open_file
 from keras_bert.core.program import PROGRAM
+from keras_bert.core.yaml_and_json import read_json
 from keras_bert.text.sentencepiece_vocabulary import SentencePieceVocabulary, charsmap_in, unigram_model
 from keras_bert.text.tokenizer_files import TOKENIZER, unigrams
 from keras_bert.text.vocabulary import RowPattern
@@ -39,7 +39,7 @@ class XlnetVocabulary(SentencePieceVocabulary):
     @classmethod
     def is_file(cls, path: str) -> bool:
         if os.path.basename(path) == TOKENIZER and is_file(path):
-            return _has_first(settings.read_json(path))
+            return _has_first(read_json(path))
         if not super().is_file(path) or not is_file(path):
             return False
         with open_file(path) as stream:
@@ -49,7 +49,7 @@ class XlnetVocabulary(SentencePieceVocabulary):
     def read(cls, path: StrPath) -> "XlnetVocabulary":
         if os.path.basename(os.fspath(path)) != TOKENIZER:
             return super().read(path)
-        content = settings.read_json(path)
+        content = read_json(path)
         pieces = unigrams(content)
         if not pieces or not _has_first(content):
             raise UserError(f"{path}: needs XLNet's pieces. Give {cls.file_name}.")

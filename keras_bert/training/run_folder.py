@@ -11,6 +11,7 @@ import numpy as np
 from keras_bert.checkpoints.hub import is_hub_name
 from keras_bert.core import files, locks, messages, settings, whole_files
 from keras_bert.core.errors import UserError
+from keras_bert.core.yaml_and_json import read_json, read_yaml
 
 if TYPE_CHECKING:
     from keras_bert.config.finetuning import FinetuneConfig
@@ -166,7 +167,7 @@ class RunFolder:
 
     def _found(self) -> str | None:
         if files.exists(self.config_file):
-            return FINETUNING if "task" in settings.read_yaml(self.config_file) else PRETRAINING
+            return FINETUNING if "task" in read_yaml(self.config_file) else PRETRAINING
         # A process killed while writing the settings leaves them in a .partial file.
         left = (locks.NAME, ERROR_LOG, MESSAGES, GIVEN, TASK_TEXT, PAIRS, INIT)
         names = [name for name in files.list_folder(self.path) if name not in left and not name.endswith(".partial")]
@@ -197,7 +198,7 @@ class RunFolder:
         """How many slices a run that `has_begun` computes its batches in."""
         if not (self.has_begun() and files.exists(self.config_file)):
             return None
-        recorded = settings.section_of(settings.read_yaml(self.config_file), "training").get("accumulation")
+        recorded = settings.section_of(read_yaml(self.config_file), "training").get("accumulation")
         return recorded if isinstance(recorded, int) else None
 
     def begun_init(self, init: str) -> str:
@@ -210,7 +211,7 @@ class RunFolder:
 
     def _binding_settings(self) -> dict[str, Any]:
         """The content of config.yaml without `MAY_DIFFER`, one of which may have been invalid and since mended."""
-        values = settings.read_yaml(self.config_file)
+        values = read_yaml(self.config_file)
         for *sections, key in (name.split(".") for name in MAY_DIFFER):
             section: Any = values
             for name in sections:
@@ -255,13 +256,13 @@ class RunFolder:
         """The content of results.json, or None if the run is not finished."""
         if not files.exists(self.results_file):
             return None
-        return settings.read_json(self.results_file)
+        return read_json(self.results_file)
 
     def examples(self) -> dict[str, dict[str, np.ndarray]] | None:
         """`{split: {metric: [examples, 2]}}`, see `Problem.by_example`; None for a run of an earlier version."""
         if not files.exists(self.examples_file):
             return None
-        found = settings.read_json(self.examples_file)
+        found = read_json(self.examples_file)
         return {split: {name: np.array(pairs) for name, pairs in of.items()} for split, of in found.items()}
 
     def write_examples(self, examples: Mapping[str, Mapping[str, np.ndarray]]) -> None:

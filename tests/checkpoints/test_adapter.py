@@ -16,7 +16,7 @@ from keras_bert.checkpoints.sentence_transformers import vector_files
 from keras_bert.checkpoints.writing import convert_folder
 from keras_bert.config.inference import VectorConfig
 from keras_bert.core.errors import UserError
-from keras_bert.core.settings import read_json
+from keras_bert.core.yaml_and_json import read_json
 from keras_bert.models.tensor_names import lora_layers, model_values
 from keras_bert.tasks.sentence_vectors.task import SentenceVectorsConfig
 

@@ -15,7 +15,7 @@ from keras_bert.checkpoints.google import write_google_folder
 from keras_bert.checkpoints.model_folder import open_model_folder
 from keras_bert.checkpoints.writing import convert_folder, write_model_folder
 from keras_bert.core.errors import UserError
-from keras_bert.core.settings import read_json
+from keras_bert.core.yaml_and_json import read_json
 from keras_bert.inference.loading import load
 from keras_bert.models.pretraining import BertForPreTraining
 from keras_bert.models.tensor_names import model_variables

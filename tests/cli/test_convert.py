@@ -9,8 +9,8 @@ from tiny import VOCABULARY, random_model, without_dropout
 
 from keras_bert.checkpoints.writing import write_model_folder
 from keras_bert.cli import main
-from keras_bert.core import settings
 from keras_bert.core.whole_files import write_json
+from keras_bert.core.yaml_and_json import read_json
 from keras_bert.models.bert.encoder import BertEncoder
 from keras_bert.text.vocabulary import Vocabulary
 
@@ -39,7 +39,7 @@ def test_converted_there_and_back_fills_the_same(folder, tmp_path):
 def test_what_google_omits_is_said_with_the_value_in_effect(folder, tmp_path):
     """`strip_accents` was told as None, which means as texts are lower-cased."""
     path = os.path.join(folder, "tokenizer_config.json")
-    config = settings.read_json(path)
+    config = read_json(path)
     write_json(path, {**config, "strip_accents": None, "tokenize_chinese_chars": False})
     told = give("convert", "--to", "google", folder, str(tmp_path / "google")).output
     assert "cannot be set to strip_accents False, tokenize_chinese_chars False." in told

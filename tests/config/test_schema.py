@@ -12,7 +12,7 @@ from keras_bert.config.finetuning import FinetuneConfig
 from keras_bert.config.pretraining import PretrainConfig
 from keras_bert.config.recipes import configs_folder
 from keras_bert.core.errors import UserError
-from keras_bert.core.settings import read_yaml
+from keras_bert.core.yaml_and_json import read_yaml
 from tools import make_schemas
 
 CONFIGS = {"pretrain": PretrainConfig, "finetune": FinetuneConfig}

@@ -20,7 +20,7 @@ from keras_bert.checkpoints.adapter import write_adapter
 from keras_bert.checkpoints.writing import convert_folder
 from keras_bert.config.pretraining import PretrainConfig
 from keras_bert.core.errors import UserError
-from keras_bert.core.settings import read_json
+from keras_bert.core.yaml_and_json import read_json
 from keras_bert.export.network import encode
 from keras_bert.models.bert.config import BertConfig
 from keras_bert.models.encoder_decoder import EncoderDecoder

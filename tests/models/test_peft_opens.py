@@ -10,7 +10,7 @@ import pytest
 from goldens import ENCODER_INPUTS, load_arrays, outputs_in, run_peer, under
 
 from keras_bert.checkpoints.adapter import write_adapter
-from keras_bert.core.settings import read_json
+from keras_bert.core.yaml_and_json import read_json
 from keras_bert.inference.loading import load
 from keras_bert.models.tensor_names import lora_layers
 

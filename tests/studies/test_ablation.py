@@ -12,6 +12,7 @@ from keras_bert.config.pretraining import PretrainConfig
 from keras_bert.config.recipes import find_config
 from keras_bert.config.studies import AblationPlan, VariantPlan
 from keras_bert.core import settings
+from keras_bert.core.yaml_and_json import read_yaml
 from keras_bert.data.shards.shard_format import FORMAT, KINDS
 from keras_bert.studies.restoration import LOST, MOVED, NATS
 
@@ -29,7 +30,7 @@ tasks:
 @pytest.mark.parametrize("name", ["ablation", "corruptions"])
 def test_a_plan_that_is_shipped_can_be_trained_on_the_same_tokens(name):
     """A setting that does not exist, or a variant that sees more text, would show after hours."""
-    plan = settings.from_mapping(AblationPlan, settings.read_yaml(find_config("studies", name)))
+    plan = settings.from_mapping(AblationPlan, read_yaml(find_config("studies", name)))
     tokens = set()
     for name, variant in plan.variants.items():
         variant = plan.variants[variant.pretrained_as or name]

@@ -10,6 +10,7 @@ from keras_bert.config.recipes import find_config
 from keras_bert.config.studies import PilotsPlan
 from keras_bert.core import settings
 from keras_bert.core.errors import UserError
+from keras_bert.core.yaml_and_json import read_yaml
 from keras_bert.studies.pilots import described, pilots, read, table
 from keras_bert.studies.study import StudyFolder, crossing, curves_picture
 
@@ -105,7 +106,7 @@ def test_a_goal_that_one_seed_misses_has_no_median(tmp_path):
 
 def planned(text, path):
     path.write_text(f"recipe: demo\n{text}", encoding="utf-8")
-    return settings.from_mapping(PilotsPlan, settings.read_yaml(path))
+    return settings.from_mapping(PilotsPlan, read_yaml(path))
 
 
 def test_a_pilot_without_changes_needs_no_braces(tmp_path):

@@ -7,8 +7,9 @@ import pytest
 import tensorflow as tf
 from pretraining import recipe
 
-from keras_bert.core import imports, settings
+from keras_bert.core import imports
 from keras_bert.core.errors import UserError
+from keras_bert.core.yaml_and_json import read_json, read_yaml
 from keras_bert.training.run_context import run_context
 from keras_bert.training.run_folder import RunFolder
 from keras_bert.training.run_loggers import require_loggers
@@ -83,7 +84,7 @@ def test_a_resumed_run_goes_on_in_the_same_place_and_sends_nothing_twice(tmp_pat
         for step in (2, 4):
             context.log.write(step, {"loss": 1.0, "f1_<x>": 1.0})
         raise KeyboardInterrupt
-    config = settings.read_yaml(run.config_file)
+    config = read_yaml(run.config_file)
     assert services.calls.pop(0) == ("wandb", "wiki", {"config": config, "dir": run.path})
     started, (run_id, parameters), *ended = services.calls
     assert started == ("mlflow", None, "wiki") and run_id == "m1" and ended == [1, "flushed", "KILLED"]
@@ -118,7 +119,7 @@ def test_nothing_is_sent_twice_however_often_a_run_is_killed(tmp_path, services)
                 context.log.write(step, {"loss": 1.0})
     for service in SERVICES:
         assert [step for step, _ in services.sent[service]] == [2, 4, 6, 8]
-    assert settings.read_json(f"{run.path}/loggers.json") == {"wandb": "w1", "mlflow": "m1", "sent": [6, False]}
+    assert read_json(f"{run.path}/loggers.json") == {"wandb": "w1", "mlflow": "m1", "sent": [6, False]}
 
 
 def test_what_is_missing_is_told_before_any_work(monkeypatch, tmp_path, services):

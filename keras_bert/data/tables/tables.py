@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from keras_bert.config.corpus import TABLE_FORMATS
 from keras_bert.config.pretraining import DATA_SETS, HUB_PREFIX, TFDS_PREFIX
-from keras_bert.core import files, settings
+from keras_bert.core import files
 from keras_bert.core.errors import UserError
 from keras_bert.core.files import expand
+from keras_bert.core.yaml_and_json import read_json
 from keras_bert.data.corpus.text_lines import (
     Unreadable,
     beginning,
@@ -141,7 +142,7 @@ def saved_files(folder: str) -> list[str] | None:
 
 def _texts_in(path: str, field: str, inner: str | None = None) -> list[str]:
     """The texts in the list `field` of a JSON file, or in the field `inner` of its items; [] if there is no list."""
-    found = settings.read_json(path).get(field) or []
+    found = read_json(path).get(field) or []
     items = found if isinstance(found, list) else [None]
     texts: list[Any] = [item.get(inner) if isinstance(item, dict) else None for item in items] if inner else items
     if not all(isinstance(text, str) for text in texts):

@@ -12,6 +12,7 @@ from keras_bert.core import settings
 from keras_bert.core.errors import UserError
 from keras_bert.core.settings import Checked, Dropout, Positive, require
 from keras_bert.core.whole_files import atomic_write
+from keras_bert.core.yaml_and_json import read_json, read_yaml
 from keras_bert.models.kind import kind_of_model_fields
 
 # The names of transformers, several for one function. Google's code knows gelu, relu, tanh and linear.
@@ -179,8 +180,8 @@ class BertConfig(Checked):
                 supported.
         """
         if not os.fspath(path).endswith(".json"):
-            return cls.from_mapping(settings.read_yaml(path), os.fspath(path))
-        values = settings.read_json(path)
+            return cls.from_mapping(read_yaml(path), os.fspath(path))
+        values = read_json(path)
         named = values.get("architectures")
         if named is not None and not (isinstance(named, list) and all(isinstance(name, str) for name in named)):
             raise UserError(

@@ -21,8 +21,9 @@ from keras_bert.checkpoints.model_folder import ModelFolder
 from keras_bert.checkpoints.writing import write_model_folder
 from keras_bert.config.finetuning import FinetuneConfig
 from keras_bert.config.training import require_warmup
-from keras_bert.core import files, imports, settings
+from keras_bert.core import files, imports
 from keras_bert.core.errors import UserError
+from keras_bert.core.yaml_and_json import read_json
 from keras_bert.data.batches.length_batches import LengthBatches, choose_shapes
 from keras_bert.data.batches.token_rows import TokenRows
 from keras_bert.models.sizes import encoder_parts, total
@@ -386,7 +387,7 @@ class Finetuning:
             card=finetuning_card(self.config, run.path, results, self.command),
         )
         if training.lora_rank:
-            fields = settings.read_json(files.join(run.model, CONFIG))
+            fields = read_json(files.join(run.model, CONFIG))
             write_adapter(run.adapter, model, self.folder.name, self.folder.path, fields)
         run.write_examples(examples)
         run.write_results(results)

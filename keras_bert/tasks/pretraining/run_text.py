@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from keras_bert.config.pretraining import DATA_SETS, PretrainConfig
-from keras_bert.core import files, settings, whole_files
+from keras_bert.core import files, whole_files
 from keras_bert.core.errors import UserError
+from keras_bert.core.yaml_and_json import read_json
 from keras_bert.data.collocations import COLLOCATIONS_FILE
 from keras_bert.data.corpus.documents import Corpus
 from keras_bert.data.corpus.held_out import SIDES
@@ -191,7 +192,7 @@ def _recorded(folder: str) -> dict[str, Any]:
 
 
 def _read(path: str) -> dict[str, Any]:
-    return settings.read_json(path) if files.exists(path) else {}
+    return read_json(path) if files.exists(path) else {}
 
 
 def _change(before: dict[str, Any], now: dict[str, Any]) -> str:

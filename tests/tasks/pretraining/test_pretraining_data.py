@@ -11,7 +11,7 @@ from prepared import prepare, shard_settings
 
 from keras_bert.config.corpus import CorpusConfig, FilterConfig
 from keras_bert.core.errors import UserError
-from keras_bert.core.settings import read_json
+from keras_bert.core.yaml_and_json import read_json
 from keras_bert.data.corpus.documents import Corpus
 from keras_bert.data.shards.prepare import prepare as prepare_text
 from keras_bert.data.shards.shard_files import ShardSet

@@ -20,8 +20,8 @@ from keras_bert.checkpoints.writing import convert_folder, write_model_folder
 from keras_bert.cli import main
 from keras_bert.config.pretraining import PretrainConfig
 from keras_bert.config.recipes import find_config
-from keras_bert.core import settings
 from keras_bert.core.errors import UserError
+from keras_bert.core.yaml_and_json import read_yaml
 from keras_bert.data.shards.shard_files import ShardSet
 from keras_bert.models.bert.encoder import BertEncoder
 from keras_bert.models.roberta.kind import RobertaConfig
@@ -129,7 +129,7 @@ def test_a_run_from_the_hub_writes_down_the_commit_and_stays_with_it(parts, tmp_
         first = repository.refs["main"]
         result = pretrain(corpus, None, run, config=str(recipe))
         assert result.exit_code == 0, result.output
-        written = settings.read_yaml(os.path.join(run, "config.yaml"))
+        written = read_yaml(os.path.join(run, "config.yaml"))
         assert written["init"] == f"hf:me/bert@{first}" and written["model"]["hidden_size"] == 16
         assert f"Starting from the weights of hf:me/bert@{first}." in result.output
         card = pathlib.Path(run, "model", "README.md").read_text()
