@@ -137,7 +137,8 @@ def embed(
     import_tensorflow(context.find_root().params["debug"])
     from keras_bert.data.tables.tables import is_table
     from keras_bert.inference.loading import load_folder
-    from keras_bert.tasks.embedding import embed_file, read_ranges
+    from keras_bert.tasks.embedding import embed_file
+    from keras_bert.tasks.vector_files import read_ranges
 
     if text is not None and not is_table(source, format):
         raise UserError(

@@ -17,7 +17,8 @@ from keras_bert.inference import spooled_vectors
 from keras_bert.inference.text_embedding import TextEmbedder
 from keras_bert.models.bert.encoder import BertEncoder
 from keras_bert.tasks import embedding
-from keras_bert.tasks.embedding import embed_file, read_ranges
+from keras_bert.tasks.embedding import embed_file
+from keras_bert.tasks.vector_files import read_ranges
 from keras_bert.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 
 WORDS = ["the", "cat", "sat", "on", "mat", ".", "##s", "é", "中"]

@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 from keras_bert.core.errors import UserError
-from keras_bert.tasks.embedding import NpzWriter
+from keras_bert.tasks.vector_files import NpzWriter
 
 
 def test_arrays_grow_and_are_read_back(tmp_path):
