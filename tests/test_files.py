@@ -1,4 +1,4 @@
-"""Every function of `core/files.py` on a disk, on the same disk as a store, and on a store that no builtin opens."""
+"""Every function of `core/files.py` and `core/patterns.py`: on a disk, on it as a store, in TensorFlow's memory."""
 
 import errno
 import gzip
@@ -15,7 +15,7 @@ import tensorflow as tf
 
 from keras_bert.core import files, stores, whole_files
 from keras_bert.core.errors import UserError
-from keras_bert.core.files import expand
+from keras_bert.core.patterns import expand
 
 _numbers = itertools.count()
 every_place = pytest.mark.parametrize("root", ["plain", "file://", "ram://"], indirect=True)
@@ -406,9 +406,9 @@ def test_a_listing_marks_folders_by_a_slash(monkeypatch):
 def test_plain_paths_need_no_tensorflow(tmp_path):
     """Help and bad arguments are answered before TensorFlow could be imported."""
     program = (
-        "import sys; from keras_bert.core import files, whole_files\n"
+        "import sys; from keras_bert.core import files, patterns, whole_files\n"
         "with whole_files.atomic_write(sys.argv[1]) as stream: stream.write('x')\n"
-        "files.mapped(files.expand([files.parent(sys.argv[1])])[0]); files.sha256(sys.argv[1])\n"
+        "files.mapped(patterns.expand([files.parent(sys.argv[1])])[0]); files.sha256(sys.argv[1])\n"
         "assert 'tensorflow' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", program, str(tmp_path / "file")], check=True)

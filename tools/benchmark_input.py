@@ -41,7 +41,7 @@ class Corpus:
     """Shards, plain text files and plans of one text, in a folder."""
 
     def __init__(self, folder, files, vocab, lower_case, megabytes):
-        from keras_bert.core.files import expand
+        from keras_bert.core.patterns import expand
         from keras_bert.data.corpus.documents import read_documents
         from keras_bert.data.shards.document_tokenizer import DocumentTokenizer
         from keras_bert.data.shards.prepare import ShardSettings, prepare

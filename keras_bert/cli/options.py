@@ -18,7 +18,8 @@ from keras_bert.config.recipes import by_setting, given
 from keras_bert.config.training import OptimizerConfig, TrainingConfig
 from keras_bert.core import settings
 from keras_bert.core.errors import UserError
-from keras_bert.core.files import expand, is_file
+from keras_bert.core.files import is_file
+from keras_bert.core.patterns import expand
 from keras_bert.tasks.answer_files import PLAIN_FILE, check_output, require_writable
 
 if TYPE_CHECKING:

@@ -15,7 +15,8 @@ from keras_bert.config.teacher import PretrainingTeacherConfig
 from keras_bert.config.training import OptimizerConfig, TrainingConfig, phase_ends, require_warmup
 from keras_bert.core import settings
 from keras_bert.core.errors import UserError
-from keras_bert.core.files import expand, parent
+from keras_bert.core.files import parent
+from keras_bert.core.patterns import expand
 from keras_bert.core.settings import Checked, NotNegative, OneOf, OpenShare, Positive, require
 from keras_bert.core.yaml_and_json import read_yaml
 from keras_bert.models.bert.config import DECODED, MASKED, NEXT, PERMUTED, REPLACED, BertConfig

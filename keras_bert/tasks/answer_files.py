@@ -8,6 +8,7 @@ from typing import IO, Any
 
 from keras_bert.core import files, whole_files
 from keras_bert.core.errors import UserError
+from keras_bert.core.patterns import matched
 
 STANDARD_STREAM = "-"
 FILE, PLAIN_FILE, FOLDER = "file", "plain file", "folder"
@@ -56,7 +57,7 @@ def require_unread(written: Iterable[str | None], read: Iterable[str | None]) ->
         read: the files, globs and folders to read; None, "-" and what does not exist are ignored.
     """
     named = (path for path in read if path is not None and path != STANDARD_STREAM)
-    inputs = [files.real(file) for path in named for file in ([path] if files.exists(path) else files.matched(path))]
+    inputs = [files.real(file) for path in named for file in ([path] if files.exists(path) else matched(path))]
     outputs: list[str] = []
     for output in written:
         if output is None or output == STANDARD_STREAM:

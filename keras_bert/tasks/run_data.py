@@ -12,6 +12,7 @@ from typing import Any
 from keras_bert.checkpoints.model_folder import ModelFolder
 from keras_bert.core import files, whole_files
 from keras_bert.core.errors import UserError
+from keras_bert.core.patterns import matched
 from keras_bert.core.yaml_and_json import read_json
 from keras_bert.data.corpus.documents import Corpus
 from keras_bert.data.shards.prepared_folder import difference
@@ -105,7 +106,7 @@ def _fingerprint(problem: Problem, split: str, before: Mapping[str, Any]) -> dic
     """`{"from", "examples"}` of a split and, of its files, `{"bytes", "modified", "mark", "sha256"}`."""
     origin = problem.origin(split)
     counted = {"from": origin, "examples": len(problem.rows(split))}
-    if not files.matched(origin):
+    if not matched(origin):
         return counted
     paths = table_files(origin)[1]
     size, modified = sum(files.size(path) or 0 for path in paths), max(map(files.modified, paths))

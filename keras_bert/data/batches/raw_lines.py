@@ -10,7 +10,8 @@ import tensorflow as tf
 
 from keras_bert.config.pretraining import TFDS_PREFIX
 from keras_bert.core.errors import UserError
-from keras_bert.core.files import expand, open_file
+from keras_bert.core.files import open_file
+from keras_bert.core.patterns import expand
 from keras_bert.data.corpus.formats import PLAIN, format_of
 from keras_bert.data.corpus.text_lines import BINARY, GZIP, Unreadable, beginning, compression, read_chunks
 from keras_bert.data.tables.tables import open_tfds_text

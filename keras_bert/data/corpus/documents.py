@@ -174,7 +174,7 @@ def read_documents(
     left to `Corpus`.
 
     Args:
-        paths: files, local or remote (`keras_bert.core.files.expand` makes them from patterns), and `tfds:` entries.
+        paths: files, local or remote (`keras_bert.core.patterns.expand` makes them from patterns), and `tfds:` entries.
         report: filled in while reading.
         filters: the filters of `config`, if they have been made already.
 

@@ -16,6 +16,7 @@ from keras_bert.checkpoints.hub_repository import HubRepository
 from keras_bert.config.pretraining import HUB_PREFIX
 from keras_bert.core import files
 from keras_bert.core.errors import UserError
+from keras_bert.core.patterns import fits
 from keras_bert.data.corpus.text_lines import plain_ending
 
 PREFIX = f"{HUB_PREFIX}datasets/"
@@ -190,7 +191,7 @@ class HubData(HubRepository):
                 pattern = f"{folder}/{pattern}" if folder else str(pattern).removeprefix("./")
                 parts = pattern.split("/")
                 chosen = splits.setdefault(str(item.get("split", _TRAIN)), [])
-                chosen += [name for name in names if files.fits(name.split("/"), parts) and name not in chosen]
+                chosen += [name for name in names if fits(name.split("/"), parts) and name not in chosen]
         return splits
 
     def _by_name(self) -> dict[str, dict[str, list[str]]]:

@@ -12,7 +12,7 @@ from keras_bert.config.corpus import TABLE_FORMATS
 from keras_bert.config.pretraining import DATA_SETS, HUB_PREFIX, TFDS_PREFIX
 from keras_bert.core import files
 from keras_bert.core.errors import UserError
-from keras_bert.core.files import expand
+from keras_bert.core.patterns import expand
 from keras_bert.core.yaml_and_json import read_json
 from keras_bert.data.corpus.text_lines import (
     Unreadable,

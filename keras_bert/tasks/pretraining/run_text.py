@@ -9,6 +9,7 @@ from typing import Any
 from keras_bert.config.pretraining import DATA_SETS, PretrainConfig
 from keras_bert.core import files, whole_files
 from keras_bert.core.errors import UserError
+from keras_bert.core.patterns import reached
 from keras_bert.core.yaml_and_json import read_json
 from keras_bert.data.collocations import COLLOCATIONS_FILE
 from keras_bert.data.corpus.documents import Corpus
@@ -111,7 +112,7 @@ def require_outside(run: RunFolder, config: PretrainConfig) -> None:
     names = (run.config_file, run.metrics_file, run.results_file, files.join(run.path, MESSAGES))
     written = list(map(files.real, names))
     for entry in config.data.files:
-        if not entry.startswith(DATA_SETS) and (own := files.reached(entry, written)) and not is_prepared(entry):
+        if not entry.startswith(DATA_SETS) and (own := reached(entry, written)) and not is_prepared(entry):
             raise UserError(
                 f"data.files: needs text without the files that the run writes. Received: {entry!r}, which takes in "
                 f"{own}. Give a folder or a glob without it, or another --output."
