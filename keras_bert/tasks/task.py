@@ -98,7 +98,7 @@ class Task:
         tfds: where TFDS has the same examples.
         separator: separates the labels in a cell, for multi-label tasks; a JSON list works too.
         label_range: the lowest and the highest label that files may have, for regressions; None for any.
-        score_range: the lowest and the highest score, for regressions; predictions are clipped to it.
+        score_range: the lowest and the highest score, for regressions; submissions are clipped to it.
         dev_share: share of the dev side if `Split.side` divides one file.
         trained_by: the task whose model predicts this one, which has no training split.
         published: published scores.

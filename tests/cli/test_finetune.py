@@ -222,7 +222,7 @@ def test_a_whole_dev_set_by_the_loop_and_by_the_reloaded_export(place, tmp_path)
         by_loop.problem.evaluate("dev", expected)["accuracy"]
     )
     problem = by_loop.problem
-    assert [answer["label"] for answer in plain_answers(problem.head, problem.task, expected)] == predicted
+    assert [answer["label"] for answer in plain_answers(problem.head, expected)] == predicted
 
 
 @pytest.mark.slow

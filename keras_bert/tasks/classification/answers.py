@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -120,19 +119,17 @@ def input_rows(task: Task) -> Iterator[ExampleRow]:
         raise UserError(f"{'stdin' if source == STANDARD_STREAM else source}: needs at least one text. Received: none.")
 
 
-def plain_answers(head: ClassificationConfig, task: Task, logits: np.ndarray) -> Iterator[dict[str, Any]]:
+def plain_answers(head: ClassificationConfig, logits: np.ndarray) -> Iterator[dict[str, Any]]:
     """Yields the model's answer to each text, ready for JSON.
 
     `label` with its `probability` and the `probabilities` of all labels; multi-label: `labels` and `probabilities`;
-    regression: `score`.
+    regression: `score`, as the export computes it.
 
     Args:
-        task: the task, for its range of scores.
         logits: [examples, labels].
     """
     if head.problem_type == REGRESSION:
-        lowest, highest = task.score_range or (-math.inf, math.inf)
-        yield from ({"score": min(max(score, lowest), highest)} for score in numbers(head, logits).tolist())
+        yield from ({"score": score} for score in numbers(head, logits).tolist())
         return
     is_multi = head.problem_type == MULTI_LABEL
     values = scipy.special.expit(logits) if is_multi else scipy.special.softmax(logits, axis=1)
@@ -163,5 +160,5 @@ def writing_answers(
     with text_output(output) as write:
         yield lambda window, logits: write(
             json.dumps(with_texts(dict(zip(task.texts, texts)), answer), ensure_ascii=False) + "\n"
-            for texts, answer in zip(zip(*window.texts), plain_answers(head, task, logits), strict=True)
+            for texts, answer in zip(zip(*window.texts), plain_answers(head, logits), strict=True)
         )

@@ -28,8 +28,7 @@ from keras_bert.tasks.task import INPUT, Split, Task, with_own_files
 
 NAME = "pairs-contrastive"
 SIZES = "matryoshka"  # In config.json.
-# Its answers are cosines, not scores from 0 to 5.
-_STSB = dataclasses.replace(STSB, name=NAME, score_range=None, label_range=STSB.score_range)
+_STSB = dataclasses.replace(STSB, name=NAME, label_range=STSB.score_range)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -105,7 +105,7 @@ class SpanPairProblem(TextRowsProblem):
         return TokenRows(rows.ids.numpy(), bounds, rows.second_starts.numpy(), extra, last_segment=last_segment)
 
     def _lines(self, pairs: Sequence[SpanPair], logits: np.ndarray) -> Iterator[str]:
-        for pair, answer in zip(pairs, plain_answers(self.head, self.task, logits), strict=True):
+        for pair, answer in zip(pairs, plain_answers(self.head, logits), strict=True):
             row = {} if pair.number is None else {"idx": pair.number}
             row |= {**dict(zip(self.task.texts, pair.texts)), "spans": pair.spans, **answer}
             yield json.dumps(row, ensure_ascii=False) + "\n"

@@ -9,10 +9,11 @@ from glue_folder import write_glue, write_tsv
 from tiny import VOCABULARY
 from whole_splits import load_examples
 
-from keras_bert.config.finetuning import FinetuneConfig, TaskDataConfig
+from keras_bert.config.finetuning import REGRESSION, FinetuneConfig, TaskDataConfig
 from keras_bert.core.errors import UserError
-from keras_bert.tasks.classification.answers import submission_lines, submission_path
+from keras_bert.tasks.classification.answers import plain_answers, submission_lines, submission_path
 from keras_bert.tasks.classification.benchmarks import GLUE
+from keras_bert.tasks.classification.head import ClassificationConfig
 from keras_bert.tasks.labels import BadCell, _number
 from keras_bert.tasks.problem import open_problem
 from keras_bert.tasks.sources import _index
@@ -194,6 +195,12 @@ def test_submissions_are_as_the_server_wants_them(glue, tmp_path):
         written("stsb", "test", [0], [np.nan])
     with pytest.raises(ValueError, match="submission"):
         written("sst2", "dev", [0], [1])
+
+
+def test_scores_are_clipped_in_the_submission_alone():
+    """Exports and `predict` in Python would answer otherwise than `run.py predict` on a file."""
+    head = ClassificationConfig(("score",), REGRESSION)
+    assert [row["score"] for row in plain_answers(head, np.array([[-0.5], [7.0]]))] == [-0.5, 7.0]
 
 
 def test_the_published_averages():
