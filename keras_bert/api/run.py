@@ -83,7 +83,7 @@ class Run:
         drawing.tidy(axes)
         return figure
 
-    def predict(self, texts: Sequence[Any], top_k: int = 5) -> list[Any]:
+    def predict(self, texts: Sequence[Any], top_k: int | None = None) -> list[Any]:
         """The answer to each example, by `LoadedModel.predict`."""
         return self.model.predict(texts, top_k)
 

@@ -166,7 +166,7 @@ class LoadedModel:
         most = reading.max_length if max_length is None else max_length
         return Preprocessor(self.tokenizer, most, long or way, length)
 
-    def predict(self, texts: Sequence[Any], top_k: int = 5) -> list[Any]:
+    def predict(self, texts: Sequence[Any], top_k: int | None = None) -> list[Any]:
         """Applies the model's head to each example, as its export does.
 
         | the model | an example | its answer |
@@ -185,10 +185,10 @@ class LoadedModel:
 
         Args:
             texts: the examples, read as in training.
-            top_k: the number of candidates for each [MASK].
+            top_k: the number of candidates for each [MASK], for a masked LM; None for 5.
 
         Raises:
-            UserError: the folder has no head, or a text cannot be filled in.
+            UserError: the folder has no head, the head has no candidates to count, or a text cannot be filled in.
             ValueError: `texts` is not a list, or an example does not have the model's form.
 
         Example:
@@ -196,8 +196,11 @@ class LoadedModel:
             answer.filled, answer.candidates[0]
         """
         if self.head:
+            if top_k is not None:
+                received = with_article(self.head.architecture)
+                raise UserError(f"top_k: needs a masked LM. Received: {received}. Leave it out.")
             return kind_of_head(self.head).answer(self, as_list(texts))
-        return self.fill(text_list(texts), top_k)
+        return self.fill(text_list(texts), 5 if top_k is None else top_k)
 
     def rank(self, query: str, passages: Sequence[str]) -> list[tuple[int, float]]:
         """Sorts passages by their scores for a query, with a reranker or another model that scores pairs of texts.

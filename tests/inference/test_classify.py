@@ -43,6 +43,13 @@ def test_a_class_has_its_name_and_all_probabilities(tmp_path):
     assert answer.label == "abc"[expected.argmax()] and answer.probability == max(answer.probabilities.values())
 
 
+def test_a_classifier_has_no_candidates_to_count(tmp_path):
+    """Asked for the best label, it answered with all of them."""
+    bert = loaded(tmp_path, ClassificationConfig(("a", "b")))
+    with pytest.raises(UserError, match="top_k: needs a masked LM. Received: a BertForSequenceClassification. Leave"):
+        bert.predict(["cats"], top_k=1)
+
+
 def test_several_labels_have_each_their_own_probability(tmp_path):
     bert = loaded(tmp_path, ClassificationConfig(("a", "b"), MULTI_LABEL))
     expected = 1 / (1 + np.exp(-logits(bert, ["[CLS]", "cat", "##s", "[SEP]"])))
