@@ -365,7 +365,7 @@ def _with_new_head(folder: ModelFolder, task: str, labels: Iterable[str] | None)
         raise UserError(f"task: needs one of {', '.join(task_names())}. Received: {task!r}.")
     if isinstance(labels, str):  # Its characters would be the labels.
         raise UserError(f"labels: needs a list of labels. Received: the text {labels!r}. Put it into a list.")
-    head = kind.head.new(task, labels)
+    head = kind.new_head(task, labels)
     model = kind.make_model(folder.config, head)
     report = folder.load_into(model, new_parts=[kind.part])
     folder = dataclasses.replace(folder, other_fields={**folder.other_fields, FIELD: {"task": task}})

@@ -53,8 +53,7 @@ class Head(Checked):
     @classmethod
     def new(cls: type[HeadT], task: str, labels: Iterable[str] | None) -> HeadT:
         """A new head for a task. Raises `UserError` for labels that it does not take, or that it needs and lacks."""
-        if labels is not None:
-            raise UserError(f"labels: needs none for {task}, whose head has no labels. Received: some. Leave them out.")
+        require_no_labels(task, labels)
         return cls()
 
     @classmethod
@@ -73,6 +72,12 @@ class Head(Checked):
             count = "1 output" if len(cls.outputs) == 1 else f"{len(cls.outputs)} outputs, {' and '.join(cls.outputs)},"
             raise UserError(f"{path}: needs a head with {count} for {cls.architecture}. Received: {num_outputs}.")
         return cls(bilstm_size=_bilstm_size(fields, path))
+
+
+def require_no_labels(task: str, labels: Iterable[str] | None) -> None:
+    """Raises `UserError` for labels of a task without any."""
+    if labels is not None:
+        raise UserError(f"labels: needs none for {task}, whose head has no labels. Received: some. Leave them out.")
 
 
 @dataclasses.dataclass(frozen=True)

@@ -8,7 +8,7 @@ docstrings name the classes.
 import abc
 import functools
 import importlib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from keras_bert.config.finetuning import FinetuneConfig
@@ -135,6 +135,10 @@ class TaskKind(abc.ABC):
         Raises:
             UserError: the task's data cannot be used.
         """
+
+    def new_head(self, task: str, labels: Iterable[str] | None) -> Any:
+        """A new head for one of `tasks`; see `Head.new`."""
+        return self.head.new(task, labels)
 
     def card_example(self, fields: Mapping[str, Any]) -> str:
         """A model card's Python lines that answer with `bert`, a `LoadedModel`; `fields` are config.json's."""

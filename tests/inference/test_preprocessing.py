@@ -7,6 +7,7 @@ import tensorflow as tf
 from served import write_served
 
 import keras_bert
+from keras_bert.config.finetuning import REGRESSION
 from keras_bert.core.errors import UserError
 from keras_bert.export.signature import TextInputs
 
@@ -100,8 +101,12 @@ def test_invalid_arguments_are_named(folder):
         ("text", None, "text: needs labels. Received: none"),
         ("text", ["a", "a"], "labels: needs names that differ"),
         ("squad", ["a"], "labels: needs none for squad"),
+        ("stsb", ["score"], "labels: needs none for stsb"),
         ("segment", ["B"], "segment: needs keras_bert.finetune, which learns"),
     ):
         with pytest.raises(UserError, match=message):
             keras_bert.load(folder, task=task, labels=labels)
+    for task in ("stsb", "rerank", "pairs-contrastive"):  # They could not be made: each needed labels, and then two.
+        assert keras_bert.load(folder, task=task).head.problem_type == REGRESSION
+    assert 0 < keras_bert.load(folder, task="rerank").predict([("the cat", "sat")])[0] < 1
     assert keras_bert.load(folder, task="squad").head.architecture == "BertForQuestionAnswering"

@@ -1,7 +1,7 @@
 """Classification, with one label or several, and regression."""
 
 import dataclasses
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from keras_bert.config.finetuning import MULTI_LABEL, REGRESSION, FinetuneConfig
@@ -17,6 +17,7 @@ from keras_bert.tasks.classification.head import (
     NextSentenceConfig,
 )
 from keras_bert.tasks.classification.questions import QUESTION_TASKS, QuestionTask
+from keras_bert.tasks.head import require_no_labels
 from keras_bert.tasks.kind import TaskKind, transformers_pipeline
 
 TEXT = "text"  # The user's own table.
@@ -42,6 +43,12 @@ class Classification(TaskKind):
         from keras_bert.tasks.classification.network import BertForSequenceClassification
 
         return BertForSequenceClassification(config, head.num_labels, bilstm_size=head.bilstm_size, **keras_options)
+
+    def new_head(self, task: str, labels: Iterable[str] | None) -> ClassificationConfig:
+        if task != RERANK and (task not in _BENCHMARKS or _BENCHMARKS[task].kind != REGRESSION):
+            return super().new_head(task, labels)
+        require_no_labels(task, labels)
+        return ClassificationConfig(("score",), REGRESSION, logistic=task == RERANK)
 
     def signatures(self, bert: Any, text_inputs: Any, network: Any, n_best: int) -> dict[str, Any]:
         from keras_bert.tasks.classification.serving import classification_signatures

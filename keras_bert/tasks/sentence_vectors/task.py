@@ -1,7 +1,7 @@
 """Vectors of texts, compared by their cosine."""
 
 import dataclasses
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from keras_bert.config.finetuning import (
@@ -22,6 +22,7 @@ from keras_bert.models.kind import kind_of_config
 from keras_bert.models.tensor_names import StoredName, TensorName
 from keras_bert.tasks.classification.benchmarks import STSB
 from keras_bert.tasks.classification.head import ClassificationConfig
+from keras_bert.tasks.head import require_no_labels
 from keras_bert.tasks.kind import TaskKind
 from keras_bert.tasks.sources import Source, data_source
 from keras_bert.tasks.task import INPUT, Split, Task, with_own_files
@@ -37,6 +38,11 @@ class SentenceVectorsConfig(ClassificationConfig):
 
     architecture: ClassVar[str] = "BertForSentenceVectors"
     problem_type: ProblemType = REGRESSION
+
+    @classmethod
+    def new(cls, task: str, labels: Iterable[str] | None) -> "SentenceVectorsConfig":
+        require_no_labels(task, labels)
+        return cls(("score",))
 
 
 def training_table(data: TaskDataConfig) -> tuple[Task, Source]:
