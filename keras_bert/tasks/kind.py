@@ -57,6 +57,8 @@ class TaskKind(abc.ABC):
         answers_in_folder: whether `predict` always writes several files.
         takes_bilstm: whether its models may have a BiLSTM before the head; its problems then make new heads with the
             recipe's `head.bilstm_size`.
+        strides: the values of `input.long` with which its tasks read `input.stride`.
+        cuts_questions: whether its tasks read `input.max_question_length`.
         weighs_classes: whether its loss takes `training.class_weights` and `training.balance_classes`.
         takes_teacher: whether its loss takes the section `teacher`.
         trains_vectors: whether its loss takes the section `vectors`.
@@ -82,6 +84,8 @@ class TaskKind(abc.ABC):
     not_portable: ClassVar[str] = ""
     answers_in_folder: ClassVar[bool] = False
     takes_bilstm: ClassVar[bool] = False
+    strides: ClassVar[tuple[str, ...]] = ()
+    cuts_questions: ClassVar[bool] = False
     weighs_classes: ClassVar[bool] = False
     takes_teacher: ClassVar[bool] = False
     trains_vectors: ClassVar[bool] = False

@@ -425,12 +425,14 @@ def _require_used(config: FinetuneConfig, kind: TaskKind) -> None:
     require("training.freeze", config.training.freeze, not kind.trains_vectors, "with a head to train")
     require("vectors", config.vectors != VectorsConfig(), kind.trains_vectors, "that trains vectors")
     require("seq2seq", config.seq2seq != Seq2SeqConfig(), kind.writes_texts, "that writes texts")
-    data, several = config.data, f"data.kind {MULTI_LABEL}, whose labels it separates"
+    texts, data, several = config.input, config.data, f"data.kind {MULTI_LABEL}, whose labels it separates"
     is_read = kind.trains_vectors or not (data.train or data.dev or data.test)  # Vectors are judged by STS-B too.
     for key, section, is_used, needed in (
         ("data.folder", data, is_read, "no files of your own (--train, --dev, --test), which are read in its place"),
         ("data.separator", data, data.kind == MULTI_LABEL, several),
         ("data.dev_share", data, not data.dev, "no data.dev (--dev), which leaves nothing to hold out"),
+        ("input.stride", texts, texts.long in kind.strides, "texts to classify by input.long=windows, or passages"),
+        ("input.max_question_length", texts, kind.cuts_questions, "a task of questions on passages"),
         ("noise.copies", config.noise, config.noise.kinds, "noise.kinds (--noise), of which it makes copies"),
         ("features.lstm_size", config.features, config.features.kind, "features.kind (--features), to read by LSTMs"),
     ):

@@ -17,7 +17,7 @@ RANDOM = np.random.default_rng(0)
 
 def problem_of(task, path, content, **settings):
     path.write_text(content, encoding="utf-8")
-    values = {"task": task, "input": {"max_length": 32, "max_question_length": 8, "stride": 8}, **settings}
+    values = {"task": task, "input": {"max_length": 32}, **settings}
     config = FinetuneConfig.from_mapping({**values, "data": {"train": str(path), "dev": str(path)}})
     return config, squad_tokenizer()
 
@@ -103,7 +103,8 @@ def test_tags(head, tmp_path):
 def test_spans_over_all_windows_of_a_question(tmp_path):
     path = tmp_path / "x.json"
     write_squad(path, paragraph(CAFE * 3, ("who", "who", "José"), ("when", "in", "1921")))
-    config, tokenizer = problem_of("qa", path, path.read_text(encoding="utf-8"))
+    lengths = {"max_length": 32, "max_question_length": 8, "stride": 8}
+    config, tokenizer = problem_of("qa", path, path.read_text(encoding="utf-8"), input=lengths)
     problem = open_problem(config, tokenizer)
     lengths, firsts = problem.rows("dev").lengths, problem.layout("dev").windows.first_rows
     assert len(lengths) > 4

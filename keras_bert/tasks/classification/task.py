@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from keras_bert.config.finetuning import MULTI_LABEL, REGRESSION, FinetuneConfig
-from keras_bert.config.reading import FIELD, own_field
+from keras_bert.config.reading import FIELD, WINDOWS, own_field
 from keras_bert.models.bert.config import BertConfig
 from keras_bert.models.tensor_names import NEXT_SENTENCE_HEAD, TensorName
 from keras_bert.tasks.classification.benchmarks import GLUE, SUPERGLUE
@@ -37,6 +37,7 @@ class Classification(TaskKind):
     tasks: ClassVar[tuple[str, ...]] = (*_BENCHMARKS, XNLI, TEXT, RERANK)
     own_task: ClassVar[str | None] = TEXT
     pools = in_google = takes_bilstm = weighs_classes = takes_teacher = True
+    strides = (WINDOWS,)
     pipeline = "text-classification"
 
     def make_model(self, config: BertConfig, head: ClassificationConfig, **keras_options: Any) -> Any:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from keras_bert.config.finetuning import FinetuneConfig
-from keras_bert.config.reading import read_own_field
+from keras_bert.config.reading import LONG, read_own_field
 from keras_bert.core.errors import UserError
 from keras_bert.core.settings import Checked, NotNegative, Positive, require
 from keras_bert.models.bert.config import BertConfig
@@ -208,7 +208,8 @@ class QuestionAnswering(TaskKind):
     own_task = OWN
     in_google = True
     pipeline = "question-answering"
-    takes_bilstm = answers_in_folder = lists_answers = True
+    takes_bilstm = cuts_questions = answers_in_folder = lists_answers = True
+    strides = LONG  # Passages are always read in windows.
     noun, example_files = "questions", ("questions.json", "answers")
 
     def make_model(self, config: BertConfig, head: SpanExtractionConfig, **keras_options: Any) -> Any:
