@@ -229,10 +229,17 @@ class FinetunedModel:
         """`splits_like` of the task.
 
         Raises:
-            UserError: there is none, or the run recorded its file by a relative path, which leads nowhere now.
+            UserError: there is none, or the run recorded its file by a relative path, which leads nowhere now; or
+                columns were given, but the split is STS-B's.
         """
-        found = splits_like(self.problem, name)
+        found, kind = splits_like(self.problem, name), kind_of_task(self.config.task)
         for split in found:
+            is_own = kind is None or not kind.trains_vectors or getattr(self.config.data, split)
+            if not is_own and self._given & {"texts", "label", "format"}:
+                raise UserError(
+                    f"--text, --label, --format: need a table of your own, as --{split}. Received: none, so that "
+                    "STS-B's columns are read. Leave them out."
+                )
             own = {setting: getattr(self.config.data, setting, None) for setting in (split, "folder", "train")}
             setting, path = next(((setting, path) for setting, path in own.items() if path), ("folder", ""))
             if setting in self._given or not path or is_data_set(path) or glob.has_magic(path):

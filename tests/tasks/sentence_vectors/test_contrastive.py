@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 from finetuning import write_tiny_bert
+from glue_folder import write_glue
 from huggingface_hub import metadata_load
 from scipy.special import log_softmax
 from scipy.stats import spearmanr
@@ -236,6 +237,15 @@ def test_columns_without_a_table_of_ones_own_are_refused(chosen):
     config = FinetuneConfig.from_mapping({"task": "pairs-contrastive", "data": {"folder": "glue", **chosen}})
     with pytest.raises(UserError, match="need a table of your own, --train or --dev, .* Received: none"):
         open_problem(config, None)
+
+
+def test_columns_to_score_a_trained_model_by_need_a_table_too(tmp_path):
+    """STS-B's were read in their place."""
+    path = write_served(tmp_path / "model", "single", SentenceVectorsConfig(("score",)), task="pairs-contrastive")
+    write_glue(tmp_path / "glue")
+    model = FinetunedModel(path, {"folder": str(tmp_path / "glue"), "texts": ["first", "second"]})
+    with pytest.raises(UserError, match="--text, --label, --format: need a table of your own, as --dev. Received"):
+        model.splits("dev")
 
 
 @pytest.mark.parametrize("loss", ["triplet", "cosine"])
