@@ -209,6 +209,7 @@ def finetune(
     name = benchmark.name if benchmark else recipe_name(first_recipe, {**of_features, **by_key})
     output = output or os.path.join("runs", name)
     output = RunFolder.fresh(output).path if fresh else output
+    require_unread([output, picture], [])
     paths = _run_paths(output, benchmark, seed_list, sweep)
     folder = starting_model(init or settings.text_of(by_key, "init"), first_recipe, paths, lower_case)
     if sweep:

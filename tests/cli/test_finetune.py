@@ -255,6 +255,7 @@ def test_all_of_glue_in_one_table(place, tmp_path):
         ("finetune --task sst2 --init absent", "absent: needs a model folder"),
         ("finetune --task sst2 --init BERT --seeds 1,1", "--seeds: needs distinct whole numbers"),
         ("finetune --task sst2 --sweep --picture a.png", "--sweep: draws no picture."),
+        ("finetune --task sst2 --output a --picture ./a", "./a: needs a place of its own. Received: that of another"),
         ("finetune --task glue --train a.tsv", "--train, --dev, --test, --text, --label: needs a single"),
         ("finetune --task mrpc --config OWN", "--task: needs sst2, the task of own.yaml, beside --config"),
         ("finetune --task glue --config OWN", "--task: needs a single task, beside --config"),
