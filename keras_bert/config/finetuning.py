@@ -322,25 +322,32 @@ class Seq2SeqConfig(Checked):
 
     Attributes:
         max_target_length: the most tokens of a text to write, the one that ends it included; longer ones are truncated.
+        min_target_length: the fewest tokens to write before the one that ends a text.
         label_smoothing: share of the target's probability that is spread evenly over all tokens.
         metrics: what the texts written are scored by; the first one picks the best epoch. chrf and bleu need the
             package sacrebleu, rouge1, rouge2 and rougeL the package rouge-score.
         beams: how many beginnings are continued side by side; 1 takes the most probable token each time.
         length_penalty: beams are compared by their log-probability, divided by their length to this power.
+        early_stopping: when a search with beams ends: with true once as many texts as beams are complete, with false
+            once a longer text is unlikely to be better, with never once none can be better.
         no_repeat_ngram: no n-gram of this many tokens is written twice in a text.
         n_best: how many texts `predict` writes for each input, at most `beams`.
     """
 
     max_target_length: Annotated[int, Bounds("at least 2", min=2)] = 128
+    min_target_length: NotNegative[int] = 0
     label_smoothing: BelowOne = 0.0
     metrics: list[Seq2SeqMetric] = field(default_factory=lambda: list(SEQ2SEQ_METRICS))
     beams: Positive[int] = 1
     length_penalty: float = 1.0
+    early_stopping: bool | Literal["never"] = False
     no_repeat_ngram: Positive[int] | None = None
     n_best: Positive[int] = 1
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        most, fewest = self.max_target_length, self.min_target_length
+        require(fewest <= most, "min_target_length", f"at most max_target_length ({most})", fewest)
         require(self.n_best <= self.beams, "n_best", f"at most beams ({self.beams})", self.n_best)
         is_distinct = len(set(self.metrics)) == len(self.metrics) > 0
         require(is_distinct, "metrics", "one metric or more, each once", self.metrics)

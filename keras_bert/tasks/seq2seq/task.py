@@ -113,8 +113,10 @@ class Seq2Seq(TaskKind):
             "pad_token_id": fields["pad_token_id"],
             "eos_token_id": fields["eos_token_id"],
             "max_length": 1 + own["max_target_length"],  # transformers counts the token that a text starts with.
+            "min_new_tokens": own.get("min_target_length") or None,
             "num_beams": own["beams"],
             "length_penalty": own["length_penalty"],
+            "early_stopping": own.get("early_stopping"),
             "no_repeat_ngram_size": own.get("no_repeat_ngram"),
         }
         return {GENERATION: {name: value for name, value in values.items() if value is not None}}

@@ -33,8 +33,10 @@ class Writer:
         tokens = DecoderTokens(config.decoder_start_token_id, vocabulary.sep_id, vocabulary.pad_id)
         decoding = DecodingConfig(
             max_tokens=min(settings.max_target_length, config.max_position_embeddings),
+            min_tokens=settings.min_target_length,
             beams=settings.beams,
             length_penalty=settings.length_penalty,
+            early_stopping=settings.early_stopping,
             no_repeat_ngram=settings.no_repeat_ngram,
             n_best=self.n_best,
             first_token=getattr(config, "forced_bos_token_id", None),  # Not every kind forces tokens.

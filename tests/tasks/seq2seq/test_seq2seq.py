@@ -23,6 +23,7 @@ from keras_bert.tasks.finetuning.initial_weights import set_initial_weights
 from keras_bert.tasks.finetuning.pictures import results_groups
 from keras_bert.tasks.finetuning.results import results_lines
 from keras_bert.tasks.finetuning.runs import FinetuningRuns
+from keras_bert.tasks.kind import kind_of_task
 from keras_bert.tasks.seq2seq.network import BertForConditionalGeneration, TargetObjective, shifted, target_losses
 from keras_bert.tasks.seq2seq.task import ConditionalGenerationConfig
 from keras_bert.tasks.seq2seq.writing import Writer
@@ -233,6 +234,22 @@ def test_the_shortest_targets_are_those_of_the_setting(bart, data):
     """Labels such as "yes" need 4 tokens; below 8, the least of `input.max_length`, training ended in a traceback."""
     rows = FinetuningRuns(config_of(bart, data, **{"seq2seq.max_target_length": 2})).problem.rows("train")
     assert (np.diff(rows.targets.starts) == 2).all()
+
+
+def test_every_setting_of_the_search_reaches_it_and_transformers(bart, monkeypatch):
+    """The fewest tokens and when to stop could not be set."""
+    monkeypatch.setattr("keras_bert.tasks.seq2seq.writing.decode", lambda step, cache, tokens, settings: settings)
+    loaded = keras_bert.load(bart)
+    settings = Seq2SeqConfig(8, 3, beams=2, length_penalty=0.5, early_stopping="never", no_repeat_ngram=2, n_best=2)
+    inputs = keras_bert.encoder_inputs(loaded.tokenizer(["red cat"]), loaded.tokenizer.vocabulary)
+    found = Writer(settings, loaded.tokenizer.vocabulary)(loaded.model, inputs)
+    searched = {"beams": 2, "length_penalty": 0.5, "early_stopping": "never", "no_repeat_ngram": 2, "n_best": 2}
+    assert vars(found).items() >= {**searched, "max_tokens": 8, "min_tokens": 3}.items()
+    fields = {"pad_token_id": 1, "eos_token_id": 2, "keras_bert": vars(settings)}
+    [said] = kind_of_task("seq2seq").folder_files(loaded.config, fields).values()
+    assert said["early_stopping"] == "never" and said["min_new_tokens"] == 3
+    with pytest.raises(ValueError, match=r"min_target_length: needs at most max_target_length \(8\). Received: 9."):
+        Seq2SeqConfig(8, 9)
 
 
 @pytest.mark.usefixtures("rewritten_graphs")  # The last test, because they stay so in this file.
