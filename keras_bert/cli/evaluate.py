@@ -98,7 +98,7 @@ def evaluate(
                 figures = ensemble.evaluate(scored)
             scores[scored][setting] = {**figures, "changed": noise.shares()}
             remarks.append(f"{scored}, {setting}: noise {changes_text(noise.shares())}.")
-    for line in (*problem.notes, *remarks):
+    for line in (*finetuned[0].data_changes(splits), *problem.notes, *remarks):
         click.echo(line)
     for line in evaluation_lines(scores, problem):
         click.echo(line)

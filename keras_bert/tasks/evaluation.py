@@ -28,6 +28,7 @@ from keras_bert.models.kind import with_article
 from keras_bert.tasks.answer_files import FILE, FOLDER, STANDARD_STREAM, check_output, require_unread
 from keras_bert.tasks.kind import kind_of_head, kind_of_task
 from keras_bert.tasks.problem import Answers, Problem, open_problem, require_read
+from keras_bert.tasks.run_data import data_changes
 from keras_bert.tasks.task import INPUT
 from keras_bert.text.tokenizers import Tokenizer
 from keras_bert.text.vocabulary import Vocabulary
@@ -225,6 +226,10 @@ class FinetunedModel:
         source = {INPUT: self._asked, "train": own.train, "dev": own.dev, "test": own.test}.get(split)
         return source_files(source) if source else []
 
+    def data_changes(self, splits: Iterable[str]) -> list[str]:
+        """Says which splits have changed since the model's run read them."""
+        return data_changes(_run_folder(self.folder.name), self.problem, splits)
+
     def splits(self, name: str) -> list[str]:
         """`splits_like` of the task.
 
@@ -340,11 +345,17 @@ def _as_own_task(folder: ModelFolder, task: str | None) -> ModelFolder:
     return dataclasses.replace(folder, other_fields={**folder.other_fields, FIELD: record})
 
 
+def _run_folder(path: str) -> str:
+    """The folder of a run with its recipe: the best seed's if there are several."""
+    results = files.join(path, "results.json")
+    if files.exists(files.join(path, "config.yaml")) or not files.exists(results):
+        return path
+    return files.join(path, f"seed-{read_json(results).get('best_seed')}")
+
+
 def _run_config(path: str) -> FinetuneConfig | None:
     """The fine-tuning recipe in a run folder, the best seed's if there are several; None without one."""
-    file, results = files.join(path, "config.yaml"), files.join(path, "results.json")
-    if not files.exists(file) and files.exists(results):
-        file = files.join(path, f"seed-{read_json(results).get('best_seed')}", "config.yaml")
+    file = files.join(_run_folder(path), "config.yaml")
     # A pretrained encoder-decoder answers too, and its run has a pretraining recipe.
     if not (files.exists(file) and "task" in read_yaml(file)):
         return None

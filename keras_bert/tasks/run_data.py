@@ -42,6 +42,17 @@ def require_same_data(run: RunFolder, problem: Problem) -> None:
     _record(run, FILE, before, now, "; ".join(filter(None, changed)))
 
 
+def data_changes(run: str, problem: Problem, splits: Iterable[str]) -> list[str]:
+    """Says which splits have changed since the run in this folder read them there; of other data it knows nothing."""
+    path, changed = files.join(run, FILE), []
+    recorded = read_json(path) if files.exists(path) else {}
+    for split in splits:
+        before = recorded.get(split, {})
+        if before.get("from") == problem.origin(split):
+            changed.append(_change(split, before, _fingerprint(problem, split, before)))
+    return [f"Not the data that {run} was trained with: {change}." for change in changed if change]
+
+
 def require_same_text(run: RunFolder, entries: Iterable[str]) -> None:
     """Like `require_same_data`, for raw text, which may fill a disk: compares names, sizes and `files.content_mark`.
 

@@ -7,7 +7,13 @@ import types
 import pytest
 
 from keras_bert.core.errors import UserError
-from keras_bert.tasks.run_data import TEACHER, require_same_data, require_same_model, require_same_text
+from keras_bert.tasks.run_data import (
+    TEACHER,
+    data_changes,
+    require_same_data,
+    require_same_model,
+    require_same_text,
+)
 from keras_bert.training.run_folder import RunFolder
 
 
@@ -31,6 +37,20 @@ def test_text_that_changed_is_refused_once_something_was_learned(tmp_path):
     (tmp_path / "text" / "b.txt").write_text("three\n")
     with pytest.raises(UserError, match="1 in all, now 2"):
         require_same_text(run, entries)
+
+
+def test_a_split_that_changed_is_told_and_another_is_not(tmp_path):
+    """Scores of an edited file beside those in results.json looked like another model's."""
+    file, run = tmp_path / "dev.jsonl", tmp_path / "run"
+    file.write_text('{"text": "one"}\n')
+    problem = types.SimpleNamespace(origin=lambda split: str(file), rows=lambda split: [0], dev_splits=["dev"])
+    require_same_data(RunFolder(str(run)), problem)
+    assert data_changes(str(run), problem, ["dev", "test"]) == data_changes(str(tmp_path), problem, ["dev"]) == []
+    file.write_text('{"text": "two"}\n')
+    [line] = data_changes(str(run), problem, ["dev", "test"])
+    assert line.startswith(f"Not the data that {run} was trained with: dev, {file}: SHA-256: was ")
+    given = types.SimpleNamespace(origin=lambda split: "other.jsonl")
+    assert data_changes(str(run), given, ["dev"]) == []
 
 
 def test_text_given_as_objects_moves_with_its_run(tmp_path):
