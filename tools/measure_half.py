@@ -18,7 +18,7 @@ import_tensorflow()
 import tensorflow as tf  # noqa: E402
 
 from keras_bert.export.network import DTYPES  # noqa: E402
-from keras_bert.tasks.evaluation import FinetunedModel  # noqa: E402
+from keras_bert.tasks.finetuned_model import FinetunedModel  # noqa: E402
 
 
 def main():

@@ -135,7 +135,7 @@ class FinetuningRun(Run):
         Raises:
             UserError: the data have no labels, or cannot be read.
         """
-        from keras_bert.tasks.evaluation import FinetunedModel  # Imports TensorFlow.
+        from keras_bert.tasks.finetuned_model import FinetunedModel  # Imports TensorFlow.
 
         folder = open_model_folder(self.path)
         changes: dict[str, Any] = {} if text is None else {"texts": [text] if isinstance(text, str) else list(text)}

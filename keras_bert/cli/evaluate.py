@@ -73,7 +73,8 @@ def evaluate(
         Noise(setting)  # Refuses invalid noise before anything is read.
     folders = [open_model_folder(model) for model in models]
     import_tensorflow(context.find_root().params["debug"])
-    from keras_bert.tasks.evaluation import Ensemble, FinetunedModel
+    from keras_bert.tasks.ensemble import Ensemble
+    from keras_bert.tasks.finetuned_model import FinetunedModel
     from keras_bert.tasks.finetuning.pictures import evaluation_groups, write_picture
     from keras_bert.tasks.finetuning.results import evaluation_lines
     from keras_bert.tasks.segmentation.problem import set_restored_spaces

@@ -111,8 +111,8 @@ def predict(
     if output == STANDARD_STREAM and folder.head and kind_of_head(folder.head).answers_in_folder:
         raise UserError("--output: needs a folder, because question answering writes several files. Received: -.")
     import_tensorflow(context.find_root().params["debug"])
-    from keras_bert.tasks.evaluation import FinetunedModel
-    from keras_bert.tasks.evaluation import predict as write_answers
+    from keras_bert.tasks.finetuned_model import FinetunedModel
+    from keras_bert.tasks.finetuned_model import predict as write_answers
     from keras_bert.tasks.segmentation.problem import set_restored_spaces
 
     finetuned = FinetunedModel(folder, table_settings(**data), task, asked=source, outputs=[output], n_best=n_best)

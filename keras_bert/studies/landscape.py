@@ -12,7 +12,7 @@ from keras_bert.core.errors import UserError
 from keras_bert.data.batches.length_batches import LengthBatches, choose_shapes
 from keras_bert.studies.runs import StudyRun
 from keras_bert.studies.study import Findings, StudyFolder, rows_of_markdown
-from keras_bert.tasks.evaluation import FinetunedModel
+from keras_bert.tasks.finetuned_model import FinetunedModel
 from keras_bert.tasks.finetuning.pictures import loss_picture
 from keras_bert.tasks.finetuning.results import per_cent_scale
 from keras_bert.training.metrics_log import read_metrics

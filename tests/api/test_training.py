@@ -23,7 +23,7 @@ from keras_bert.config.pretraining import PretrainConfig
 from keras_bert.config.reading import FIELD
 from keras_bert.config.recipes import find_config
 from keras_bert.core.errors import UserError
-from keras_bert.tasks.evaluation import finetune_config
+from keras_bert.tasks.finetuned_model import finetune_config
 from keras_bert.training.run_folder import RunFolder
 
 MODEL = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
@@ -132,7 +132,7 @@ def test_evaluations_at_the_same_time_have_their_own_examples(tmp_path, monkeypa
             with open(self.path, encoding="utf-8") as stream:
                 return {"rows": len(stream.readlines()), "other": self.other}
 
-    monkeypatch.setattr("keras_bert.tasks.evaluation.FinetunedModel", Counting)
+    monkeypatch.setattr("keras_bert.tasks.finetuned_model.FinetunedModel", Counting)
     files = sorted(path.name for path in (tmp_path / "bert").iterdir())
     assert run.evaluate(iter(REVIEWS)) == {"rows": len(REVIEWS), "other": 2}
     assert sorted(path.name for path in (tmp_path / "bert").iterdir()) == files

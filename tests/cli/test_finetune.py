@@ -23,7 +23,8 @@ from keras_bert.config.finetuning import FinetuneConfig
 from keras_bert.core.errors import UserError
 from keras_bert.tasks.classification.answers import plain_answers
 from keras_bert.tasks.classification.problem import SequenceProblem
-from keras_bert.tasks.evaluation import Evaluator, FinetunedModel
+from keras_bert.tasks.evaluator import Evaluator
+from keras_bert.tasks.finetuned_model import FinetunedModel
 from keras_bert.training.run_folder import RunFolder
 
 SMALL = sets("input.max_length=24", "optimizer.learning_rate=1e-2", "training.batch_size=8")

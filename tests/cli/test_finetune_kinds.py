@@ -18,7 +18,7 @@ import keras_bert
 from keras_bert.checkpoints.writing import write_model_folder
 from keras_bert.export.serving_function import serving_function
 from keras_bert.models.pretraining import BertForPreTraining
-from keras_bert.tasks.evaluation import FinetunedModel
+from keras_bert.tasks.finetuned_model import FinetunedModel
 from keras_bert.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 
 SMALL = sets("input.max_length=32", "optimizer.learning_rate=1e-2", "training.batch_size=8")

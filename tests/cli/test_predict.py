@@ -16,8 +16,8 @@ from keras_bert.core import files
 from keras_bert.core.errors import UserError
 from keras_bert.tasks.answer_files import json_objects, require_unread, text_output
 from keras_bert.tasks.classification.head import ClassificationConfig
-from keras_bert.tasks.evaluation import FinetunedModel, predict, splits_like
 from keras_bert.tasks.few_shot.task import FewShotConfig
+from keras_bert.tasks.finetuned_model import FinetunedModel, predict, splits_like
 from keras_bert.tasks.question_answering.task import CMRC, QUESTION_ANSWERING
 
 READER = {"max_length": 24, "stride": 7, "max_question_length": 9, "max_answer_length": 5, "unanswerable": False}
@@ -177,7 +177,7 @@ def test_what_should_be_known_is_told_beside_the_answers(model, tmp_path, monkey
         return [output], 0
 
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("keras_bert.tasks.evaluation.predict", answered)
+    monkeypatch.setattr("keras_bert.tasks.finetuned_model.predict", answered)
     path = model("single", task="text", max_length=20, texts=["review"], label="stars")
     out = give("predict", "--model", path, "--input", "-", "--output", output, stdin="the cat\n")
     assert "3 rows were skipped." in (out.stderr if output == "-" else out.stdout)
@@ -235,7 +235,7 @@ class Counted:
 
 def test_an_exact_name_is_one_split_and_several_have_files_of_their_own(tmp_path):
     """CMRC's dev and its trial were written into one file, the last over the others."""
-    from keras_bert.tasks.evaluation import _places
+    from keras_bert.tasks.finetuned_model import _places
 
     assert splits_like(Counted("folder", *CMRC.splits), "dev") == ["dev"]
     both = ["dev_matched", "dev_mismatched"]
@@ -306,7 +306,7 @@ def test_commands_refuse_to_write_what_they_read(model, tmp_path, monkeypatch):
     (tmp_path / "run" / "config.yaml").write_text("task: text\ndata: {dev: texts.jsonl, label: label}\n")
     before = (tmp_path / "texts.jsonl").read_bytes()
     monkeypatch.setattr("keras_bert.inference.loading.load_folder", None)
-    monkeypatch.setattr("keras_bert.tasks.evaluation.load_folder", None)
+    monkeypatch.setattr("keras_bert.tasks.finetuned_model.load_folder", None)
     for command in (
         ["predict", "--input", "texts.jsonl", "--output", "texts.jsonl"],
         ["predict", "--split", "dev", "--output", "texts.jsonl"],

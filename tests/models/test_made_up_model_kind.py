@@ -30,7 +30,7 @@ from keras_bert.models.pretraining import BertForPreTraining
 from keras_bert.models.tensor_names import POOLER, StoredName, TensorName
 from keras_bert.tasks.classification.head import ClassificationConfig
 from keras_bert.tasks.classification.network import BertForSequenceClassification
-from keras_bert.tasks.evaluation import FinetunedModel
+from keras_bert.tasks.finetuned_model import FinetunedModel
 from keras_bert.tasks.finetuning.runs import FinetuningRuns
 from keras_bert.tasks.pretraining.run import pretrain
 from keras_bert.text.tokenizer_files import TokenizerSettings

@@ -11,7 +11,7 @@ from command_line import give
 from finetuning import write_sst2, write_tiny_bert
 
 from keras_bert.studies.landscape import _BATCH, ENDS, LossPlane, filter_normalized, planes_picture, steps, table
-from keras_bert.tasks.evaluation import FinetunedModel
+from keras_bert.tasks.finetuned_model import FinetunedModel
 
 
 def test_directions_are_as_long_as_the_weights_filter_by_filter():

@@ -12,7 +12,8 @@ from squad_file import paragraph, question, write_squad
 from tiny import sentencepiece_vocabulary
 
 from keras_bert.core.errors import UserError
-from keras_bert.tasks.evaluation import Ensemble, FinetunedModel
+from keras_bert.tasks.ensemble import Ensemble
+from keras_bert.tasks.finetuned_model import FinetunedModel
 from keras_bert.tasks.problem import mean_of_softmax
 from keras_bert.text.tokenizer_files import TokenizerSettings
 

@@ -24,7 +24,7 @@ from keras_bert.tasks.classification.data import own_table
 from keras_bert.tasks.classification.head import ClassificationConfig
 from keras_bert.tasks.classification.problem import SequenceProblem
 from keras_bert.tasks.classification.serving import classification_signatures
-from keras_bert.tasks.evaluation import FinetunedModel, predict
+from keras_bert.tasks.finetuned_model import FinetunedModel, predict
 from keras_bert.tasks.finetuning.runs import FinetuningRuns
 from keras_bert.tasks.kind import TaskKind, register, unregister
 

@@ -11,8 +11,8 @@ from squad_file import paragraph, write_squad
 
 import keras_bert
 from keras_bert.export.serving_function import serving_function
-from keras_bert.tasks.evaluation import FinetunedModel
 from keras_bert.tasks.few_shot.task import FewShotConfig
+from keras_bert.tasks.finetuned_model import FinetunedModel
 from keras_bert.tasks.sentence_vectors.task import SentenceVectorsConfig
 from keras_bert.tasks.span_pairs.task import SpanPairConfig
 

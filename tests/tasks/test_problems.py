@@ -17,8 +17,8 @@ from keras_bert.core.errors import UserError
 from keras_bert.tasks.classification.benchmarks import GLUE, SUPERGLUE
 from keras_bert.tasks.classification.head import ClassificationConfig
 from keras_bert.tasks.classification.questions import QUESTION_TASKS
-from keras_bert.tasks.evaluation import FinetunedModel, predict
 from keras_bert.tasks.few_shot.task import FewShotConfig
+from keras_bert.tasks.finetuned_model import FinetunedModel, predict
 from keras_bert.tasks.kind import kind_of_task
 from keras_bert.tasks.multiple_choice.task import MultipleChoiceConfig
 from keras_bert.tasks.problem import open_problem

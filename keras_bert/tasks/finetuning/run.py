@@ -27,7 +27,7 @@ from keras_bert.core.yaml_and_json import read_json
 from keras_bert.data.batches.length_batches import LengthBatches, choose_shapes
 from keras_bert.data.batches.token_rows import TokenRows
 from keras_bert.models.sizes import encoder_parts, total
-from keras_bert.tasks.evaluation import Evaluator
+from keras_bert.tasks.evaluator import Evaluator
 from keras_bert.tasks.finetuning.frozen_features import FrozenFeatures
 from keras_bert.tasks.finetuning.initial_weights import add_lora, freeze, set_initial_weights
 from keras_bert.tasks.finetuning.pictures import confusion_picture, write_pictures

@@ -18,7 +18,7 @@ from keras_bert.data.batches.token_rows import TokenRows
 from keras_bert.inference.texts import require_numbers
 from keras_bert.models.kind import with_article
 from keras_bert.tasks.distillation import TEACHER_LOGITS, DistillationObjective, TokenDistillation
-from keras_bert.tasks.evaluation import FinetunedModel
+from keras_bert.tasks.finetuned_model import FinetunedModel
 from keras_bert.tasks.kind import kind_of_head
 from keras_bert.tasks.problem import Answers, Problem, fields_read
 from keras_bert.training.processes import agreement, by_chief, fail_together

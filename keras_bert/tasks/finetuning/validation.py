@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from keras_bert.tasks.evaluation import Evaluator
+from keras_bert.tasks.evaluator import Evaluator
 from keras_bert.tasks.finetuning.results import per_cent_scale
 from keras_bert.tasks.problem import Answers, Problem
 from keras_bert.training.checkpoints import Checkpoints

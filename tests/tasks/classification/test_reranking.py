@@ -18,7 +18,7 @@ from keras_bert.core.errors import UserError
 from keras_bert.tasks.classification.head import ClassificationConfig
 from keras_bert.tasks.classification.network import ClassificationObjective
 from keras_bert.tasks.classification.reranking import ranking_scores
-from keras_bert.tasks.evaluation import FinetunedModel
+from keras_bert.tasks.finetuned_model import FinetunedModel
 from keras_bert.tasks.finetuning.runs import FinetuningRuns
 from keras_bert.tasks.problem import open_problem
 from keras_bert.text.tokenizers import make_tokenizer

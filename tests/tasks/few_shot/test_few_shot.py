@@ -17,10 +17,10 @@ from keras_bert.core.errors import RunStopped, UserError
 from keras_bert.export.saved_model import write_version
 from keras_bert.export.serving_function import serving_function
 from keras_bert.tasks.classification.data import ExampleRow
-from keras_bert.tasks.evaluation import FinetunedModel
 from keras_bert.tasks.few_shot.network import LabelPairsObjective
 from keras_bert.tasks.few_shot.problem import draw_shots, fit_logistic_regression
 from keras_bert.tasks.few_shot.task import FewShotConfig
+from keras_bert.tasks.finetuned_model import FinetunedModel
 from keras_bert.tasks.finetuning.runs import FinetuningRuns
 from keras_bert.tasks.problem import open_problem
 from keras_bert.text.tokenizers import make_tokenizer

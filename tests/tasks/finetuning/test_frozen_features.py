@@ -16,7 +16,7 @@ from keras_bert.checkpoints.writing import write_model_folder
 from keras_bert.core.errors import UserError
 from keras_bert.data.batches.length_batches import LengthBatches
 from keras_bert.models.pretraining import BertForPreTraining
-from keras_bert.tasks.evaluation import FinetunedModel
+from keras_bert.tasks.finetuned_model import FinetunedModel
 from keras_bert.tasks.finetuning.frozen_features import FrozenFeatures
 from keras_bert.tasks.finetuning.runs import FinetuningRuns
 from keras_bert.tasks.problem import open_problem

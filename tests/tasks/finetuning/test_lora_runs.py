@@ -20,7 +20,7 @@ from keras_bert.models.pretraining import BertForPreTraining
 from keras_bert.models.recurrent.kind import RecurrentConfig
 from keras_bert.models.tensor_names import lora_layers, model_variables
 from keras_bert.tasks.classification.network import BertForSequenceClassification
-from keras_bert.tasks.evaluation import FinetunedModel
+from keras_bert.tasks.finetuned_model import FinetunedModel
 from keras_bert.tasks.finetuning import runs as finetuning_runs
 from keras_bert.tasks.finetuning.run import Finetuning
 from keras_bert.tasks.finetuning.runs import FinetuningRuns

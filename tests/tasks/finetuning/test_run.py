@@ -14,9 +14,10 @@ from tfds_folder import prepare
 import keras_bert
 from keras_bert.checkpoints.model_folder import open_model_folder
 from keras_bert.core.errors import RunStopped, UserError
-from keras_bert.tasks import evaluation
+from keras_bert.tasks import evaluator
 from keras_bert.tasks.classification.head import CLASSIFIER
-from keras_bert.tasks.evaluation import Evaluator, FinetunedModel
+from keras_bert.tasks.evaluator import Evaluator
+from keras_bert.tasks.finetuned_model import FinetunedModel
 from keras_bert.tasks.finetuning import run as finetuning_run
 from keras_bert.tasks.finetuning.run import Finetuning
 from keras_bert.tasks.finetuning.runs import FinetuningRuns
@@ -143,13 +144,13 @@ def test_the_dev_examples_are_answered_once_where_the_last_validation_is_the_bes
 @pytest.mark.slow
 def test_dev_examples_are_computed_in_the_slices_of_training(init, glue, tmp_path, monkeypatch):
     """A batch that fits in memory only in slices would run out of it at the first validation. The figures stay."""
-    sizes, batches = [], evaluation.every_row_once
+    sizes, batches = [], evaluator.every_row_once
 
     def every_row_once(rows, batch_size, pad_id, most):
         sizes.append(batch_size)
         return batches(rows, batch_size, pad_id, most=most)
 
-    monkeypatch.setattr(evaluation, "every_row_once", every_row_once)
+    monkeypatch.setattr(evaluator, "every_row_once", every_row_once)
     config = finetune_config(init, **{"data.folder": glue, "training.steps": 1, "training.accumulation": 4})
     dev = FinetuningRuns(config).one(str(tmp_path / "run"))["splits"]["dev"]
     assert sizes == [8 // 4]

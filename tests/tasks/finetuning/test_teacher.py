@@ -23,7 +23,7 @@ from keras_bert.models.tensor_names import model_variables
 from keras_bert.tasks.classification.head import ClassificationConfig
 from keras_bert.tasks.classification.network import BertForSequenceClassification, ClassificationObjective
 from keras_bert.tasks.distillation import DistillationObjective
-from keras_bert.tasks.evaluation import FinetunedModel
+from keras_bert.tasks.finetuned_model import FinetunedModel
 from keras_bert.tasks.finetuning import teacher as teachers
 from keras_bert.tasks.finetuning.runs import FinetuningRuns
 from keras_bert.tasks.finetuning.teacher import Teacher

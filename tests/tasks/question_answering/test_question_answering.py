@@ -11,7 +11,7 @@ from squad_file import CAFE, GAME, paragraph, squad_tokenizer, write_squad
 from keras_bert.config.finetuning import FinetuneConfig, InputConfig
 from keras_bert.core.errors import MissingData, UserError
 from keras_bert.data.batches.length_batches import LengthBatches, choose_widths
-from keras_bert.tasks.evaluation import FinetunedModel
+from keras_bert.tasks.finetuned_model import FinetunedModel
 from keras_bert.tasks.question_answering.decoding import Decoded, Span
 from keras_bert.tasks.question_answering.problem import QuestionAnsweringProblem
 from keras_bert.tasks.question_answering.task import qa_task

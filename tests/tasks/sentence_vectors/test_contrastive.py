@@ -23,7 +23,7 @@ from keras_bert.config.finetuning import FinetuneConfig, InputConfig, TaskDataCo
 from keras_bert.core.errors import UserError
 from keras_bert.export.serving_function import serving_function
 from keras_bert.layers.pooling import mean_vectors
-from keras_bert.tasks.evaluation import FinetunedModel, finetune_config
+from keras_bert.tasks.finetuned_model import FinetunedModel, finetune_config
 from keras_bert.tasks.finetuning.runs import FinetuningRuns
 from keras_bert.tasks.problem import open_problem
 from keras_bert.tasks.sentence_vectors.network import BertForSentenceVectors, ContrastiveObjective

@@ -13,7 +13,8 @@ from scipy.special import log_softmax
 import keras_bert
 from keras_bert.config.finetuning import FinetuneConfig, VectorsConfig
 from keras_bert.core.errors import UserError
-from keras_bert.tasks.evaluation import Ensemble, FinetunedModel
+from keras_bert.tasks.ensemble import Ensemble
+from keras_bert.tasks.finetuned_model import FinetunedModel
 from keras_bert.tasks.finetuning.runs import FinetuningRuns
 from keras_bert.tasks.sentence_vectors.losses import make_objective
 from keras_bert.training.metrics import MetricSums

@@ -18,7 +18,8 @@ from keras_bert.export.litert import LITERT
 from keras_bert.export.portable import portable_signature
 from keras_bert.export.saved_model import write_version
 from keras_bert.export.serving_function import serving_function
-from keras_bert.tasks.evaluation import Ensemble, FinetunedModel, finetune_config, predict
+from keras_bert.tasks.ensemble import Ensemble
+from keras_bert.tasks.finetuned_model import FinetunedModel, finetune_config, predict
 from keras_bert.tasks.finetuning.initial_weights import set_initial_weights
 from keras_bert.tasks.finetuning.pictures import results_groups
 from keras_bert.tasks.finetuning.results import results_lines

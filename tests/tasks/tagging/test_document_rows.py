@@ -15,7 +15,7 @@ from keras_bert.config.finetuning import FinetuneConfig
 from keras_bert.core.errors import RunStopped, UserError
 from keras_bert.export.saved_model import write_version
 from keras_bert.export.serving_function import serving_function
-from keras_bert.tasks.evaluation import FinetunedModel, predict
+from keras_bert.tasks.finetuned_model import FinetunedModel, predict
 from keras_bert.tasks.finetuning.runs import FinetuningRuns
 from keras_bert.tasks.tagging.problem import TaggingProblem
 from keras_bert.tasks.tagging.task import NER, POS

@@ -1,14 +1,13 @@
-"""Runs a fine-tuned model on the examples of a task."""
+"""Opens a fine-tuned model with its task and data, as its folder or run recorded them, and writes its answers."""
 
 import dataclasses
 import functools
 import glob
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
+from typing import Any
 
 import keras
-import tensorflow as tf
 
 from keras_bert.checkpoints.model_folder import CONFIG, ModelFolder, open_model_folder
 from keras_bert.config.features import TAGGING_TASKS
@@ -19,13 +18,12 @@ from keras_bert.core.errors import UserError
 from keras_bert.core.program import PROGRAM
 from keras_bert.core.terminal_bar import terminal_bar
 from keras_bert.core.yaml_and_json import read_json, read_yaml
-from keras_bert.data.batches.length_batches import FEW_SHAPES, MANY_SHAPES, every_row_once
-from keras_bert.data.batches.token_rows import TokenRows
 from keras_bert.data.corpus.text_lines import plain_ending
 from keras_bert.data.tables.tables import is_data_set, known_format, source_files
 from keras_bert.inference.loading import load_folder
 from keras_bert.models.kind import with_article
 from keras_bert.tasks.answer_files import FILE, FOLDER, STANDARD_STREAM, check_output, require_unread
+from keras_bert.tasks.evaluator import Evaluator
 from keras_bert.tasks.kind import kind_of_head, kind_of_task
 from keras_bert.tasks.problem import Answers, Problem, open_problem, require_read
 from keras_bert.tasks.run_data import data_changes
@@ -33,128 +31,9 @@ from keras_bert.tasks.task import INPUT
 from keras_bert.text.tokenizers import Tokenizer
 from keras_bert.text.vocabulary import Vocabulary
 from keras_bert.training.run_folder import GIVEN, given_name
-from keras_bert.training.step import Batch, Step, Sums, all_outputs
-from keras_bert.training.strategy import distribute, is_one_cpu, make_strategy
+from keras_bert.training.strategy import make_strategy
 
 _FILES = ("train", "dev", "test")  # The fields of `TaskDataConfig` for the user's own files.
-_T = TypeVar("_T")
-
-
-@dataclasses.dataclass(frozen=True)
-class _Batches:
-    """The batches of some rows, each row once.
-
-    Attributes:
-        rows: the rows.
-        count: how many batches.
-        distributed: the batches, spread over the replicas.
-        spec: the spec of all batches, for which the model is traced once; None to trace it per shape.
-    """
-
-    rows: TokenRows
-    count: int
-    distributed: Iterable[Batch]
-    spec: dict[str, tf.TensorSpec] | None
-
-
-class Evaluator:
-    """Computes a model's outputs, answers and scores on a task's splits.
-
-    Args:
-        pad_id: the id of [PAD].
-        strategy: the strategy in whose scope the model was made.
-        batch_size: rows per batch.
-        unlabelled: whether rows come without labels, in many windows. Then there are no figures, and the model is
-            traced once for any batch shape, as on one CPU; otherwise it is traced for the few shapes per split that
-            need the least padding.
-    """
-
-    def __init__(
-        self,
-        problem: Problem,
-        model: keras.Model,
-        pad_id: int,
-        strategy: tf.distribute.Strategy,
-        batch_size: int,
-        unlabelled: bool = False,
-    ):
-        self._problem, self._model = problem, model
-        self._pad_id = pad_id
-        self._strategy = strategy
-        self._batch_size = batch_size
-        self._unlabelled = unlabelled
-        self._of_splits: dict[str, _Batches] = {}
-
-    @functools.cached_property
-    def _step(self) -> Step:
-        objective = _NoObjective() if self._unlabelled else self._problem.objective
-        return Step(self._strategy, self._problem.answering(self._model), objective)
-
-    def __call__(self, split: str) -> dict[str, float]:
-        """The objective's figures and the scores on a split with labels."""
-        answers, figures = self.answers(split)
-        return {**figures, **self._problem.evaluate(split, answers)}
-
-    def answers(self, split: str) -> tuple[Answers, dict[str, float]]:
-        """(the answers, the objective's figures) on a split; its batches are laid out once and kept for later calls."""
-        rows, batches = self._problem.rows(split), self._of_splits.get(split)
-        if batches is None or batches.rows is not rows:  # Noise gives a split other rows.
-            self._of_splits[split] = batches = self._batches(rows)
-        outputs, figures = self._outputs(batches, None)
-        return self._problem.answers(split, outputs), figures
-
-    def settle(self) -> None:
-        """Sets the weights that are computed from the trained ones; see `Problem.settle`."""
-        self._problem.settle(self._model, lambda rows: self.outputs(rows)[0])
-
-    def outputs(
-        self, rows: TokenRows, progress: Callable[[float], object] | None = None
-    ) -> tuple[dict[str, Any], dict[str, float]]:
-        """(the model's outputs for some rows, as `Problem.answers_of` takes them; the objective's figures).
-
-        Args:
-            progress: called after each batch with the share of batches done; None shows a progress bar instead.
-        """
-        return self._outputs(self._batches(rows), progress)
-
-    def _batches(self, rows: TokenRows) -> _Batches:
-        traces_once = self._unlabelled or is_one_cpu(self._strategy)
-        batch_size = min(self._batch_size, len(rows)) if self._unlabelled else self._batch_size
-        batches = every_row_once(rows, batch_size, self._pad_id, most=MANY_SHAPES if traces_once else FEW_SHAPES)
-        count, spec = int(batches.cardinality()), None
-        if traces_once and count > 1:  # For a single batch, its own shape is traced faster.
-            spec = {name: tf.TensorSpec([None, *of.shape[1:]], of.dtype) for name, of in batches.element_spec.items()}
-        return _Batches(rows, count, distribute(self._strategy, batches), spec)
-
-    def _outputs(
-        self, batches: _Batches, progress: Callable[[float], object] | None
-    ) -> tuple[dict[str, Any], dict[str, float]]:
-        followed: Iterable[Batch]
-        if progress:
-            followed = _followed(batches.distributed, batches.count, progress)
-        else:
-            followed = terminal_bar("Evaluating", "batches", batches.count, batches.distributed, leave=False)
-        outputs, figures = all_outputs(self._step, followed, self._problem.by_token, batches.spec)
-        return {**outputs, **self._problem.shared_outputs(self._model)}, figures
-
-
-class _NoObjective:
-    """Measures nothing; see `Objective`."""
-
-    terms: tuple[str, ...] = ()
-
-    def counts(self, batch: Batch) -> dict[str, tf.Tensor]:
-        return {}
-
-    def sums(self, outputs: dict[str, tf.Tensor], batch: Batch) -> Sums:
-        return {}
-
-
-def _followed(batches: Iterable[_T], count: int, progress: Callable[[float], object]) -> Iterator[_T]:
-    """Yields the batches; after each, calls `progress` with the share of `count` done."""
-    for number, batch in enumerate(batches, 1):
-        yield batch
-        progress(number / count)
 
 
 class FinetunedModel:
@@ -380,82 +259,6 @@ def _settings(cls: type[Config], folder: ModelFolder) -> Config:
     label = folder.task.get("label")  # A column's number is text in recipes.
     fields = {FIELD: {**folder.task, "label": str(label)}} if isinstance(label, int) else folder.other_fields
     return read_own_field(cls, fields, files.join(folder.path, CONFIG))
-
-
-# Sizes of layers between the encoder and a head's outputs; they do not change what an output means.
-_SIZES = ("bilstm_size", "features", "lstm_size")
-_SHOWN = 60
-
-
-class Ensemble:
-    """Scores the averaged outputs of several models, or a single model as it is.
-
-    Args:
-        models: models of the same task with the same labels, vocabulary and tokenizer, which read the same rows.
-
-    Attributes:
-        problem: the first model's, used for all; with several models, without what was tuned for the first.
-
-    Raises:
-        UserError: the models write texts; or differ in task, labels or reading: names the first that does, and how.
-    """
-
-    problem: Problem
-
-    def __init__(self, models: Sequence[FinetunedModel]):
-        self._models, self.problem = models, models[0].problem
-        if len(models) > 1 and kind_of_head(self.problem.head).writes_texts:
-            raise UserError(
-                f"--model: needs one model for {self.problem.task.name}. Received: {len(models)}. Score each by itself."
-            )
-        first = _compared(models[0])
-        for number, model in enumerate(models[1:], 2):
-            for what, values in _compared(model).items():
-                difference = _difference(first[what], values)
-                if difference:
-                    raise UserError(
-                        f"--model: needs models with the same {what}. Received: model {number} with {difference}. "
-                        "Score it by itself, or fine-tune it as model 1 was."
-                    )
-        if len(models) > 1:
-            self.problem.forget_tuning(of_model=True)
-
-    def evaluate(self, split: str) -> dict[str, float]:
-        """The scores on a split with labels; of a single model also its objective's figures."""
-        if len(self._models) == 1:
-            return self._models[0].evaluate(split)
-        rows = self.problem.rows(split)
-        outputs = [model.evaluate.outputs(rows)[0] for model in self._models]
-        return self.problem.evaluate(split, self.problem.answers(split, self.problem.averaged(split, outputs)))
-
-
-def _compared(model: FinetunedModel) -> dict[str, dict[str, Any]]:
-    """The properties that all models must share, `{what: {part: value}}`."""
-    head, vocabulary = model.problem.head, model.tokenizer.vocabulary
-    fields = {name: value for name, value in vars(head).items() if name not in _SIZES}
-    labels = fields.pop("labels", ())
-    columns = len(getattr(model.problem.task, "texts", ()))
-    return {
-        "task": {"task": model.config.task, "columns of texts": columns, "data.rows": model.config.data.rows},
-        "labels": {f"label {number}": label for number, label in enumerate(labels)},
-        "head": {"architecture": head.architecture, **fields},
-        "vocabulary": {
-            **{f"token {number}": token for number, token in enumerate(vocabulary.tokens)},
-            # SentencePiece models with the same pieces may split texts differently.
-            "fingerprint": vocabulary.fingerprint,
-        },
-        "tokenizer": model.folder.tokenizer.in_effect(vocabulary),
-        "settings of input": vars(model.config.input),
-    }
-
-
-def _difference(one: Mapping[str, Any], other: Mapping[str, Any]) -> str | None:
-    """The first part in which another model differs, in words; None if there is none."""
-    for part in {**one, **other}:
-        if part not in one or part not in other or one[part] != other[part]:
-            shown = [repr(values[part])[:_SHOWN] if part in values else "none" for values in (other, one)]
-            return f"{part} {shown[0]} instead of {shown[1]}"
-    return None
 
 
 def predict(model: FinetunedModel, splits: Iterable[str], output: str) -> tuple[list[str], int]:
