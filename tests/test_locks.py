@@ -49,6 +49,12 @@ def test_the_second_process_is_told_which_has_it(tmp_path, holder):
     assert os.listdir(tmp_path / "run") == []
 
 
+def test_a_lock_s_file_nested_too_deep_is_of_another_process(tmp_path, holder):
+    (tmp_path / "run" / ".lock").write_text("[" * 100_000)
+    with pytest.raises(Held, match="another process"):
+        locks.take(str(tmp_path / "run" / ".lock"))
+
+
 def test_a_killed_holder_lets_go_at_once(tmp_path, holder):
     path = str(tmp_path / "run" / ".lock")
     holder.kill()
@@ -197,7 +203,7 @@ def test_a_lease_that_is_given_back_is_not_waited_for(quick, monkeypatch, path):
     Lease(path).release()
 
 
-@pytest.mark.parametrize("content", ["{", "[]", '{"id": "x"}'])
+@pytest.mark.parametrize("content", ["{", "[]", "[" * 100_000, '{"id": "x"}'])
 def test_a_lease_half_written_is_left_alone_too(quick, tmp_path, content):
     (tmp_path / "lock").write_text(content)
     Lease(str(tmp_path / "lock")).release()

@@ -163,7 +163,7 @@ def _read(path: files.StrPath) -> dict[str, Any] | None:
             found = json.loads(stream.read())
     except FileNotFoundError:
         return None
-    except ValueError:  # Half written, or not a lease.
+    except (ValueError, RecursionError):  # Half written, or not a lease.
         return {}
     return found if isinstance(found, dict) else {}
 
@@ -343,7 +343,7 @@ def _is_at(descriptor: int, path: str) -> bool:
 def _holder(descriptor: int) -> str:
     try:
         return described(json.loads(os.read(descriptor, 4096)))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return described(None)
 
 

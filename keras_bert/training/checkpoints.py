@@ -304,7 +304,7 @@ def _state(folder: str) -> dict[str, Any] | None:
     try:
         with files.open_file(files.join(folder, STATE)) as stream:
             state = json.loads(stream.read())
-    except (FileNotFoundError, ValueError):
+    except (FileNotFoundError, ValueError, RecursionError):
         return None
     except OSError:
         if files.is_remote(folder):  # A store that does not answer is not damage.

@@ -326,7 +326,7 @@ def test_a_file_that_the_disk_cannot_read_is_damaged(tmp_path, monkeypatch):
     assert "cannot be read (Input/output error)" in lines[0]
 
 
-@pytest.mark.parametrize("content", ["[1]", "3", '{"sha256": [1]}', '{"sha256": {}}'])
+@pytest.mark.parametrize("content", ["[1]", "3", "[" * 100_000, '{"sha256": [1]}', '{"sha256": {}}'])
 def test_a_state_that_is_none_is_told(tmp_path, content):
     model, checkpoints = with_scores(tmp_path, {1: 1.0, 2: None}, keep_every=1)
     (tmp_path / "step-000000002" / "state.json").write_text(content)

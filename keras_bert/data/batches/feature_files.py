@@ -192,7 +192,7 @@ def _recorded_digest(folder: str, made_of: Mapping[str, object]) -> str | None:
     try:
         with files.open_file(path) as stream:
             record = json.loads(stream.read())
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         raise _Unusable(f"{path}: cannot be read.") from None
     if not isinstance(record, dict) or record.get("format") != _FORMAT or record.get("made_of") != made_of:
         raise _Unusable(f"{folder}: was made from something else.")

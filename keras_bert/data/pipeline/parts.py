@@ -160,7 +160,7 @@ def _read_record(path: str) -> Any:
     try:
         with open_file(path) as stream:
             return json.loads(stream.read())
-    except ValueError:
+    except (ValueError, RecursionError):
         raise _damaged(path) from None
 
 

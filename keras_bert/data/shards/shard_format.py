@@ -74,7 +74,7 @@ def read_meta(path: str) -> Meta:
     """The content of a `meta.json`. Raises `UserError` if it is missing, incomplete or has another format."""
     try:
         meta = json.loads(_read_bytes(path))
-    except ValueError:
+    except (ValueError, RecursionError):
         raise UserError(f"{path}: is not JSON. {_REMEDY}.") from None
     if not isinstance(meta, dict) or meta.get("format") != FORMAT:
         received = meta.get("format") if isinstance(meta, dict) else type(meta).__name__

@@ -91,12 +91,18 @@ def tell_another(folder):
     json.dump({**told, "made_of": {**MADE_OF, "encoder": "other"}}, open(path, "w", encoding="utf-8"))
 
 
+def nest_too_deep(folder):
+    with open(os.path.join(folder, "made_of.json"), "w", encoding="utf-8") as stream:
+        stream.write("[" * 100_000)
+
+
 @pytest.mark.parametrize(
     "spoil, reason",
     [
         (damage_a_value, "is damaged"),
         (cut_off, "bytes and needs"),
         (tell_nothing, "cannot be read"),
+        (nest_too_deep, "cannot be read"),
         (tell_another, "was made from something else"),
     ],
 )

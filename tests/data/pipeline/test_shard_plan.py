@@ -153,6 +153,16 @@ def test_damaged_places_are_named(tmp_path):
             parts.places(DROPPED, name)
 
 
+@pytest.mark.parametrize("content", ["{", "[" * 100_000])
+def test_a_damaged_record_is_named(tmp_path, content):
+    parts = PartFiles(str(tmp_path))
+    parts.write_record("places", [1])
+    [path] = (tmp_path / "parts").iterdir()
+    path.write_text(content)
+    with pytest.raises(UserError, match=rf"{path.name}: is damaged. Remove it and run the same command"):
+        parts.record("places")
+
+
 def test_a_damaged_part_is_named(tmp_path):
     (tmp_path / "a.txt").write_text("The cat.\n\nThe cat saw 1.")
     corpus = Corpus([str(tmp_path / "a.txt")])

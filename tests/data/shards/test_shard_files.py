@@ -128,7 +128,7 @@ def test_bad_meta_is_refused(tmp_path, change):
         ShardSet.open(tmp_path)
 
 
-@pytest.mark.parametrize("content", ["", "{", "[]", "3", "\udcff"])
+@pytest.mark.parametrize("content", ["", "{", "[]", "[" * 100_000, "3", "\udcff"])
 def test_meta_that_is_no_mapping_is_refused(tmp_path, content):
     (write(tmp_path) / "meta.json").write_bytes(content.encode("utf-8", "surrogateescape"))
     with pytest.raises(UserError, match="meta.json: "):
