@@ -94,13 +94,15 @@ class StudyFolder:
             make: function () -> the result, a JSON value.
 
         Raises:
-            UserError: from that function: the stored part depends on other values.
+            UserError: from that function: the stored part depends on other values, or lacks the result.
         """
         path = self.join("parts", f"{name}.json")
 
         def made_or_read() -> _Result:
             if files.exists(path):
                 part = read_json(path)
+                if "result" not in part:
+                    raise UserError(f"{path}: needs the result of a part. Received: none. Remove this file.")
                 require_same(path, part.get("about", {}), about, "Give another --output, or remove this file.")
                 return part["result"]
             result = make()

@@ -63,6 +63,15 @@ def test_a_part_made_from_something_else_is_refused(tmp_path):
             folder.kept("part", {"words": 4}, lambda: 2)()
 
 
+def test_a_part_without_a_result_is_one_line(tmp_path):
+    """A file that was edited ended in a KeyError."""
+    with StudyFolder(str(tmp_path)) as folder:
+        (tmp_path / "parts").mkdir()
+        (tmp_path / "parts" / "part.json").write_text('{"about": {}}')
+        with pytest.raises(UserError, match=r"part\.json: needs the result of a part. .* Remove this file"):
+            folder.kept("part", {}, lambda: 1)()
+
+
 def test_the_page_shows_its_command_tables_and_pictures(tmp_path):
     picture = scores_picture({"task": {"model": [50.0]}})
     with StudyFolder(str(tmp_path)) as folder:
