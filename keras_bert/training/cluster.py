@@ -27,11 +27,13 @@ def worker_addresses() -> list[str]:
     try:
         config = json.loads(text)
         workers, task = config["cluster"]["worker"], config["task"]
-        if task["type"] != "worker" or not 0 <= task["index"] < len(workers):
+        if task["type"] != "worker" or task["index"] not in range(len(workers)) or type(task["index"]) is not int:
             raise ValueError("task")
-    except (ValueError, KeyError, TypeError):
+        if not isinstance(workers, list) or not all(isinstance(address, str) for address in workers):
+            raise ValueError("worker")
+    except (ValueError, KeyError, TypeError, RecursionError):
         raise UserError(
-            'TF_CONFIG: needs {"cluster": {"worker": [addresses]}, "task": {"type": "worker", "index": number}}. '
+            'TF_CONFIG: needs {"cluster": {"worker": [addresses]}, "task": {"type": "worker", "index": whole number}}. '
             f"Received: {text[:200]}. `{PROGRAM} launch` sets it on one machine."
         ) from None
     return workers

@@ -124,6 +124,17 @@ def test_tf_config_comes_first_and_a_single_task_is_no_step(step, monkeypatch):
     assert worker_addresses() == ["a:1", "b:1"] and worker_index() == 1
 
 
+@pytest.mark.parametrize(
+    ("workers", "index"), [(["a:1", "b:1"], 0.5), (["a:1", "b:1"], 1.0), (["a:1"], False), ("a:1", 0), ([1], 0)]
+)
+def test_a_tf_config_of_another_form_is_one_line(monkeypatch, workers, index):
+    """No worker has half a number, and the addresses in a text are not its letters."""
+    task = {"type": "worker", "index": index}
+    monkeypatch.setenv("TF_CONFIG", json.dumps({"cluster": {"worker": workers}, "task": task}))
+    with pytest.raises(UserError, match='TF_CONFIG: needs .*"index": whole number'):
+        worker_addresses()
+
+
 def test_variables_that_contradict_each_other_are_one_line(step):
     step(SLURM_STEP_NODELIST="node[07")
     with pytest.raises(UserError, match="SLURM: needs the environment of a step"):
