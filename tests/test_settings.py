@@ -389,8 +389,17 @@ def test_a_warm_up_that_outlasts_its_phase_is_refused(warmup, steps, message):
     phases = [{"share": 0.9}, {"share": 0.1}] if steps == 1000 else [{}]
     values = {"optimizer": {"warmup_steps": warmup}, "phases": phases, "training": {"steps": steps}}
     with pytest.raises(UserError, match=message) if message else contextlib.nullcontext():
-        recipe(values).require_warmup()
-    recipe({**values, "training": {"minutes": 1}}).require_warmup()  # Whose steps nobody knows.
+        recipe(values).require_before_end()
+    recipe({**values, "training": {"minutes": 1}}).require_before_end()  # Whose steps nobody knows.
+
+
+def test_a_trace_of_steps_after_the_end_is_refused():
+    """None was written, and nothing said so."""
+    values = {"optimizer": {"warmup_steps": 2}}
+    recipe(values | {"training": {"steps": 40, "profile_at": 39}}).require_before_end()
+    with pytest.raises(UserError, match="profile_at: needs a step before the end of the run, of 40 steps. Rec.*: 40"):
+        recipe(values | {"training": {"steps": 40, "profile_at": 40}}).require_before_end()
+    recipe(values | {"training": {"minutes": 1, "profile_at": 2_000_000}}).require_before_end()
 
 
 def test_going_on_has_a_warm_up_in_any_number_of_steps():
@@ -398,7 +407,7 @@ def test_going_on_has_a_warm_up_in_any_number_of_steps():
     for steps in (10, 10_000):
         changes = {"training.steps": steps}
         config = PretrainConfig.from_file(find_config("pretrain", default_recipe(False, "MODEL", None)), changes)
-        config.require_warmup()
+        config.require_before_end()
         assert config.name == "continue" and config.training.steps == steps
 
 

@@ -150,7 +150,7 @@ def pretraining_recipe(
     recipe = PretrainConfig.from_file(recipe_file, changes)
     if recipe.initialization.replaces and not recipe.init:
         raise UserError("initialization.replaces: needs a model to start from. Received: none. Give --init.")
-    recipe.require_warmup()
+    recipe.require_before_end()
     if not recipe.init:
         recipe.initialization.require_for(kind_of_config(recipe.model))
     if not (opened or recipe.vocabulary.file or any(map(is_prepared, recipe.data.files))):

@@ -241,7 +241,7 @@ def ablation(
     for name in dict.fromkeys(variant.pretrained_as or name for name, variant in variants.items()):
         with _said_of(name):
             file = find_config("pretrain", planned.variants[name].recipe or planned.recipe)
-            PretrainConfig.from_file(file, {**planned.set, **planned.variants[name].set}).require_warmup()
+            PretrainConfig.from_file(file, {**planned.set, **planned.variants[name].set}).require_before_end()
     _require_tasks(planned.tasks, data, path)
     _begin(context)
     from keras_bert.studies.ablation import ablation as make

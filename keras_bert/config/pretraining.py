@@ -274,10 +274,19 @@ class PretrainConfig(Checked):
                 "is. Leave --uncased out."
             )
 
-    def require_warmup(self) -> None:
-        """Raises `UserError` unless the warm-up ends in the first phase, and before the run does."""
-        first_phase, *_ = phase_ends(self.training.steps, [phase.share for phase in self.phases])
-        require_warmup(self.optimizer, self.training, self.training.steps, first_phase)
+    def require_before_end(self) -> None:
+        """Raises `UserError` unless the warm-up ends in the first phase and a trace begins before the run ends.
+
+        Runs limited by time are not checked: their number of steps is not known.
+        """
+        steps, profile_at = self.training.steps, self.training.profile_at
+        first_phase, *_ = phase_ends(steps, [phase.share for phase in self.phases])
+        require_warmup(self.optimizer, self.training, steps, first_phase)
+        if profile_at >= steps and not self.training.minutes:
+            raise UserError(
+                f"training.profile_at: needs a step before the end of the run, of {steps:,} steps. "
+                f"Received: {profile_at:,}. Choose an earlier step, or train longer."
+            )
 
     def require_text(self) -> None:
         """Raises `UserError` unless the recipe names text to train on, and the files exist."""

@@ -68,7 +68,7 @@ def _require_trainable(name: str, plan: PilotsPlan, data: str) -> None:
     """Raises `UserError` unless a pilot's phases end at known steps, to count tokens by, and its data fits."""
     try:
         config = PretrainConfig.from_file(find_config("pretrain", plan.recipe), {**plan.set, **plan.pilots[name]})
-        config.require_warmup()
+        config.require_before_end()
     except UserError as error:
         raise UserError(f"pilots.{name}: {error}") from None
     if config.training.minutes and len(config.phases) > 1:
