@@ -10,10 +10,17 @@ import tensorflow as tf
 
 from keras_bert.config.pretraining import TFDS_PREFIX
 from keras_bert.core.errors import UserError
-from keras_bert.core.files import open_file
 from keras_bert.core.patterns import expand
 from keras_bert.data.corpus.formats import PLAIN, format_of
-from keras_bert.data.corpus.text_lines import BINARY, GZIP, Unreadable, beginning, compression, read_chunks
+from keras_bert.data.corpus.text_lines import (
+    BINARY,
+    GZIP,
+    Unreadable,
+    beginning,
+    compression,
+    read_chunks,
+    require_whole_gzip,
+)
 from keras_bert.data.tables.tables import open_tfds_text
 from keras_bert.text.characters import row_ids
 
@@ -39,7 +46,6 @@ _BYTES_AT_ONCE, _LONGEST_LINE = 1 << 20, 1 << 16  # Tokenizing takes some 60 byt
 _FILES_AT_ONCE = 4
 _SIDE_KEY = (20181011, 4805)
 _SIDES = 2**30
-_FEWEST_ZEROS = 16  # Of padding; a .gz itself ends in a checksum and the length of the text, 8 bytes.
 _LONE_RETURN = re.compile(rb"\r(?![\r\n]|\Z)")  # TensorFlow drops every \r.
 
 
@@ -188,7 +194,7 @@ def _checked_compression(path: str) -> str:
                 f"{path}: needs plain text or .gz if data.source is text. Received: {kind}. Set data.source=files, or "
                 "decompress it."
             )
-        start, chunks = beginning(read_chunks(path))
+        start, _ = beginning(read_chunks(path))
         found = format_of(path, start)
         if found != PLAIN:
             raise UserError(
@@ -200,23 +206,13 @@ def _checked_compression(path: str) -> str:
             raise Unreadable("lines that end in \\r alone, which would be joined")
         _check_utf8(path, start)
         if kind == GZIP:
-            for _ in chunks:
-                pass
-            _refuse_padding(path)
+            require_whole_gzip(path)
     except Unreadable as problem:
         raise UserError(
             f"{path}: needs a whole file of UTF-8 text if data.source is text. Received: {problem}. Repair it, leave "
             "it out, or set data.source=files, which keeps the lines before any damage."
         ) from None
     return "GZIP" if kind else ""
-
-
-def _refuse_padding(path: str) -> None:
-    """Raises `Unreadable` if zeros follow the data of a whole .gz, as on tapes."""
-    with open_file(path) as stream:
-        stream.seek(-_FEWEST_ZEROS, os.SEEK_END)
-        if not any(stream.read()):
-            raise Unreadable("zeros after the compressed text, which TensorFlow takes for damage")
 
 
 def _check_utf8(path: str, start: bytes) -> None:

@@ -45,6 +45,7 @@ _MAGIC = {
     b"\x28\xb5\x2f\xfd": ".zst",
     b"\x50\x2a\x4d\x18": ".zst",  # From pzstd.
 }
+_GZIP_BITS = 16 + zlib.MAX_WBITS  # By which zlib reads one part of a .gz.
 _LONGEST_MAGIC = max(map(len, _MAGIC))
 _DAMAGED = (OSError, EOFError, zlib.error, lzma.LZMAError)
 BINARY = "binary, not text"
@@ -210,6 +211,27 @@ def compression(path: str | os.PathLike[str]) -> str:
         with open_file(path) as stream:
             return _compression(stream.read(_LONGEST_MAGIC))
     except OSError as error:
+        raise _unreadable(error) from None
+
+
+def require_whole_gzip(path: str) -> None:
+    """Raises `Unreadable` if a .gz is truncated, damaged or padded with zeros after any of its parts, as on tapes.
+
+    Python skips such zeros; TensorFlow takes them for damage.
+    """
+    part = zlib.decompressobj(_GZIP_BITS)
+    try:
+        with open_file(path) as stream:
+            while piece := stream.read(_PIECE_BYTES):
+                while piece:
+                    if part.eof and piece.startswith(b"\0"):
+                        raise Unreadable("zeros after compressed text, which TensorFlow takes for damage")
+                    part = zlib.decompressobj(_GZIP_BITS) if part.eof else part
+                    part.decompress(piece)
+                    piece = part.unused_data
+        if not part.eof:
+            raise EOFError("it ends in the middle of compressed text")
+    except _DAMAGED as error:
         raise _unreadable(error) from None
 
 

@@ -128,11 +128,19 @@ def test_a_truncated_gz_is_refused(tmp_path, end):
         RawLines([str(tmp_path / "a.gz")], 0.1)
 
 
-def test_a_gz_with_zeros_after_it_is_refused(tmp_path):
+@pytest.mark.parametrize("zeros", [2, 100_000])
+@pytest.mark.parametrize("rest", [b"", gzip.compress(b"Two.\n")])
+def test_a_gz_with_zeros_in_or_after_it_is_refused(tmp_path, zeros, rest):
     """As from a tape: Python skips them, and TensorFlow failed in the middle of a run."""
-    (tmp_path / "a.gz").write_bytes(gzip.compress(b"One.\n") + bytes(512))
-    with pytest.raises(UserError, match="a.gz: needs a whole file .* Received: zeros after the compressed text"):
+    (tmp_path / "a.gz").write_bytes(gzip.compress(b"One.\n") + bytes(zeros) + rest)
+    with pytest.raises(UserError, match="a.gz: needs a whole file .* Received: zeros after compressed text"):
         RawLines([str(tmp_path / "a.gz")], 0.1)
+
+
+def test_a_gz_of_several_parts_is_whole(tmp_path):
+    """As `cat a.gz b.gz` makes it."""
+    (tmp_path / "a.gz").write_bytes(gzip.compress(b"One.\n") + gzip.compress(b"Two.\n"))
+    assert _read(RawLines([str(tmp_path / "a.gz")], 0.0), False) == [["One.", "Two."]]
 
 
 def test_compression_is_told_by_the_content(tmp_path):
