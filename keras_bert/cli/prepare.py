@@ -20,6 +20,7 @@ from keras_bert.cli.options import (
 )
 from keras_bert.config.pretraining import DataConfig
 from keras_bert.core.errors import UserError
+from keras_bert.core.files import join
 from keras_bert.core.program import PROGRAM
 from keras_bert.core.settings import from_mapping
 
@@ -81,8 +82,8 @@ def prepare(
           --runner dataflow -- --project=p --region=us-central1 --temp_location=gs://b/tmp
     """
     on_beam = beam_runner(runner, beam_options, workers)
-    from keras_bert.data.corpus.documents import Corpus
-    from keras_bert.data.corpus.held_out import VALIDATION
+    from keras_bert.data.corpus.documents import Corpus, require_without_written
+    from keras_bert.data.corpus.held_out import TRAIN, VALIDATION
     from keras_bert.data.shards.document_tokenizer import DocumentTokenizer
     from keras_bert.data.shards.prepare import ShardSettings
     from keras_bert.data.shards.prepare import prepare as prepare_here
@@ -103,6 +104,7 @@ def prepare(
     vocabulary, lower_case = given_vocabulary(vocab, lower_case)
     marks = (whole_words, read_phrases(phrases) if phrases else (), tags)
     corpus.require_without(vocab, phrases, reading["bad_words"])
+    require_without_written("--input", inputs, [join(output, TRAIN, "meta.json"), join(output, vocabulary.file_name)])
     tokenizer = DocumentTokenizer(vocabulary, lower_case, *marks, given_prefix_space(vocab, vocabulary))
     settings = ShardSettings(tokenizer, validation_share, shard_megabytes, collocations)
     if on_beam:

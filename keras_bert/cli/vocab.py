@@ -133,7 +133,7 @@ def vocab(
         from keras_bert.text.byte_vocabulary import merges_path
 
         _require_new(merges_path(output))
-    from keras_bert.data.corpus.documents import Corpus
+    from keras_bert.data.corpus.documents import Corpus, require_without_written
     from keras_bert.data.corpus.held_out import training_documents
     from keras_bert.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 
@@ -147,6 +147,7 @@ def vocab(
         if base.added:  # They are written too.
             _require_new(join(parent(output), TOKENIZER_CONFIG))
     corpus.require_without(extend, reading["bad_words"])
+    require_without_written("--input", inputs, [output])
     lower_case = kind != XLNET if lower_case is None else lower_case
     import_tensorflow(context.find_root().params["debug"])
     from keras_bert.text.vocabulary_learning import (

@@ -1,6 +1,7 @@
 """`run.py vocab` and `run.py prepare`: what they write, say and refuse."""
 
 import json
+import os
 import re
 import shlex
 from pathlib import Path
@@ -182,6 +183,20 @@ def test_vocab_writes_over_no_file_beside_its_output(text):
     assert "<new>" in Vocabulary.from_file("law/vocab.txt").ids
 
 
+def test_text_among_which_a_command_would_write_is_refused(text):
+    """A `prepare` that was interrupted could not go on: its own shards were text, and the text had changed."""
+    Vocabulary([*SPECIAL_TOKENS, "the", "."]).to_file(".hidden/vocab.txt")
+    for arguments, file in (
+        ("vocab --input . --size 90 --output v.txt", "v.txt"),
+        ("vocab --input *.txt --size 90 --output v.txt", "v.txt"),
+        ("prepare --input . --vocab .hidden/vocab.txt --output out", "out/train/meta.json"),
+        ("prepare --input **/*.txt --vocab .hidden/vocab.txt --output out", "out/vocab.txt"),
+    ):
+        output = output_of(*arguments.split(), status=2)
+        assert "--input: needs text without the files that are written." in output and f"{file}. Give a" in output
+    assert sorted(os.listdir()) == [".hidden", "empty.txt", "text.txt"]
+
+
 def test_prepare_writes_a_folder_and_tells_what_was_in_it(text):
     output_of("vocab", "--input", text, "--size", "90", "--cased", "--output", "vocab")
     write_corpus(Path("again.txt"), 50)
@@ -250,7 +265,7 @@ def test_what_prepare_refuses(text):
 
 def test_a_vocabulary_is_no_text(text):
     """A vocabulary among the files of `--input '*.txt'` became a document, and nothing was said."""
-    output_of("vocab", "--input", "*.txt", "--size", "90", "--output", "v.txt")
+    output_of("vocab", "--input", text, "--size", "90", "--output", "v.txt")
     for line in (
         ["prepare", "--input", "*.txt", "--vocab", "./v.txt", "--output", "out"],
         ["prepare", "--input", text, "--vocab", "v.txt", "--output", "out", "--phrases", text],

@@ -8,9 +8,10 @@ from itertools import islice
 from typing import Any
 
 from keras_bert.config.corpus import SKIP, CorpusConfig
-from keras_bert.config.pretraining import TFDS_PREFIX
+from keras_bert.config.pretraining import DATA_SETS, TFDS_PREFIX
 from keras_bert.core import files, settings
 from keras_bert.core.errors import UserError
+from keras_bert.core.patterns import reached
 from keras_bert.core.terminal_bar import Bar, terminal_bar
 from keras_bert.data.corpus import formats
 from keras_bert.data.corpus.corpus_report import LONGEST_DOCUMENT, CorpusReport
@@ -129,6 +130,23 @@ class Corpus:
             spans.close()
             self._spans = spans
         return remove_repeated_spans(self._read(report), self._spans.starts(), filters, report)
+
+
+def require_without_written(setting: str, entries: Iterable[str], written: Iterable[str]) -> None:
+    """Raises `UserError` if a file that a command writes would be part of its text, as with `.` for the text.
+
+    Args:
+        setting: what the entries were given as.
+        entries: see `Corpus`.
+        written: paths, which need not exist.
+    """
+    paths = list(map(files.real, written))
+    for entry in entries:
+        if not entry.startswith(DATA_SETS) and (own := reached(entry, paths)):
+            raise UserError(
+                f"{setting}: needs text without the files that are written. Received: {entry!r}, which takes in {own}. "
+                "Give a folder or a glob without it, or another --output."
+            )
 
 
 def is_tfds(entry: str) -> bool:

@@ -1,18 +1,18 @@
 """The text of a run, and whether the data in its folder were made from it, which `text.json` beside them tells."""
 
 import functools
+import itertools
 import logging
 import platform
 from collections.abc import Iterator
 from typing import Any
 
-from keras_bert.config.pretraining import DATA_SETS, PretrainConfig
+from keras_bert.config.pretraining import PretrainConfig
 from keras_bert.core import files, whole_files
 from keras_bert.core.errors import UserError
-from keras_bert.core.patterns import reached
 from keras_bert.core.yaml_and_json import read_json
 from keras_bert.data.collocations import COLLOCATIONS_FILE
-from keras_bert.data.corpus.documents import Corpus
+from keras_bert.data.corpus.documents import Corpus, require_without_written
 from keras_bert.data.corpus.held_out import SIDES
 from keras_bert.data.corpus.python_documentation import python_documentation
 from keras_bert.data.shards.document_tokenizer import phrase_record
@@ -109,14 +109,8 @@ def require_reachable(run: RunFolder, config: PretrainConfig) -> None:
 
 def require_outside(run: RunFolder, config: PretrainConfig) -> None:
     """Raises `UserError` if what a run writes would be part of its text, as with the files of the working folder."""
-    names = (run.config_file, run.metrics_file, run.results_file, files.join(run.path, MESSAGES))
-    written = list(map(files.real, names))
-    for entry in config.data.files:
-        if not entry.startswith(DATA_SETS) and (own := reached(entry, written)) and not is_prepared(entry):
-            raise UserError(
-                f"data.files: needs text without the files that the run writes. Received: {entry!r}, which takes in "
-                f"{own}. Give a folder or a glob without it, or another --output."
-            )
+    written = (run.config_file, run.metrics_file, run.results_file, files.join(run.path, MESSAGES))
+    require_without_written("data.files", itertools.filterfalse(is_prepared, config.data.files), written)
 
 
 def require_run_text(run: RunFolder, config: PretrainConfig) -> None:
