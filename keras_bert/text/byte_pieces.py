@@ -10,9 +10,6 @@ bytes of every piece into that piece, as `ByteVocabulary` checks: any neighbours
 way to it.
 """
 
-from collections.abc import Sequence
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
@@ -171,13 +168,9 @@ class BytePieceTokenizer(Tokenizer):
         rank_of = {first + second: rank for rank, (first, second) in enumerate(self.vocabulary.merges)}
         ranks = [rank_of.get(token, 0) for token in self.vocabulary.tokens]
         self._model = SentencePieceModel(bpe_model(pieces, ranks))
+        self.resources = [self._model]
         self._lengths = tf.constant([len(content) for content in self.vocabulary.bytes_of], tf.int32)
         self._begins_with_blank = tf.constant([content[:1] == b" " for content in self.vocabulary.bytes_of])
-
-    @property
-    def resources(self) -> Sequence[Any]:  # type: ignore[override]
-        """The loaded model, which a SavedModel must contain."""
-        return [self._model]
 
     @traced_once
     def tokenize(self, texts: Texts) -> tf.RaggedTensor:

@@ -27,12 +27,8 @@ class ModelTokenizer(Tokenizer):
         is_open = isinstance(vocab_file, ModelVocabulary)
         self.vocabulary = vocab_file if is_open else Vocabulary.from_file(vocab_file)  # type: ignore
         self._model = SentencePieceModel(self.vocabulary.model)
+        self.resources = [self._model]
         self._spaces = tf.constant(list(map(ord, SPACES)), tf.int32)
-
-    @property
-    def resources(self) -> list:  # type: ignore[override]
-        """The loaded model, which a SavedModel must contain."""
-        return [self._model]
 
     @traced_once
     def tokenize(self, texts: Texts) -> tf.RaggedTensor:

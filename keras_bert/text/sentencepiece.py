@@ -212,6 +212,7 @@ class SentencePieceTokenizer(Tokenizer):
         self.lower_case, self.quotes = lower_case, quotes
         self._normalizer = AlbertNormalizer(lower_case, quotes)
         self._model = SentencePieceModel(self.vocabulary.model)
+        self.resources = [self._model]
         with tf.init_scope():
             splits = self._number_splits()
         # By id: the replacements of a piece, which for most is the piece itself, and the number of its characters.
@@ -221,11 +222,6 @@ class SentencePieceTokenizer(Tokenizer):
         self._replacements = tf.constant([index for row in rows for index in row], tf.int32)
         lengths = [len(token.removeprefix(WORD_START)) for token in self.vocabulary.tokens]
         self._lengths = tf.constant(lengths, tf.int32)
-
-    @property
-    def resources(self) -> list:  # type: ignore[override]
-        """The loaded model, which a SavedModel must contain."""
-        return [self._model]
 
     @traced_once
     def tokenize(self, texts: Texts) -> tf.RaggedTensor:
