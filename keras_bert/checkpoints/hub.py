@@ -106,6 +106,9 @@ class HubModel(HubRepository):
         """Takes the model from the cache, without a request, if a commit was asked for and all its files are cached."""
         if not COMMIT.fullmatch(self._revision) or not self._take_cached():
             return False
+        # transformers never asks for the file that says how vectors are made.
+        if not self._is_known(sentence_transformers.MODULES):
+            return False
         try:
             if google.is_google_folder(self.folder) and not huggingface.has_weights(self.folder):
                 google.find_checkpoint(self.folder)
@@ -138,6 +141,8 @@ class HubModel(HubRepository):
         if os.path.basename(folder) != commit:  # Something was published after the first answer.
             self._listing(os.path.basename(folder))
         self._settle(folder)
+        if sentence_transformers.MODULES not in self._metadata and not self._is_known(sentence_transformers.MODULES):
+            self._record_absence(sentence_transformers.MODULES)
 
     def _listing(self, revision: str) -> str:
         commit = super()._listing(revision)

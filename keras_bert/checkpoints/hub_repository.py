@@ -93,6 +93,18 @@ class HubRepository:
         )
         return path if isinstance(path, str) else None
 
+    def _is_known(self, file: str) -> bool:
+        """Whether the cache has a file of the commit, or a record that the repository has none."""
+        found = self._library.try_to_load_from_cache(
+            self.repository, file, revision=self._commit, repo_type=self.repository_type
+        )
+        return found is not None
+
+    def _record_absence(self, file: str) -> None:
+        """Asks for a file that the commit lacks, upon which the library records that in the cache."""
+        with contextlib.suppress(self._library.errors.EntryNotFoundError, OSError):
+            self._library.hf_hub_download(self.repository, file, revision=self._commit, repo_type=self.repository_type)
+
     def _listing(self, revision: str) -> str:
         """The commit of a revision; puts its files into `_metadata`."""
         try:

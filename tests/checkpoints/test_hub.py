@@ -92,6 +92,17 @@ def test_how_vectors_are_made_is_fetched_with_the_config(hub, monkeypatch):
         assert cached.vectors() == VectorConfig("cls", True) and cached.vector_length == 5
 
 
+def test_how_vectors_are_made_is_fetched_where_transformers_alone_filled_the_cache(hub, monkeypatch):
+    """It never asks for modules.json: by a commit, the model counted as whole, and its vectors became means."""
+    sent = {name: json.dumps(content).encode() for name, content in vector_files(8, 5).items()}
+    commit = hub.repositories[NAME].publish({**SMALL, **WEIGHTS, **sent})
+    for file in (*SMALL, *WEIGHTS):
+        huggingface_hub.hf_hub_download(NAME, file, revision=commit)
+    assert open_model_folder(f"hf:{NAME}@{commit}").vectors() == VectorConfig("mean", True)
+    go_offline(monkeypatch)
+    assert open_model_folder(f"hf:{NAME}@{commit}").vectors() == VectorConfig("mean", True)
+
+
 def test_what_is_in_the_cache_is_not_fetched_again(hub):
     folder = open_model_folder(f"hf:{NAME}")
     check(folder)
