@@ -129,10 +129,11 @@ def test_a_truncated_gz_is_refused(tmp_path, end):
 
 
 @pytest.mark.parametrize("zeros", [2, 100_000])
-@pytest.mark.parametrize("rest", [b"", gzip.compress(b"Two.\n")])
+@pytest.mark.parametrize("rest", ["", "Two.\n"])
 def test_a_gz_with_zeros_in_or_after_it_is_refused(tmp_path, zeros, rest):
     """As from a tape: Python skips them, and TensorFlow failed in the middle of a run."""
-    (tmp_path / "a.gz").write_bytes(gzip.compress(b"One.\n") + bytes(zeros) + rest)
+    after = gzip.compress(rest.encode()) if rest else b""
+    (tmp_path / "a.gz").write_bytes(gzip.compress(b"One.\n") + bytes(zeros) + after)
     with pytest.raises(UserError, match="a.gz: needs a whole file .* Received: zeros after compressed text"):
         RawLines([str(tmp_path / "a.gz")], 0.1)
 
