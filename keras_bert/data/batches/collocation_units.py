@@ -12,8 +12,8 @@ from keras_bert.data.collocations import BASE, MOST_WORDS, flat, hashes, powers,
 class CollocationUnits:
     """Divides rows into collocations and, outside of them, words.
 
-    From left to right, the longest collocation that begins at a word is a unit, and the next unit begins after it. (The
-    paper takes any of overlapping collocations, and the longer of nested ones, as here.) Collocations are recognized by
+    From left to right, the longest collocation that begins at a word is a unit, and the next unit begins after it. (Of
+    nested collocations, the paper takes the longer, as here; of overlapping ones, any.) Collocations are recognized by
     a 64-bit hash; in a text of a billion words, the probability of a false match is below 1e-4.
 
     Args:
@@ -33,7 +33,7 @@ class CollocationUnits:
         """
         sequence_length = word_ids.shape[1]
         is_head = word_heads(candidate, continuation)
-        # The end of the word at each position; a position that is no candidate counts as a word.
+        # The end of the word at each position; a position that is not a candidate counts as a word.
         begun = tf.cumsum(tf.cast(is_head | ~candidate, tf.int32), axis=1)
         word_ends = tf.searchsorted(begun, begun + 1)
         terms = tf.gather(tf.constant(self._codes), word_ids) * powers(BASE, sequence_length)

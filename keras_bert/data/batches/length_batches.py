@@ -63,7 +63,7 @@ def choose_shapes(rows: TokenRows, most: int = 8) -> tuple[list[int], list[int]]
 
 
 def _positions(rows: TokenRows, widths: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-    """int [examples]: the positions of examples of these shapes, those of their targets included."""
+    """int [examples]: the positions of examples of these shapes, including those of their targets."""
     return widths + sizes if rows.targets else widths * sizes
 
 
@@ -71,7 +71,7 @@ class LengthBatches:
     """`batch = f(epoch, number)` over `TokenRows`, each batch with rows of similar length.
 
     Examples with several rows are batched with examples of a similar number of rows, so that one with fifty choices
-    does not make the others as expensive; examples with targets, with targets of similar length. The order is a
+    does not make the others as expensive. Examples with targets are batched by target length too. The order is a
     function of seed and epoch. Rows that are too few for a batch of their width move to the next width, and from the
     last width to the next size, so that only one batch of an epoch is incomplete; rows of weight 0 complete it.
 

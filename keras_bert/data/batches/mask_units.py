@@ -10,8 +10,7 @@ take
 
 and return the chosen positions, bool [batch, seq]. No unit contains a position that is not a candidate, so none extends
 across a [SEP]. A word is a candidate and the continuations that follow it. Continuations at the start of a segment,
-whose head was cut off, are a word of their own; after [SEP], the original joins them to the last word of the text
-before.
+whose head was cut off, are a word of their own; the original joins those after [SEP] to the last word before it.
 """
 
 from collections.abc import Callable
@@ -39,7 +38,7 @@ def choose_tokens(candidate: tf.Tensor, budget: tf.Tensor, scores: tf.Tensor, ma
 def choose_words(candidate: tf.Tensor, continuation: tf.Tensor, budget: tf.Tensor, scores: tf.Tensor) -> tf.Tensor:
     """Whole words in descending order of their scores, each taken if it fits in what is left of the budget.
 
-    `scores[:, n]` is the n-th word's. The budget is spent except where no further word fits.
+    `scores[:, n]` is the n-th word's. The budget is spent unless no further word fits.
     """
     return choose_units(candidate, word_heads(candidate, continuation), budget, scores)
 
@@ -151,7 +150,7 @@ def choose_spans(
     """
     budget = tf.minimum(budget, tf.reduce_sum(tf.cast(candidate, tf.int32), axis=1))
     heads = tf.cumsum(tf.cast(word_heads(candidate, continuation), tf.int32), axis=1)
-    # Each visited token ends up chosen, so that there is no need to visit more than are to be chosen.
+    # Each visited token ends up chosen, so no more tokens are visited than are to be chosen.
     visited = tf.math.top_k(tf.where(candidate, scores, -1), max_predictions).indices
     word = tf.gather(heads, visited, batch_dims=1)  # Counted from 1.
     starts = tf.searchsorted(heads, word)
@@ -184,7 +183,7 @@ def choose_spans(
 
 
 def _units(is_head: tf.Tensor) -> tf.Tensor:
-    """The number of the unit of each position, by the first positions of units: int32 [batch, seq]."""
+    """The number of the unit that each position is in, given the first positions of units: int32 [batch, seq]."""
     return tf.maximum(tf.cumsum(tf.cast(is_head, tf.int32), axis=1) - 1, 0)
 
 

@@ -1,8 +1,8 @@
 """Dynamic masking for the masked LM, in the graph and stateless (paper, section 3.1, task 1).
 
 After `create_masked_lm_predictions` in Google's create_pretraining_data.py. All random bits are a hash of (seed, epoch,
-example, counter), so that a draw does not depend on batches, threads or where a run was resumed; the functions
-`tf.random.stateless_*` take one seed for a whole tensor.
+example, counter), so a draw does not depend on batches, threads or where a run was resumed; `tf.random.stateless_*`
+would take one seed for a whole tensor.
 """
 
 from collections.abc import Callable, Sequence
@@ -220,7 +220,7 @@ class DynamicMasking:
 def replaced(
     original_ids: tf.Tensor, draws: tf.Tensor, random_ids: tf.Tensor, masking: MaskingConfig, mask_id: int
 ) -> tf.Tensor:
-    """[MASK], the random id or the original one, by draws int64 below 2**32; all are [batch, n]."""
+    """[MASK], the random id or the original one, as chosen by draws int64 below 2**32; all are [batch, n]."""
     below_mask = round(masking.mask_token_share * 2**32)
     below_random = round((masking.mask_token_share + masking.random_token_share) * 2**32)
     return tf.where(draws < below_mask, mask_id, tf.where(draws < below_random, random_ids, original_ids))
@@ -237,7 +237,7 @@ def candidates(word_ids: tf.Tensor, lengths: tf.Tensor, vocabulary: Vocabulary) 
 def budgets(lengths: tf.Tensor, share: float, sequence_length: int, most: int) -> tf.Tensor:
     """How many tokens to predict in rows of these lengths: int32 [batch], at least 1 and at most `most`.
 
-    The original does not predict [CLS] and [SEP] but counts them in the length. A table rounds just like Python.
+    The original does not predict [CLS] and [SEP] but counts them in the length. A table rounds just as Python does.
     """
     wanted = [max(1, int(round(length * share))) for length in range(sequence_length + 1)]
     return tf.gather(tf.constant([min(most, count) for count in wanted], tf.int32), lengths)

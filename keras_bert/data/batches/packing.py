@@ -219,7 +219,7 @@ def next_and_previous_tokens(word_ids: tf.Tensor, lengths: tf.Tensor, vocabulary
     Every token but the last is predicted from those after it, [CLS] included, with one exception: the token before a
     [SEP] that another document follows.
 
-    Returns: those of `next_tokens`, and `previous_token_ids` int32 [batch, seq], the token before each position, 0
+    Returns: what `next_tokens` returns, and `previous_token_ids` int32 [batch, seq], the token before each position, 0
         before the first; `previous_token_weights` float32 [batch, seq], 1 where it is predicted.
     """
     before = tf.concat([tf.zeros_like(word_ids[:, :1]), word_ids[:, :-1]], axis=1)

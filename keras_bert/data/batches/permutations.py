@@ -1,7 +1,7 @@
 """Orders in which an XLNet predicts the tokens of a row (Yang et al. 2019, sections 2.2 and 2.3), stateless.
 
-After `_sample_mask` and `_local_perm` in the published data_utils.py. Random bits are those of `masking`, so that a
-row's order is a function of (seed, epoch, example).
+After `_sample_mask` and `_local_perm` in the published data_utils.py. Random bits come from `masking`, so a row's order
+is a function of (seed, epoch, example).
 """
 
 import tensorflow as tf
@@ -31,14 +31,14 @@ _RANKS = 2**19
 class Permutations:
     """Chooses the tokens to predict and the order in which they become visible; no token is replaced.
 
-    Tokens are predicted in spans of one to five, each from the start of a word, at a random place within a context of
-    L / share further tokens for a span of L: with the paper's K = 6, a share of a sixth. Single tokens make up for what
-    is still missing from the share, as in the original.
+    Tokens are predicted in spans of one to five, each from the start of a word. A span of L has a random place within a
+    context of L / share further tokens; the paper's K = 6 is a share of a sixth. Single tokens make up for what is
+    still missing from the share, as in the original.
 
-    This differs from the original in two points. It permutes halves of a row, whose first it reuses as the memory of
-    the next row; here the order is over the whole row. It counts special tokens of a span among the predictions and
-    drops them later; here they do not count. Lengths are in tokens, as in the paper and in the original's code, whose
-    comments speak of n-grams.
+    This differs from the original in two points. The original permutes halves of a row, and reuses the first as the
+    memory of the next row; here the order spans the whole row. The original counts special tokens of a span among the
+    predictions and drops them later; here they do not count. Lengths are in tokens, as in the paper and in the
+    original's code, whose comments speak of n-grams.
 
     Args:
         masking: only its `share` is used.
@@ -103,7 +103,7 @@ def scattered_spans(
 
     Args:
         candidate: bool [batch, seq], the positions that may be chosen.
-        continuation: bool [batch, seq], the tokens that no span begins with.
+        continuation: bool [batch, seq], the tokens that no span may begin with.
         lengths: int32 [batch], tokens that are not padding.
         budget: int32 [batch], the most tokens to choose.
         share: the share to choose; a span of L has L / share tokens of context, some before it and the others after it.
@@ -112,7 +112,7 @@ def scattered_spans(
     Returns: the chosen positions, bool [batch, seq], often fewer than the budget.
     """
     sequence_length = candidate.shape[1]
-    # No row is as long as the context of a smaller share, of which 0 is one.
+    # No row is as long as the context of a smaller share, such as 0.
     contexts = [round(length / max(share, 1e-6)) for length in range(LONGEST_SPAN + 1)]
     steps = tf.range(-(-sequence_length // (1 + contexts[1])))[None, :]
     drawn = drawn_lengths(keys, [1 / length for length in range(1, LONGEST_SPAN + 1)])(steps)

@@ -99,8 +99,8 @@ def plan_swapped(
     return np.where(plan[:, 4:] == 1, plan[:, [2, 3, 0, 1, 4]], plan)
 
 
-# In a sentence with fewer tokens, a related pair would have hardly anything to compare. The partner is the sentence of
-# the closest length among so many that are drawn, so that the length does not give the label away.
+# In a sentence with fewer tokens, a related pair would have hardly anything to compare. The partner is the closest in
+# length of this many drawn sentences, so that the length does not give the label away.
 _FEWEST_TOKENS, PARTNERS_DRAWN = 12, 4
 
 
@@ -116,8 +116,8 @@ def plan_related(
     """Plans one pass over a shard: each sentence with another one of its document, from which to make a related pair.
 
     Sentences with more tokens than half of `max_tokens` are divided; very short ones, and those that are alone in their
-    document, are left out. Half of the labels are 1; arguments and result are those of `plan_pairs`. Of the rows,
-    `related_share` hold a pair; the others hold the text from the sentence on, an empty second span and the label
+    document, are left out. Half of the labels are 1; arguments and result are those of `plan_pairs`. `related_share` of
+    the rows hold a pair; the others hold the text from the sentence on, an empty second span and the label
     `RUNNING_TEXT`.
     """
     rng = np.random.default_rng(np.random.SeedSequence(entropy))

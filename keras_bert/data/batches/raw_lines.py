@@ -24,7 +24,7 @@ from keras_bert.data.corpus.text_lines import (
 from keras_bert.data.tables.tables import open_tfds_text
 from keras_bert.text.characters import row_ids
 
-# A simpler rule than that of `text.sentences`, which is Python; sentences only mark where a row or a segment may end.
+# A simpler rule than in `text.sentences`, which is Python; sentences only mark where a row or a segment may end.
 _STOP_BEFORE_CAPITAL = r"""([.!?…]["'”’»)\]]*)[ \t]+(["'“‘«(\[]*[\p{Lu}\p{N}])"""
 _IDEOGRAPHIC_STOP = r"""([。！？｡]["'”’」』）】》〉)\]]*)"""
 
@@ -117,7 +117,7 @@ class RawLines:
         return sources.interleave(chunks_of, _FILES_AT_ONCE, 1, num_parallel_calls=_FILES_AT_ONCE, deterministic=True)
 
     def require_text(self, validation: bool) -> None:
-        """Raises `UserError` if there is no document on a side. Then, and only then, it reads all of the text."""
+        """Raises `UserError` if a side has no document; it reads all of the text only in that case."""
         chunks = self.chunks(validation).filter(lambda number, lines, documents: tf.size(lines) > 0)
         if next(iter(chunks.take(1)), None) is not None:
             return

@@ -2,8 +2,8 @@
 
 A related pair is a sentence, possibly with some words swapped, and a disturbed copy of it. An unrelated pair is as
 close in topic and length: a sentence and a disturbed version of itself with words swapped, of the other sentence, or of
-half of each. So neither length nor topic gives the label away. Random bits are those of `masking`, so that a pair is a
-function of (seed, epoch, example).
+half of each. So neither length nor topic gives the label away. Random bits come from `masking`, so a pair is a function
+of (seed, epoch, example).
 """
 
 from typing import NamedTuple
@@ -158,7 +158,7 @@ def _most_tokens(sequence_length: int) -> int:
 
 
 class _Draws:
-    """The random numbers of which each example needs a single one."""
+    """The random numbers that each example needs only one of."""
 
     def __init__(self, keys: tf.Tensor):
         self._bits = stream_bits(keys, _SINGLE, 14)
@@ -201,9 +201,10 @@ def made_pairs(words: Words, labels: tf.Tensor, keys: tf.Tensor) -> tuple[Texts,
 
 
 def _swapped(words: Words, keys: tf.Tensor, number: int, draws: _Draws) -> tuple[Texts, tf.Tensor]:
-    """Replace 30% to 60% of the sentence's own words, which the other lacks, by words of the other that it lacks.
+    """Replace 30% to 60% of the words that only this sentence has with words that only the other has.
 
-    Returns: (the sentence; bool [batch, 1], whether it has three such words and the other two; if not, none change).
+    Returns: (the sentence; bool [batch, 1], whether it has at least three such words and the other at least two; if
+        not, none change).
     """
     sentence, other = words.sentences
     is_equal = _equal_words(words, sentence, other)

@@ -34,7 +34,7 @@ class ShardBatches:
     With `masking.refresh` "never", every epoch has the pairs and masks of epoch 0, in another order.
 
     With `objective.memory_length`, the examples of a group keep their order, from a random one on, and are divided into
-    as many stretches as a batch has rows: row i of a batch is the example after row i of the batch before.
+    as many stretches as a batch has rows: row i of a batch is the example after row i of the previous batch.
 
     A batch is a dict of tensors with static shapes:
         input_word_ids, input_mask, input_type_ids: int32 [batch, seq]; [CLS] A [SEP] in segment 0 and B [SEP] in
@@ -43,14 +43,14 @@ class ShardBatches:
         masked_lm_positions, masked_lm_ids: int32 [batch, max_predictions_per_seq].
         masked_lm_weights: float32 [batch, max_predictions_per_seq], 1 for a prediction, 0 for padding.
         permutation_ranks: int32 [batch, seq], see `Permutations`; in addition for `objective.tokens: permuted`.
-        next_token_ids, next_token_weights: [batch, seq], see `next_tokens`; in place of `masked_lm_…` for
+        next_token_ids, next_token_weights: [batch, seq], see `next_tokens`; instead of `masked_lm_…` for
             `objective.tokens: next`; for `both` also previous_token_ids, previous_token_weights; for `decoded` what a
             `Corruption` returns.
         what the terms of the objective add (`Term.features`), such as next_sentence_labels int32 [batch], 0 if B
             follows A, 1 if it is from another document.
         example_weights: float32 [batch], 1 for an example, 0 for a row that only fills the batch.
         goes_on: int32 [batch], for `objective.memory_length`, 1 if a row continues the document of the same row in the
-            batch before, 0 if not.
+            previous batch, 0 if not.
         batch_numbers: int64 [batch], also for `objective.memory_length`, the batch's number over all epochs; the same
             in all rows.
 

@@ -21,7 +21,7 @@ _ROWS_SHUFFLED_AT_ONCE, _ROWS_MASKED_AT_ONCE = 8192, 512
 # Indices in an example's random sequence that its mask does not use.
 _ROW_ORDER, _FILE_ORDER = 2**20, 2**21
 # How many chunks of lines have their documents paired with each other, to be divided by the side's share of the text;
-# and the smallest share that counts, so that the chunks do not fill the memory.
+# and the smallest share that counts, which keeps the chunks from filling the memory.
 _CHUNKS_PAIRED_AT_ONCE, _SMALLEST_SHARE = 4, 0.002
 _PAIRS_SEED = 2**32  # Apart from the seeds of masks, which have 32 bits.
 
@@ -35,7 +35,7 @@ class TextBatches:
 
     Segment pairs are planned for parts of about four megabytes of a side's text, as a function of (seed, epoch, number
     of the part). Random next sentences come from the same part, so a part that is a single document has none. Without
-    `refresh`, epochs read the files in the order of the first.
+    `refresh`, every epoch reads the files in the order of the first epoch.
 
     All epochs form one stream, because their length is not known before they are read; `batches_per_epoch` is
     unlimited. To start at a later batch, the rows of all earlier ones are read again, without masking them: the batches

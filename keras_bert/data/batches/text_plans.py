@@ -1,8 +1,8 @@
 """Rows of raw text, planned in the graph as spans of tokens: sentences packed, or in pairs.
 
 `packing.plan_packed` and `plans.plan_pairs` plan the rows of shards, in NumPy and once for each epoch. The same rules
-apply here to text that is read once, in the input pipeline; the packed rows are equal. A pair's random draws depend on
-the place where it begins, as for masks, rather than on a generator, so that no Python is needed.
+apply here to text that is read once, in the input pipeline; the packed rows are equal. A pair's random draws depend, as
+for masks, on the place where it begins and not on a generator, so no Python is needed.
 """
 
 from typing import NamedTuple
@@ -71,7 +71,7 @@ class Text(NamedTuple):
     document_of: tf.Tensor
 
     def sentence_from(self, tokens: tf.Tensor) -> tf.Tensor:
-        """The first sentence that starts at one of `tokens` [n] > 0 or later; the number of sentences beyond all."""
+        """The first sentence that starts at one of `tokens` [n] > 0 or later; the number of sentences if none does."""
         before = tf.minimum(tokens, tf.size(self.sentence_of, tf.int64)) - 1
         return tf.gather(self.sentence_of, before) + 1
 

@@ -34,7 +34,7 @@ from keras_bert.data.tables.rows import BrokenRow, Reading
 from keras_bert.data.tables.tables import file_rows, open_tfds_text, table_files
 from keras_bert.text.sentences import divide_text
 
-# Formats of which the lines before any damage are kept, even if the last document is incomplete.
+# Formats whose lines before any damage are kept, even if the last document is incomplete.
 _LINES = {formats.PLAIN, formats.WIKI_EXTRACTOR, formats.CONLLU}
 
 
@@ -105,7 +105,7 @@ class Corpus:
     def fingerprint(self) -> list[list[Any]]:
         """`[path, size, mark]` for each path, to notice changed text without reading all of it.
 
-        The mark is that of `files.content_mark`. For a `tfds:` entry `[name, size]`.
+        The mark is from `files.content_mark`. A `tfds:` entry has `[name, size]`.
         """
         return files.map_paths(_fingerprint, self.paths)
 
@@ -214,7 +214,7 @@ def read_documents(
 
 
 def no_documents(count: int, report: CorpusReport, config: CorpusConfig) -> UserError:
-    """The error of a corpus of `count` files that hold no document."""
+    """The error for a corpus of `count` files without any document."""
     if report.filtered:
         return UserError(
             f"The corpus: needs text. Received: {report.filtered.total():,} documents, none of which the filters keep "

@@ -77,7 +77,7 @@ _POLICY_NOTICES = (
     "use of cookies",
     "use cookies",
 )
-# The characters that BERT's tokenizer makes words of their own.
+# The characters that BERT's tokenizer treats as words of their own.
 _IDEOGRAPH = re.compile(
     r"[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0002a6df\U0002a700-\U0002ceaf\U0002f800-\U0002fa1f]"
 )

@@ -45,7 +45,7 @@ _MAGIC = {
     b"\x28\xb5\x2f\xfd": ".zst",
     b"\x50\x2a\x4d\x18": ".zst",  # From pzstd.
 }
-_GZIP_BITS = 16 + zlib.MAX_WBITS  # By which zlib reads one part of a .gz.
+_GZIP_BITS = 16 + zlib.MAX_WBITS  # Makes zlib read one part of a .gz.
 _LONGEST_MAGIC = max(map(len, _MAGIC))
 _DAMAGED = (OSError, EOFError, zlib.error, lzma.LZMAError)
 BINARY = "binary, not text"
@@ -116,7 +116,7 @@ def read_whole_lines(path: str) -> Iterator[str]:
 
 
 def plain_ending(path: str | os.PathLike[str]) -> str:
-    """The ending of a file's name in lower case, ignoring one of a compression: ".csv" for reviews.csv.gz."""
+    """The ending of a file's name in lower case, ignoring that of a compression: ".csv" for reviews.csv.gz."""
     stem, ending = os.path.splitext(os.fspath(path).lower())
     return os.path.splitext(stem)[1] if ending in COMPRESSED else ending
 

@@ -49,7 +49,7 @@ class PartFiles:
 
     @contextlib.contextmanager
     def open_part(self, name: PartName) -> Iterator[Part]:
-        """Opens a part. Raises `UserError` if it is missing or damaged, also if only reading in the block shows it."""
+        """Opens a part. Raises `UserError` if it is missing or damaged, even if only reading in the block shows it."""
         path = self._path(name, PART_END)
         try:
             with open_arrays(path) as arrays:

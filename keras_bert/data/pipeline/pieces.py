@@ -141,5 +141,5 @@ def read_reports(pieces: Iterable[Piece], parts: PartFiles) -> CorpusReport:
     """The report on the reading of a corpus, from the records of its pieces."""
     report = CorpusReport()
     for record in parts.records(piece.name for piece in one_per_file(pieces)):
-        report.add(CorpusReport(**record["report"]))  # Whose counts are plain mappings.
+        report.add(CorpusReport(**record["report"]))  # Its counts are plain mappings.
     return report

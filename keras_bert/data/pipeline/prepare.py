@@ -74,7 +74,7 @@ def prepare(
     """Writes the same files as `data.shards.prepare.prepare`, on a runner of Apache Beam.
 
     A new start with the same arguments after a failure keeps finished parts and shards; if files of the corpus have
-    changed, only the parts of the others.
+    changed, it keeps only the parts of the others.
 
     Args:
         corpus: the text; its `report` is filled in. Workers read its files by the same paths.

@@ -190,7 +190,8 @@ def map_in_processes(
     """
     spawn = multiprocessing.get_context("spawn")
     processes = ProcessPoolExecutor(workers, spawn, _start_worker, (function,))
-    # A process that needs nothing of the user's script must not run it again: it may not be guarded against that.
+    # A process that needs nothing of the user's script must not run it again: the script may not be guarded against
+    # that.
     hidden: Callable[[], AbstractContextManager[object]]
     hidden = contextlib.nullcontext if b"__main__" in pickle.dumps(function) else _without_script
     waiting: deque[tuple[Tag, Future[Result]]] = deque()

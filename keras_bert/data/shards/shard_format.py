@@ -85,7 +85,7 @@ def read_meta(path: str) -> Meta:
 
 
 def is_complete(meta: Any) -> bool:
-    """Whether a JSON value has the form of a `meta.json`, with counts that are those of its shards."""
+    """Whether a JSON value has the form of a `meta.json`, with counts that match its shards."""
     try:
         return (
             all(meta[count] == sum(shard[count] for shard in meta["shards"]) for count in COUNTS)

@@ -15,7 +15,7 @@ from keras_bert.data.tables.rows import Reading, Row, picked
 PARQUET, ARROW = "parquet", "arrow"
 PARQUET_MAGIC, FILE_MAGIC, STREAM_MAGIC = b"PAR1", b"ARROW1", b"\xff\xff\xff\xff"
 _ROWS_AT_ONCE = 1024
-# By the type of texts: the type of the same bytes.
+# {type of texts: type of the same bytes}
 _BINARY = {"string": "binary", "large_string": "large_binary", "string_view": "binary_view"}
 
 

@@ -25,8 +25,8 @@ csv.field_size_limit(1 << 26)
 def delimited_format(ending: str, start: str) -> str:
     """The format of a file, one of `DELIMITED`.
 
-    The separator is that of the ending if the first line contains it outside of quotes; otherwise the most frequent of
-    tab, comma and semicolon there. With commas and semicolons, cells may be quoted. With tabs, a quote is an ordinary
+    The separator is the ending's if the first line contains it outside of quotes; otherwise the most frequent of tab,
+    comma and semicolon there. With commas and semicolons, cells may be quoted. With tabs, a quote is an ordinary
     character, as in GLUE and most corpora, unless all cells of the first line are quoted (as R writes them), or a
     quoted cell of the first lines doubles the quotes in it (as pandas writes them).
 
@@ -101,7 +101,7 @@ def delimited_rows(path: str, lines: Iterable[str], format: str, reading: Readin
             yield Row(line, picked(cells, places), within)
             continue
         where = f"{within} {line}"
-        if cells == header:  # Of a file that was appended; in a single column, it may be a text.
+        if cells == header:  # The file was appended; in a single column, it may be a text.
             reading.broken("the header again", where, f"{where}: needs a row. Received: the header again. Remove it.")
         else:
             reading.broken("too few or too many cells", where, _ragged(where, columns, cells, format, reading))

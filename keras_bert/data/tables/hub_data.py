@@ -1,7 +1,7 @@
 """Data sets of the Hugging Face hub by name, `hf:datasets/ORG/NAME[/CONFIG][@REVISION][:SPLIT]`: the files of a split.
 
-As for the library `datasets`, the repository's README.md lists the files (`configs`) or, if it does not, their names
-tell the split. Scripts are not run.
+As in the library `datasets`, the repository's README.md lists the files (`configs`); if it does not, their names show
+the split. Scripts are not run.
 """
 
 import logging

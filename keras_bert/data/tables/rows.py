@@ -46,7 +46,8 @@ class Reading:
         header: the names of the columns of a CSV or TSV without a header.
         options: the command line options that name the columns, for messages; "" if a benchmark defines the columns.
         skip: function (reason, place) to call for a broken row, which is skipped; without it, the row is an error.
-        optional_in_rows: whether any JSON object may lack optional columns; otherwise all have those of the first.
+        optional_in_rows: whether any JSON object may lack optional columns; otherwise all objects have those of the
+            first.
         advice: what to do about a missing column, for messages, if no option names the columns.
     """
 
@@ -81,7 +82,7 @@ class Reading:
     def places(self, where: str, columns: Sequence[str], remedy: str = "") -> list[int | None]:
         """The indices of the wanted, then the optional columns in `columns`; None for a missing optional one.
 
-        Raises `UserError` if a wanted column is missing, or if a column is there more than once.
+        Raises `UserError` if a wanted column is missing, or a column occurs more than once.
         """
         for name in (*self.wanted, *self.optional):
             if name in self.wanted and name not in columns:

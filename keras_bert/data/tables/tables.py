@@ -81,7 +81,7 @@ def table_format(path: str, start: bytes) -> str | None:
 
 
 def known_format(path: str, format: str | None) -> str | None:
-    """The `format` given for several files, if this one can have it by its name; None otherwise.
+    """The `format` given for several files if this file's name allows it; None otherwise.
 
     Args:
         format: one of `TABLE_FORMATS`, or None to detect each file's own.
@@ -94,9 +94,9 @@ def table_files(source: str) -> tuple[str, list[str]]:
     """Return (a name for messages, with the commit of a data set of the hub; the files of a table).
 
     Args:
-        source: a file; a folder or a glob of files, of which the descriptions of a data set (`DESCRIPTIONS`) are
-            ignored if all others have the ending of a table; a folder that `datasets` wrote (`save_to_disk`), of which
-            the split `train` is read if it has several; or `hf:datasets/…`.
+        source: a file; a folder or a glob of files, where the descriptions of a data set (`DESCRIPTIONS`) are ignored
+            if all other files have the ending of a table; a folder that `datasets` wrote (`save_to_disk`), whose split
+            `train` is read if it has several; or `hf:datasets/…`.
 
     Raises:
         UserError: there are no such files.

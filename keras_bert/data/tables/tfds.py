@@ -349,7 +349,7 @@ def open_task_table(name: str, data_dir: str | None, download: bool, own_files: 
         own_files: the names of files to propose instead.
 
     Raises:
-        MissingData: there is no such data set; or it is not prepared, and may not be downloaded or cannot be.
+        MissingData: there is no such data set; or it is not prepared, and downloading it is not allowed or fails.
     """
     try:
         return TfdsTable(open_builder(name, data_dir, download))

@@ -1,1 +1,1 @@
-"""Corruptions of text that an encoder reads and a decoder undoes: those of MASS, BART and T5."""
+"""The corruptions of MASS, BART and T5: an encoder reads corrupted text, and a decoder undoes the corruption."""

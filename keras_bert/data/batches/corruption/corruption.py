@@ -44,7 +44,7 @@ class Written(NamedTuple):
         read: the encoder's, without special tokens around them.
         targets: the decoder's, with the special tokens that it predicts (none for MASS).
         start: the id of the token from which the decoder predicts the first target.
-        first_place: int32 [batch], the position of the first target in a row; None for 0.
+        first_place: int32 [batch], the position of the first target in a row; None means 0.
     """
 
     read: Texts
@@ -102,7 +102,7 @@ class Corruption:
         Returns:
             `input_word_ids` and `input_mask`, int32 [batch, seq]: the corrupted text between special tokens.
             `decoder_input_ids` and `target_ids` int32, `target_weights` float32, each [batch, targets]: at each place
-            the decoder reads the target before. `targets` is `seq` if the decoder restores the text; for MASS, the
+            the decoder reads the previous target. `targets` is `seq` if the decoder restores the text; for MASS, the
             `fragment_length` of the longest text; for T5, its `targets_length` and the end tokens.
             `decoder_first_place` int32 [batch], for MASS: the position in the row of the decoder's first target.
         """
@@ -111,7 +111,7 @@ class Corruption:
         read, targets = self._framed(written.read), written.targets
         batch = {
             "input_word_ids": read.word_ids,
-            # A row that only fills the batch has one token, for attention to attend to.
+            # A row that only fills the batch has one token, so that attention has something to attend to.
             "input_mask": tf.sequence_mask(tf.maximum(read.lengths, 1), read.width, tf.int32),
             "decoder_input_ids": tf.pad(targets.word_ids[:, :-1], [(0, 0), (1, 0)], constant_values=written.start),
             "target_ids": targets.word_ids,

@@ -25,26 +25,26 @@ _SENTENCE_ENDS, _CLOSING = ".!?…。！？｡", "\"'”’»)]}」』）】》"
 
 
 def mask_tokens(texts: Texts, keys: tf.Tensor, share: float, mask_id: int) -> Texts:
-    """Token masking: [MASK] in place of a share of the tokens."""
+    """Token masking: replaces a share of the tokens with [MASK]."""
     counts, most = counts_by_length(texts, lambda length: at_least_one(length, share))
     is_masked = drawn_places(keys, _MASKED, texts.is_token, counts, most)
     return Texts(tf.where(is_masked, mask_id, texts.word_ids), texts.lengths)
 
 
 def delete_tokens(texts: Texts, keys: tf.Tensor, share: float) -> Texts:
-    """Token deletion: without a share of the tokens. The only token of a text stays."""
+    """Token deletion: drops a share of the tokens, but never the only token of a text."""
     counts, most = counts_by_length(texts, lambda length: min(at_least_one(length, share), length - 1))
     stays = texts.is_token & ~drawn_places(keys, _DELETED, texts.is_token, counts, most)
     return gathered(texts, places_of(stays, texts.width), texts.lengths - counts)
 
 
 def infill_spans(texts: Texts, keys: tf.Tensor, share: float, span_length: float, mask_id: int) -> Texts:
-    """Text infilling: one [MASK] in place of each of several spans, with Poisson lengths of the mean `span_length`.
+    """Text infilling: replaces spans, with Poisson lengths of mean `span_length`, with one [MASK] each.
 
-    An empty span inserts a [MASK]. Spans are drawn until they contain the share of the tokens, where the last one is
-    cut off; there are at most as many spans as such tokens, and no empty one that does not fit into the width. All
-    arrangements of the spans and the tokens that stay are equally likely: spans do not overlap, but may follow each
-    other.
+    An empty span inserts a [MASK]. Spans are drawn until they contain the share of the tokens, and the last one is cut
+    off there. There are at most as many spans as tokens in this share, and no empty spans that do not fit into the
+    width. All arrangements of the spans and the tokens that stay are equally likely: spans do not overlap, but may be
+    adjacent.
     """
     budget, most = counts_by_length(texts, lambda length: at_least_one(length, share))
     steps = class_steps(poisson(span_length))
@@ -68,12 +68,12 @@ def infill_spans(texts: Texts, keys: tf.Tensor, share: float, span_length: float
 
 
 def permute_sentences(texts: Texts, keys: tf.Tensor, ends_sentence: npt.NDArray[np.bool_]) -> Texts:
-    """Sentence permutation: all sentences in a random order.
+    """Sentence permutation: puts all sentences in a random order.
 
     Args:
         texts, keys: see the module's docstring.
-        ends_sentence: bool [vocab], see `sentence_ends`. A sentence extends to the last of several such tokens in a
-            row, in BART's code to the first; the tokens after the last of them all are a sentence too.
+        ends_sentence: bool [vocab], see `sentence_ends`. A sentence ends at the last of several such tokens in a row
+            (in BART's code, at the first); tokens after the last end are a sentence too.
     """
     is_end = tf.gather(tf.constant(ends_sentence), texts.word_ids % len(ends_sentence)) & texts.is_token
     is_end &= ~tf.pad(is_end[:, 1:], [(0, 0), (0, 1)])
@@ -84,7 +84,7 @@ def permute_sentences(texts: Texts, keys: tf.Tensor, ends_sentence: npt.NDArray[
 
 
 def rotate(texts: Texts, keys: tf.Tensor) -> Texts:
-    """Document rotation: begins with a token chosen uniformly, and ends with those before it."""
+    """Document rotation: starts at a uniformly chosen token and moves the tokens before it to the end."""
     lengths = texts.lengths[:, None]
     first = drawn_below(stream_bits(keys, _ROTATION, 1), lengths)
     return gathered(texts, tf.math.floormod(texts.places + first, tf.maximum(lengths, 1)), texts.lengths)
@@ -93,8 +93,7 @@ def rotate(texts: Texts, keys: tf.Tensor) -> Texts:
 def sentence_ends(vocabulary: Vocabulary) -> npt.NDArray[np.bool_]:
     """The pieces that end a sentence: full stops and the like, possibly with closing quotes or brackets: bool [vocab].
 
-    Rows do not show where the lines of the text end, and BART's sentences end at full stops too, in its code at nothing
-    else.
+    Rows do not show where the lines of the text end. BART's sentences end at full stops too; in its code, only there.
     """
 
     def ends(piece: str) -> bool:
@@ -110,12 +109,12 @@ def at_least_one(length: int, share: float) -> int:
 
 
 def places_of(chosen: tf.Tensor, width: int) -> tf.Tensor:
-    """The places where bool [batch, n] is true, ascending: int32 [batch, width]; n in place of missing ones."""
+    """The places where bool [batch, n] is true, ascending: int32 [batch, width], padded with n."""
     wanted = tf.broadcast_to(tf.range(1, width + 1)[None, :], [tf.shape(chosen)[0], width])
     return tf.searchsorted(tf.cumsum(tf.cast(chosen, tf.int32), axis=1), wanted)
 
 
 def poisson(mean: float) -> list[float]:
-    """The Poisson probabilities of 0, 1, …, up to where the rest is negligible."""
+    """The Poisson probabilities of 0, 1, …, until the rest is negligible."""
     most = math.ceil(mean + 10 * math.sqrt(mean) + 10)
     return [math.exp(n * math.log(mean) - mean - math.lgamma(n + 1)) for n in range(most + 1)]

@@ -27,8 +27,8 @@ class Sentinels(NamedTuple):
     """Texts with spans replaced by sentinels.
 
     Attributes:
-        corrupted: what the encoder reads: the text with a sentinel in place of each span; as wide as the texts.
-        targets: what the decoder predicts: each sentinel with its span after it, then a final sentinel.
+        corrupted: what the encoder reads: the text with each span replaced by a sentinel; as wide as the texts.
+        targets: what the decoder predicts: each sentinel followed by its span, then a final sentinel.
     """
 
     corrupted: Texts
@@ -38,8 +38,8 @@ class Sentinels(NamedTuple):
 def noise_counts(length: int, share: float, span_length: float, sentinels: int) -> NoiseCounts:
     """The counts of `random_spans_noise_mask` in T5's code: at least one token is noise, and at least one is not.
 
-    Here, there are also at most as many spans as tokens that stay, and one fewer than there are sentinels. The only
-    token of a text stays.
+    Here, there are also no more spans than tokens that stay, and fewer spans than sentinels. The only token of a text
+    stays.
     """
     tokens = min(max(round(length * share), 1), length - 1)
     spans = max(1, round(tokens / span_length))
@@ -55,7 +55,7 @@ def targets_length(length: int, share: float, span_length: float, sentinels: int
 def replace_spans(
     texts: Texts, keys: tf.Tensor, share: float, span_length: float, sentinel_ids: Sequence[int]
 ) -> Sentinels:
-    """Replaces spans of noise, a share of the tokens, by one sentinel each.
+    """Replaces spans of noise, a share of the tokens, with one sentinel each.
 
     The noise and the tokens that stay are each divided at random into the same number of spans, which alternate; each
     text ends with noise. As in the paper's figure, a final sentinel ends the targets; its code omits it.
@@ -83,8 +83,8 @@ def replace_spans(
     is_noise = texts.is_token & (number > tf.searchsorted(ends, places, side="right"))
     stays = texts.is_token & ~is_noise
 
-    # The encoder reads a sentinel in place of the first token of a span of noise. In the targets, the same sentinel
-    # replaces the first of the tokens before the span, which stay.
+    # For the encoder, a sentinel replaces the first token of a span of noise. In the targets, the same sentinel
+    # replaces the first of the kept tokens before that span.
     begins_noise, begins_kept = is_noise & ~_shifted(is_noise), stays & ~_shifted(stays) & (number < spans[:, None])
     read = Texts(tf.where(begins_noise, tf.gather(ids, tf.maximum(number - 1, 0)), texts.word_ids), texts.lengths)
     told = Texts(tf.where(begins_kept, tf.gather(ids, number), texts.word_ids), texts.lengths)
@@ -103,7 +103,7 @@ def _segment_ends(
 ) -> tf.Tensor:
     """Divides `items` into non-empty `segments`, int32 [batch] both, with all divisions equally likely.
 
-    Returns: the end of each segment, int32 [batch, most_segments]; `items` in place of missing ones.
+    Returns: the end of each segment, int32 [batch, most_segments], padded with `items`.
     """
     places = tf.range(most_items)[None, :]
     inner = (places > 0) & (places < items[:, None])
@@ -112,5 +112,5 @@ def _segment_ends(
 
 
 def _shifted(values: tf.Tensor) -> tf.Tensor:
-    """bool [batch, width]: the value of the place before; false at the first."""
+    """bool [batch, width]: the value at the previous place; false at the first."""
     return tf.pad(values[:, :-1], [(0, 0), (1, 0)])

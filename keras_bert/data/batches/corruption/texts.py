@@ -1,4 +1,4 @@
-"""Texts without special tokens, on which corruptions work, and the random draws of these."""
+"""Texts without special tokens, which corruptions work on, and the random draws of corruptions."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -69,7 +69,7 @@ def framed(texts: Texts, start: tuple[int, ...], end: tuple[int, ...], pad_id: i
 
 
 def gathered(texts: Texts, sources: tf.Tensor, lengths: tf.Tensor) -> Texts:
-    """Texts of the tokens at `sources` int32 [batch, n], of which the first `lengths` int32 [batch] count."""
+    """Texts of the tokens at `sources` int32 [batch, n], where the first `lengths` int32 [batch] count."""
     is_token = tf.range(sources.shape[1])[None, :] < lengths[:, None]
     word_ids = tf.gather(texts.word_ids, tf.clip_by_value(sources, 0, texts.width - 1), batch_dims=1)
     return Texts(tf.where(is_token, word_ids, 0), lengths)
@@ -84,7 +84,7 @@ def either(condition: tf.Tensor, texts: Texts, others: Texts) -> Texts:
 def counts_by_length(texts: Texts, count: Callable[[int], int]) -> tuple[tf.Tensor, int]:
     """Return (`count` of each text's length, int32 [batch], but 0 for an empty text; its maximum over all lengths).
 
-    The counts come from a table of all lengths, so that they are rounded just like in Python.
+    The counts come from a table of all lengths, so they are rounded just as in Python.
     """
     counts = [0, *map(count, range(1, texts.width + 1))]
     return tf.gather(tf.constant(counts, tf.int32), texts.lengths), max(counts)
