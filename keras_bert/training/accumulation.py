@@ -69,7 +69,7 @@ class Companion:
     predicts: bool = False
 
     def memory(self, batch: BatchShape, in_half: bool) -> float:
-        """What it adds to `step_memory`, in bytes; a teacher adds its weights, one block at a time and its logits."""
+        """What it adds to `step_memory`, in bytes; a teacher adds its weights, a single block and its logits."""
         if self.is_trained:
             own = dataclasses.replace(batch, predictions=0, read=min(batch.predictions + 1, batch.length))
             return step_memory(self.model, own, in_half=in_half) - _PROCESS
@@ -90,7 +90,7 @@ def choose_accumulation(
 ) -> int:
     """The recipe's `training.accumulation` or, if it is `auto`, the fewest slices that should fit in memory.
 
-    A run that has begun keeps its number, so that it goes on bit for bit. On a TPU `auto` keeps batches whole: the
+    A run that has begun keeps its number, so that it continues bit for bit. On a TPU `auto` keeps batches whole: the
     memory of its chips is not known here. A collective.
 
     Args:
@@ -151,7 +151,7 @@ def step_memory(
     recomputed = model.num_blocks // recompute_every if recompute_every else 0
     whole = model.num_blocks - recomputed + bool(recomputed)
     blocks = tokens * (whole * block + recomputed * model.hidden_size)
-    if batch.read and not recomputed:  # Of tokens that are not read, the last block keeps only keys and values.
+    if batch.read and not recomputed:  # The last block keeps only keys and values of tokens that are not read.
         blocks -= batch.rows * (batch.length - batch.read) * (block - 2 * model.hidden_size)
     if batch.predictions and kind.decodes:
         config: Any = model

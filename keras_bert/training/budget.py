@@ -26,7 +26,7 @@ def make_budget(
     return TimeBudget(minutes, shares, agreement(strategy), process_count(strategy))
 
 
-# How often figures are logged, unless the recipe says.
+# How often figures are logged if the recipe does not say.
 _STEPS_A_LINE, _LEAST_LINES = 100, 20
 
 
@@ -134,7 +134,7 @@ class TimeBudget(tf.Module):
         In a run that was given more time, a phase that would not have begun by now counts as not begun.
         """
         self._last = monotonic()
-        # By `numpy`: a variable with a copy on each replica is no number.
+        # By `numpy`: a variable with a copy on each replica is not a number.
         self._seconds = float(self._kept_seconds.numpy())
         self._share = share = self.share_done(0)
         self.share.assign(share)

@@ -15,7 +15,7 @@ class Callbacks:
     | --- | --- | --- |
     | `on_train_begin`, `on_train_end` | around the steps | none |
     | `on_train_batch_end(step)` | after each step or loop of steps; `step` counts from 0 | none |
-    | `on_epoch_end(number)` | after each validation | its figures as `val_…`, and the last ones of training |
+    | `on_epoch_end(number)` | after each validation | its figures as `val_…`, and the latest of training |
 
     `callback.model.stop_training = True` ends the run after the step: it validates, saves and writes its results. So
     `keras.callbacks.EarlyStopping("val_loss")` works. Weights must not be changed.
@@ -47,7 +47,7 @@ class Callbacks:
             callback.on_train_begin()
 
     def step(self, done: int) -> None:
-        """Call when so many steps are done."""
+        """Call when `done` steps are done."""
         for callback in self._callbacks:
             callback.on_train_batch_end(done - 1)
 

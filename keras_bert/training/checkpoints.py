@@ -177,7 +177,7 @@ class Checkpoints:
         steps = self.steps()
         kept = [step for step in steps if step <= newest and step not in self._damaged]
         scores = {step: score for step, score in self._scores().items() if step in kept}
-        # To go back to if the loss of the next line is outside the band; see `DivergenceWatch.check_loss`.
+        # Kept to go back to if the loss of the next line is outside the band; see `DivergenceWatch.check_loss`.
         good = max((step for step in kept if step <= last_line), default=None)
         stay = {*kept[-self.keep :], min(scores, key=scores.__getitem__, default=None), good}
         for step in steps:
@@ -234,7 +234,7 @@ class Checkpoints:
         return best
 
     def restore(self, step: int) -> None:
-        """Restores the checkpoint of a step. Raises `UserError` if it is damaged or not there."""
+        """Restores the checkpoint of a step. Raises `UserError` if it is damaged or missing."""
         if damage := self._restored(step):
             raise UserError(damage)
 
@@ -272,7 +272,7 @@ class Checkpoints:
         return False
 
     def _best_intact(self, damage_in: Callable[[int], str | None], intact: int | None = None) -> int | None:
-        """The step of the best checkpoint in which `damage_in` finds nothing, or None; `intact` needs no look."""
+        """The step of the best checkpoint in which `damage_in` finds nothing, or None; `intact` is not checked."""
         while best := self.best():
             damage = None if best[0] == intact else damage_in(best[0])
             if not damage:

@@ -45,7 +45,7 @@ def worker_index() -> int:
 
 
 def workers_beside(addresses: Sequence[str], index: int) -> list[int]:
-    """The numbers of the workers on the machine of worker `index`, itself among them."""
+    """The numbers of the workers on the machine of worker `index`, including itself."""
     hosts = [address.rpartition(":")[0] for address in addresses]
     return [number for number, host in enumerate(hosts) if host == hosts[index]]
 

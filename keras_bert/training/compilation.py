@@ -17,8 +17,8 @@ from keras_bert.training.step import Batch, Step
 _log = logging.getLogger(__name__)
 
 _TIMED_STEPS = 3
-# With less training left for each batch shape, compiling all of them would take longer than it could save. To time one,
-# it must be compiled too.
+# With less training left for each batch shape, compiling all of them would take longer than it could save. Timing one
+# compiles it too.
 SHORTEST_SECONDS = 60.0
 
 

@@ -1,11 +1,11 @@
 """cuDNN's fused attention (Dao et al. 2022), for steps that XLA compiles on an NVIDIA GPU.
 
 TensorFlow has no operation for it. Its XLA has the custom calls that `jax.nn.dot_product_attention` compiles to, with
-their settings as JSON. The probabilities, [batch, heads, seq, seq], are never in memory: the kernels compute them
-piece by piece, in the backward pass once more.
+their settings as JSON. The probabilities, [batch, heads, seq, seq], are never in memory: the kernels compute them piece
+by piece, and again in the backward pass.
 
 The kernels can drop out probabilities too, but count their random numbers from the start of the process, so that a
-resumed run would draw other masks. With dropout of attention, attention is not fused.
+resumed run would draw other masks. So attention with dropout is not fused.
 """
 
 import functools
@@ -60,9 +60,9 @@ def cudnn_attention(query: tf.Tensor, key: tf.Tensor, value: tf.Tensor, attentio
 
 @functools.cache
 def works(dtype: str, head_size: int) -> bool:
-    """Whether this machine's GPU has the kernels and they agree with TensorFlow's own operations, tried on few numbers.
+    """Whether this machine's GPU has the kernels and they agree with TensorFlow's own operations on a few numbers.
 
-    A line of the log says so if they fail or disagree.
+    If they fail or disagree, the log says so.
     """
     with tf.init_scope():
         gpus = tf.config.list_physical_devices("GPU")
@@ -132,7 +132,7 @@ def _fused(query: tf.Tensor, key: tf.Tensor, value: tf.Tensor, attention_bias: t
 
 
 def _settings(query: tf.Tensor, call: str) -> str:
-    """A custom call's settings, those of `GpuBackendConfig` in XLA's backend_configs.proto."""
+    """A custom call's settings, as in `GpuBackendConfig` of XLA's backend_configs.proto."""
     batch, heads, seq, head_size = query.shape
     products = {
         f"{product}_dot_dimension_numbers": {

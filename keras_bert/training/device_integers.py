@@ -13,17 +13,17 @@ from keras_bert.training.strategy import distribute, on_gpus
 def distribute_to_steps(
     strategy: tf.distribute.Strategy, dataset: tf.data.Dataset
 ) -> tf.distribute.DistributedDataset | tf.data.Dataset:
-    """`distribute`, with int64 in place of int32 for GPUs; a `Step` computes with int32 again."""
+    """`distribute`, but with int64 instead of int32 for GPUs; a `Step` computes with int32 again."""
     return distribute(strategy, dataset.map(widened) if on_gpus(strategy) else dataset)
 
 
 def widened(batch: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
-    """The batch with int64 in place of int32."""
+    """The batch with int64 instead of int32."""
     return _cast(batch, tf.int32, tf.int64)
 
 
 def narrowed(batch: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
-    """The batch with int32 in place of int64."""
+    """The batch with int32 instead of int64."""
     return _cast(batch, tf.int64, tf.int32)
 
 

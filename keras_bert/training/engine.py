@@ -51,7 +51,7 @@ def start_average(model: keras.Model, optimizer: BertOptimizer) -> None:
 def averaged_weights(model: keras.Model, optimizer: BertOptimizer) -> Iterator[None]:
     """A block in which the model's weights are their averages; without averages it changes nothing.
 
-    Weights and averages are swapped, and swapped back after it, bit for bit. Save no checkpoint inside.
+    Weights and averages are swapped, and swapped back afterwards, bit for bit. Save no checkpoint inside.
     """
     _exchange(model, optimizer)
     try:
@@ -87,7 +87,7 @@ class Engine:
         step: one optimizer step on a global batch.
         trainer: `step`, or a `StepLoop` of it if one call runs several steps.
         checkpoints: the run's checkpoints.
-        compiled_step: `step` compiled with XLA; None unless `jit_compile: auto` is still undecided, and on a TPU.
+        compiled_step: `step` compiled with XLA; None on a TPU, and unless `jit_compile: auto` is still undecided.
         choice: the choice of `jit_compile: auto`; None for other settings.
     """
 
@@ -189,7 +189,7 @@ def make_engine(
         make_optimizer: function (budget, model) -> the optimizer.
         objective: the loss; see `Step`.
         clip_norm: the largest global norm of the gradients.
-        make_memory: function () -> what training remembers of the batches before; None for nothing.
+        make_memory: function () -> what training remembers of earlier batches; None for nothing.
     """
     on_tpu = isinstance(strategy, tf.distribute.TPUStrategy)
     if on_tpu and training.precision == "float16":
@@ -207,7 +207,7 @@ def make_engine(
         loss_scale = LossScale() if training.precision == "float16" else None
         memory = None if make_memory is None else make_memory()
         is_auto = training.jit_compile == "auto"
-        # A TPU compiles whatever it runs. Its checkpoints have the choice too, for devices that go on from them.
+        # A TPU compiles whatever it runs. Its checkpoints have the choice too, for devices that continue from them.
         choice = Choice() if is_auto else None
 
     def make_step(jit_compile: bool) -> Step:

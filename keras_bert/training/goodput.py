@@ -70,7 +70,7 @@ class Goodput:
             self._pending["lost_seconds"] += seconds
 
     def line(self, step: int, figures: Mapping[str, float]) -> dict[str, float]:
-        """Counts a line's `figures`; returns the ones to add to it, among them `goodput`, the share until now."""
+        """Counts a line's `figures`; returns the ones to add to it, including `goodput`, the share so far."""
         added = dict(self._pending)
         self._pending.clear()
         self._counted_until = time.monotonic()

@@ -40,7 +40,7 @@ class MetricsLog:
         self._flushed = time.monotonic()
 
     def _open(self, step: int, lines: Iterable[Mapping[str, Any]]) -> None:
-        """Writes these lines, those up to `step`, anew and opens the file for further ones."""
+        """Rewrites the file with these lines, none of them after `step`, and opens it for more."""
         if self._last > (step, True) and any(logger.keeps for logger in self._loggers):
             keep_sent(self._run, self._last)  # The next start may come before these lines are written again.
         with whole_files.atomic_write(self._path) as stream:
@@ -88,7 +88,7 @@ class MetricsLog:
         self._pass_on()
 
     def _pass_on(self) -> None:
-        """Gives the loggers what is in the file, which so tells the next start what they have received."""
+        """Gives the loggers what is in the file, so that the file shows the next start what they have received."""
         for is_new, step, figures in self._pending:
             for logger in self._loggers:
                 if is_new or not logger.keeps:

@@ -76,8 +76,8 @@ def _pieces(steps: Sequence[str]) -> Iterator[str]:
         yield ".".join(steps[start:end])
 
 
-# The fewest warm-up steps of a run limited by time. Its share of the time may cover hardly any, because it includes the
-# compilation of the first ones.
+# The fewest warm-up steps of a run limited by time. A share of the time may cover hardly any, because it includes
+# compiling the first ones.
 _STEPS_BY_THE_CLOCK = 100
 
 

@@ -11,7 +11,7 @@ from keras_bert.training.strategy import on_cpus
 _log = logging.getLogger(__name__)
 
 
-# Intel's servers since 2023 have both; AMD's processors since 2022 (Zen 4) the latter alone.
+# Intel's servers since 2023 have both; AMD's processors since 2022 (Zen 4) have only the latter.
 _FLAGS = {"amx_bf16", "avx512_bf16"}
 
 

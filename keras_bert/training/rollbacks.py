@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class SkippedBatches(NamedTuple):
-    """From its step `first` on, counted from 0 in the phase, a phase's batches are `batches` further along."""
+    """From a phase's step `first` on, counted from 0, its batches are `batches` further along."""
 
     phase: int
     first: int
@@ -27,12 +27,12 @@ class SkippedBatches(NamedTuple):
 
 
 def batch_number(skipped: Iterable[SkippedBatches], phase: int, step: int) -> int:
-    """The number of the batch, in its phase, that the phase's step `step`, from 0, trains on."""
+    """The number, within its phase, of the batch that the phase's step `step`, from 0, trains on."""
     return step + sum(entry.batches for entry in skipped if entry.phase == phase and entry.first <= step)
 
 
 def next_gap(skipped: Iterable[SkippedBatches], phase: int, step: int) -> int | None:
-    """The first later step of the phase whose batch does not follow that of the step before it; None without one."""
+    """The first later step of the phase whose batch does not follow the previous step's; None if there is none."""
     return min((entry.first for entry in skipped if entry.phase == phase and entry.first > step), default=None)
 
 

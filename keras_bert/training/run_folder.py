@@ -28,7 +28,7 @@ def is_unfinished(folder: str) -> bool:
     return files.is_remote(folder) and not files.exists(files.join(folder, STATE))
 
 
-# What a run folder may hold, and a folder of several runs.
+# What a run folder, or a folder of several runs, may hold.
 PRETRAINING, FINETUNING = "a pretraining run", "a fine-tuning run"
 SEEDS, SWEEP, TASKS = "a run for each seed", "the runs of a sweep", "a run for each task"
 _OTHER = "something else"
@@ -140,7 +140,7 @@ class RunFolder:
         """Locks the folder, and checks the resolved settings against those of the run in it, if any.
 
         Once the run `has_begun`, only the settings in `MAY_DIFFER` may change and those in `MAY_GROW` may grow. It
-        keeps its recorded settings until it goes on (see `bind`): this start may be refused, or be an estimate.
+        keeps its recorded settings until it continues (see `bind`): this start may be refused, or be an estimate.
 
         Args:
             config: the resolved settings.
@@ -156,7 +156,7 @@ class RunFolder:
             raise
 
     def require(self, kind: str) -> None:
-        """Raises `UserError` if the folder holds something else than `kind`, one of the constants of this module."""
+        """Raises `UserError` if the folder holds anything but `kind`, one of the constants of this module."""
         found = self._found()
         # Several runs have folders of their own, which may be beside other files.
         if found not in (None, kind) and (found != _OTHER or kind in (PRETRAINING, FINETUNING)):
@@ -210,7 +210,7 @@ class RunFolder:
         return recorded if recorded and recorded.startswith(f"{init}@") else init
 
     def _binding_settings(self) -> dict[str, Any]:
-        """The content of config.yaml without `MAY_DIFFER`, one of which may have been invalid and since mended."""
+        """The content of config.yaml without `MAY_DIFFER`, one of which may have been invalid and since fixed."""
         values = read_yaml(self.config_file)
         for *sections, key in (name.split(".") for name in MAY_DIFFER):
             section: Any = values
@@ -231,7 +231,7 @@ class RunFolder:
                 for key, before, after in different
                 if not _is_part_of(key, MAY_DIFFER)
                 and not (key in MAY_GROW and before and before < after)
-                # The content of files is compared apart.
+                # The content of files is compared separately.
                 and not (_is_part_of(key, ("data",)) and given_name(before) == given_name(after))
             ]
             if not self.has_begun():

@@ -83,7 +83,7 @@ class RunLogger:
 class TensorBoardLogger(RunLogger):
     """Writes TensorBoard's events, as two runs, `training` and `validation`, which share charts.
 
-    The unigram's loss is a third run, so that it is a line in the chart of the loss to compare it with.
+    The unigram's loss is a third run, so that it appears as a line in the chart of the loss, for comparison.
 
     Args:
         run: the run's folder.
@@ -117,8 +117,8 @@ class TensorBoardLogger(RunLogger):
     def forget_after(self, step: int) -> None:
         """Makes TensorBoard drop what it has read of later steps, by writing the start of a session.
 
-        `tf.summary` has no `purge_step` any more. Two starts are written: TensorBoard takes the first of a run for its
-        beginning and drops nothing, and older versions wrote none.
+        `tf.summary` has no `purge_step` any more. Two starts are written, because TensorBoard takes a run's first for
+        its beginning and drops nothing, and older versions wrote none.
         """
         start = tf.compat.v1.Event(wall_time=time.time(), step=step + 1)
         start.session_log.status = tf.compat.v1.SessionLog.START
@@ -240,7 +240,7 @@ class MlflowLogger(RunLogger):
 
 
 def _mlflow_names(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The values, their names without characters that MLflow refuses, which names of labels and patterns may have."""
+    """The values, under names without the characters that MLflow refuses, which labels and patterns may have."""
     return {re.sub(r"[^\w./ -]", "_", name): value for name, value in values.items()}
 
 

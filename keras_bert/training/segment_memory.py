@@ -45,8 +45,7 @@ class SegmentMemory(tf.Module):
     def with_memory(self, batch: dict[str, tf.Tensor], replica: int | tf.Tensor) -> dict[str, tf.Tensor]:
         """A replica's batch with `mems` and `mems_mask` for the encoder.
 
-        A row that does not continue the batch before sees no memory; nor does any row after batches that a rollback
-        left out.
+        A row sees no memory if it does not continue the batch before, or follows batches that a rollback left out.
         """
         size = batch["input_mask"].shape[0]
 
@@ -85,7 +84,7 @@ class SegmentMemory(tf.Module):
         return {**states, "is_token": kept(batch["mems_mask"], mask)}
 
     def remember(self, rows: dict[str, tf.Tensor], batch: dict[str, tf.Tensor]) -> None:
-        """Replaces the memory by the sum of what `of_rows` returned for all parts, in the context of a replica."""
+        """Replaces the memory with the sum of what `of_rows` returned for all parts, in the context of a replica."""
         for index, states in enumerate(self.states):
             states.assign(rows[str(index)])
         self.is_token.assign(rows["is_token"])

@@ -86,7 +86,7 @@ class Step:
         accumulation: how many slices of a replica's batch are computed one after the other.
         loss_scale: for a model that computes in float16.
         gradient_parts: parts of the model whose gradients' norms `train` returns; see `gradient_norms`.
-        memory: what training remembers of the batches before.
+        memory: what training remembers of earlier batches.
 
     Attributes:
         update: what `train` does, to be called inside another `tf.function`; see `StepLoop`.
@@ -145,7 +145,7 @@ class Step:
     def trace(self, spec: Mapping[str, tf.TensorSpec]) -> None:
         """Traces `train` once for all batches of a spec, whose unknown dimensions may have any size.
 
-        Steps of the traced function take some per cent longer than with static shapes.
+        Steps of the traced function take a few per cent longer than with static shapes.
         """
         self.train.get_concrete_function(spec, tf.TensorSpec([], tf.int64))
 
@@ -309,8 +309,8 @@ def stateless_bits(key: tf.Tensor, call: int, shape: Sequence[int | tf.Tensor], 
 def _all_reduce(context: tf.distribute.ReplicaContext, values: Any) -> Any:
     if context.num_replicas_in_sync == 1:
         return values
-    # What `context.all_reduce` calls. That also registers a gradient with TensorFlow for good, which keeps this graph,
-    # with all its weights, until the process ends.
+    # What `context.all_reduce` calls. The latter also registers a gradient with TensorFlow for good, which keeps this
+    # graph, with all its weights, until the process ends.
     return context.strategy.extended._replica_ctx_all_reduce(SUM, values)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 # Tells a scheduler "not done, start me again" (EX_TEMPFAIL of sysexits.h).
 STOPPED_BY_SIGNAL = 75
-# What a process adds to the sum over all processes: far apart, so that the sum tells whether any got a signal.
+# What a process adds to the sum over all processes: far apart, so that the sum shows whether any got a signal.
 _TIME_IS_UP, _SIGNALLED = 1.0, 2.0**16
 # SIGHUP arrives when the terminal is closed; Windows does not have it.
 REQUESTS: list[signal.Signals] = [
@@ -45,7 +45,7 @@ class StopRequest:
         self._previous: dict[signal.Signals, Any] = {}  # What `signal.signal` returned.
 
     def __enter__(self) -> "StopRequest":
-        # Only the main thread may handle signals; a run that a program starts in another is stopped by its time alone.
+        # Only the main thread may handle signals; a run started in another is stopped only by its time limit.
         is_main = threading.current_thread() is threading.main_thread()
         for number in REQUESTS if is_main else ():
             if signal.getsignal(number) != signal.SIG_IGN:  # nohup ignores SIGHUP.

@@ -9,7 +9,7 @@ _LEAST = 0.005 / 0.15
 
 
 class TokenWeights(tf.Module):
-    """A weight for each token of the vocabulary, which its predictions have in the loss of training.
+    """A weight for each token of the vocabulary: that of its predictions in the training loss.
 
     All begin at 1. Every `steps` steps, w becomes 0.2 w + 0.8 (1 − score), at least 1/30, and all are divided by their
     mean; score is (right + 0.5) / (predictions + 1), counted since the last update (the paper's "hard" score). The
@@ -50,7 +50,7 @@ class TokenWeights(tf.Module):
     def of_rows(
         self, outputs: dict[str, tf.Tensor], batch: dict[str, tf.Tensor], part: int | tf.Tensor
     ) -> dict[str, tf.Tensor]:
-        """How often each token was predicted in some rows, and how often rightly: float32 [vocab] each.
+        """How often each token was predicted in some rows, and how often correctly: float32 [vocab] each.
 
         Args:
             outputs: the model's, with `mlm_logits` [part's rows, predictions, vocab].

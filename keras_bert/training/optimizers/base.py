@@ -82,7 +82,7 @@ class BertOptimizer(keras.optimizers.Optimizer):
         return self.rate_factors[index] if self.rate_factors else 1.0
 
     def shared_by_variables(self, step: tf.Tensor) -> tuple[tf.Tensor, ...]:
-        """What all variables of step `step`, counted from 1 (float32), share: computed once and not for each."""
+        """What all variables of step `step`, counted from 1 (float32), share: computed once, not for each."""
         return ()
 
     def update_variable(
