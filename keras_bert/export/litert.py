@@ -57,7 +57,7 @@ def write_litert(
         output, bert, top_k, encoder_only: see `write_portable` and `portable_signature`.
 
     Raises:
-        UserError: another quantization; or see `write_portable` and `portable_signature`.
+        UserError: an unknown quantization; or see `write_portable` and `portable_signature`.
     """
     if quantization not in QUANTIZATIONS:
         raise UserError(f"quantization: needs one of {', '.join(QUANTIZATIONS)}. Received: {quantization!r}.")
@@ -118,7 +118,7 @@ def _converted(function: tf.types.experimental.ConcreteFunction, quantization: s
 
 
 class LiteRTModel:
-    """Runs the signature `tokens` of a LiteRT export on the CPU, by XNNPACK.
+    """Runs the signature `tokens` of a LiteRT export on the CPU, with XNNPACK.
 
     Args:
         folder: the output of `export --format litert`, on a local disk.

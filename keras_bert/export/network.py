@@ -74,7 +74,7 @@ def _whole_rows(encoder: BertEncoder, inputs: Mapping[str, tf.Tensor]) -> dict[s
 class _Tokens:
     """The computed tokens of a batch, and their positions.
 
-    They always include the first token of a row, to which a row of nothing but padding attends.
+    They always include the first token of a row, because a row of nothing but padding attends to it.
 
     Attributes:
         config: the model's config.
@@ -199,12 +199,12 @@ class Network:
         dtype: the type in which matrices are stored, one of `DTYPES`; the computation is in float32.
         jit: whether XLA compiles the encoder for single rows, once for each of a few lengths. Larger batches are not
             compiled: XLA cannot skip their padding, which costs more than it gains.
-        compute: `bfloat16` computes the products of the encoder's blocks in bfloat16, with kernels stored so, and all
-            else in float32. Faster on processors with bfloat16 arithmetic (AMX, AVX-512), slower on others.
+        compute: `bfloat16` computes the products of the encoder's blocks in bfloat16, with their kernels stored in it,
+            and all else in float32. Faster on processors with bfloat16 arithmetic (AMX, AVX-512), slower on others.
 
     Raises:
         UserError: a weight is NaN or infinite, after training in this process (loading refuses such files); the dtype
-            is another; or `compute` does not fit the kind of model or another option.
+            is unknown; or `compute` does not fit the kind of model or another option.
     """
 
     def __init__(self, model: keras.Model, dtype: str = FLOAT32, jit: bool = False, compute: str = FLOAT32) -> None:

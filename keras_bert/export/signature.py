@@ -98,7 +98,7 @@ class TextInputs:
     def _checked(
         self, input_word_ids: tf.Tensor, input_mask: tf.Tensor, input_type_ids: tf.Tensor
     ) -> tuple[dict[str, tf.Tensor], tf.Tensor]:
-        """The inputs, with [PAD] or 0 in place of values without an embedding, and is_valid [batch] bool."""
+        """The inputs, with [PAD] or 0 instead of values without an embedding, and is_valid [batch] bool."""
         is_real = tf.not_equal(input_mask, 0)
         ids_fit = _is_within(input_word_ids, self.config.vocab_size)
         # A model with one segment gives it to every token; see `BertEmbeddings`.
@@ -127,7 +127,7 @@ def signatures_of_texts_and_tokens(
 
     Args:
         answer_texts: answers strings, [batch] for each of `columns`.
-        answer: answers the encoder's inputs; the answers of invalid rows are replaced by NaN, 0 or "".
+        answer: answers the encoder's inputs; the answers of invalid rows are replaced with NaN, 0 or "".
         columns: the names of the texts.
     """
 
@@ -140,7 +140,7 @@ def signatures_of_texts_and_tokens(
 
 
 def without_invalid(outputs: dict[str, tf.Tensor], is_valid: tf.Tensor) -> dict[str, tf.Tensor]:
-    """Replaces the outputs of invalid rows by NaN, 0 or ""; `is_valid` `[batch]` bool."""
+    """Replaces the outputs of invalid rows with NaN, 0 or ""; `is_valid` `[batch]` bool."""
 
     def kept(values: tf.Tensor) -> tf.Tensor:
         nothing = "" if values.dtype == tf.string else float("nan") if values.dtype.is_floating else 0
