@@ -53,12 +53,12 @@ class CorpusConfig(Checked):
     """How text is read.
 
     Attributes:
-        text: column of a table, or field of a data set, that holds the text, by name, or by number from 0 if a CSV or
-            TSV has no header.
-        format: how tables are written, if their names and contents do not tell. ssv: semicolons; tsv: tabs, quoted
+        text: table column or data set field that holds the text: its name or, in a CSV or TSV without a header, its
+            number from 0.
+        format: how tables are written, if their names and contents do not show it. ssv: semicolons; tsv: tabs, quoted
             cells; raw_tsv: tabs, no quotes.
-        broken_lines: whether to stop at a line or row that is broken or has no text (`refuse`), or to count and skip
-            it.
+        broken_lines: whether to stop at a line or row that is broken or has no text (`refuse`), or to count and skip it
+            (`skip`).
         filters: filters for web text: the name of a file in configs/filters, such as c4, or settings of their own.
     """
 

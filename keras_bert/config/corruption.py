@@ -13,18 +13,18 @@ _SHARES = {MASKING: 0.15, DELETION: 0.15, INFILLING: 0.3, FRAGMENT: 0.5, SENTINE
 
 @dataclass
 class CorruptionConfig(Checked):
-    """What the encoder reads in place of the text, which decides what the decoder predicts.
+    """What the encoder reads instead of the text, which decides what the decoder predicts.
 
     Attributes:
         kinds: one or more of BART's (Lewis et al. 2020, section 3.1), after which the decoder predicts the whole text:
-            `masking` of tokens, `deletion` of tokens, `infilling`, which puts one [MASK] in place of a span,
-            `sentences` in a random order, `rotation` of the text. Or `fragment`, MASS's: the decoder predicts a
-            fragment that the encoder reads masked (Song et al. 2019). Or `sentinels`, T5's: the encoder reads
-            sentinels in place of spans, which the decoder predicts (Raffel et al. 2020, section 3.1.4).
-        applied: whether `all` corruptions of BART's apply to each text, in the order of `kinds`, or `one`, drawn for
-            each text.
-        share: share of the tokens that are masked, deleted or predicted; by default the paper's, 0.5 for `fragment`,
-            0.3 for `infilling` and 0.15 for others.
+            `masking` of tokens, `deletion` of tokens, `infilling`, which replaces a span with one [MASK], `sentences`
+            in a random order, `rotation` of the text. Or `fragment`, as in MASS: the decoder predicts a fragment that
+            is masked for the encoder (Song et al. 2019). Or `sentinels`, as in T5: the encoder reads sentinels instead
+            of spans, and the decoder predicts the spans (Raffel et al. 2020, section 3.1.4).
+        applied: whether each text gets `all` of BART's corruptions in `kinds`, in that order, or `one`, drawn for each
+            text.
+        share: share of the tokens that are masked, deleted or predicted; by default the paper's: 0.5 for `fragment`,
+            0.3 for `infilling` and 0.15 for the others.
         span_length: mean length in tokens of the spans of `infilling`, some of which are empty (Poisson), and of
             `sentinels`, which never are.
     """

@@ -17,8 +17,8 @@ class FeaturesConfig(Checked):
     """A tagger over a frozen BERT, instead of fine-tuning.
 
     Attributes:
-        kind: for tagging: freeze the encoder and train a two-layer BiLSTM on these of its hidden states, instead of
-            fine-tuning (paper, section 5.3); null fine-tunes.
+        kind: for tagging: instead of fine-tuning, freeze the encoder and train a two-layer BiLSTM on these of its
+            hidden states (paper, section 5.3); null fine-tunes.
         lstm_size: units in each direction of each LSTM layer.
         folder: where the features are kept and shared by runs that need them; by default `features` beside the run's
             folder. You may delete it once no run needs it.

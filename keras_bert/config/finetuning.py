@@ -78,7 +78,7 @@ class NoiseConfig(Checked):
 
     Attributes:
         kinds: kinds of noise, such as typo=0.3; `evaluate --help` lists them.
-        copies: copies of each kind.
+        copies: copies of the examples with each kind of noise.
     """
 
     kinds: list[str] = field(default_factory=list)
@@ -95,31 +95,33 @@ class TaskDataConfig(Checked):
     """Where a task's examples are.
 
     Attributes:
-        folder: folder with the task's own files, such as GLUE's, or with data sets prepared by TFDS; by default TFDS's
-            own folder, into which a missing data set is downloaded.
+        folder: folder with the task's own files, such as GLUE's, or with data sets prepared by TFDS (TensorFlow
+            Datasets); by default TFDS's own folder, into which a missing data set is downloaded.
         train: examples to train on: a file in the task's own format, a table (CSV, JSON, Parquet, …), tfds:NAME or
             hf:datasets/ORG/NAME.
         dev: examples to validate on; by default, for `text`, `few-shot`, `rerank`, `seq2seq` and `qa`, a share of
             `train`.
         test: examples to predict once the model is trained.
-        texts: column that holds the text, by name, or by number from 0 if a CSV or TSV has no header; two for pairs of
-            texts. `pairs-contrastive` takes more: each after the second holds a hard negative of the pair.
-        label: column that holds the label, by name or by number from 0.
-        word: column that holds the word in files of tagged words, by name or by number from 0.
+        texts: column that holds the text: its name or, in a CSV or TSV without a header, its number from 0. Give two
+            for pairs of texts; `pairs-contrastive` takes more, and each after the second holds a hard negative of the
+            pair.
+        label: column that holds the label: its name or its number from 0.
+        word: column that holds the word in files of tagged words: its name or its number from 0.
         scheme: how entities are marked in the files: iob1, bio or bioes; by default inferred from the labels.
         language: language to train XNLI in.
         learned_scheme: how a tagger's head marks entities.
         scoring: whether answers of `qa` are scored by `words` or `characters`.
         kind: what a label is: one class, several classes, or a number.
         separator: what separates several classes in one cell.
-        format: how tables are written, if their names and contents do not tell. ssv: semicolons; tsv: tabs, quoted
+        format: how tables are written, if their names and contents do not show it. ssv: semicolons; tsv: tabs, quoted
             cells; raw_tsv: tabs, no quotes.
         columns: names for the columns of a table without a header.
         dev_share: share of `train` to validate on if there is no `dev`.
-        positive: lowest score of a pair of `pairs-contrastive` that means the same; if `train` has no scores, all do.
-        shots: examples of each class that `few-shot` draws from `train`, by the seed; 0 for all.
+        positive: for `pairs-contrastive`: the lowest score at which a pair counts as meaning the same; if `train` has
+            no scores, all pairs count.
+        shots: examples of each class that `few-shot` draws from `train`; the seed decides which. 0 for all.
         rows: what a tagger reads together: a `sentence`, or the sentences of a `document`, in windows that overlap by
-            half: each word then has at least a quarter of a row before and after it, unless the document ends there.
+            half, so that each word has at least a quarter of a row before and after it, unless the document ends there.
     """
 
     folder: str | None = None
@@ -145,14 +147,14 @@ class TaskDataConfig(Checked):
 
 @dataclass
 class InputConfig(Checked):
-    """From texts to rows.
+    """How texts become rows.
 
     Attributes:
-        max_length: the most tokens in a row, special tokens included.
+        max_length: maximum tokens in a row, special tokens included.
         long: how to read longer texts: `truncate` keeps the beginning; `head_tail` keeps a quarter from the beginning
             and the rest from the end (Sun et al. 2019, section 5.3.1); `windows` makes several rows and averages their
             outputs. Passages of questions and sentences to tag are always read in windows.
-        stride: tokens from one window to the next; 0 for half a window or, in passages, 128 tokens.
+        stride: tokens from the start of one window to the next; 0 for half a window or, in passages, 128 tokens.
         max_question_length: pieces to which a question is truncated.
     """
 
@@ -167,8 +169,8 @@ class FinetuneOptimizerConfig(OptimizerConfig):
     """The optimizer of pretraining, but by default a tenth of the run is warm-up.
 
     Attributes:
-        learning_rate: the learning rate at its peak, after the warm-up; null for one that fits the model's width, by
-            `base_rate`.
+        learning_rate: peak learning rate, reached after the warm-up; null derives it from `base_rate` and the model's
+            width.
         base_rate: the learning rate for BERT-base, from which the rates of narrower models follow.
     """
 
@@ -203,16 +205,16 @@ class FinetuneTrainingConfig(RunConfig):
     Attributes:
         seed: seed for new weights, noise, drawn shots, order and dropout.
         epochs: passes over the training examples.
-        steps: training steps in all, in place of `epochs`; 0 to count epochs. A resumed run may have more.
-        batch_size: examples in a step.
+        steps: total training steps, instead of `epochs`; 0 to count epochs. A resumed run may be given more.
+        batch_size: examples per step.
         evaluate_every: steps between validations; 0 validates after every epoch.
-        patience: validations in a row without a better score after which the run ends early; 0 for never.
+        patience: validations in a row without a better score that end the run early; 0 for never.
         freeze: train only the head, and the pooler if it is untrained.
-        lora_rank: train low-rank additions of this rank to the encoder's kernels, with the head and the pooler, in
-            place of the encoder's weights (Hu et al. 2021); 0 for all weights.
+        lora_rank: LoRA: instead of the encoder's weights, train low-rank additions of this rank to its kernels, with
+            the head and the pooler (Hu et al. 2021); 0 for all weights.
         lora_alpha: the factor on these additions is `lora_alpha / lora_rank`; null for 1.
-        dropout: dropout rate in place of the encoder's own, for models pretrained without dropout.
-        class_weights: `{label: weight}` in the loss; 1 for a label that is not named.
+        dropout: dropout rate to use instead of the encoder's own, for models pretrained without dropout.
+        class_weights: `{label: weight}` in the loss; 1 for labels that are not named.
         balance_classes: weight each label by its rarity: examples / (labels x its examples).
         pretrain_minutes: minutes of masked LM on the task's training texts before fine-tuning; 0 for none.
     """
@@ -248,8 +250,8 @@ class PreparationConfig(Checked):
     Attributes:
         kind: what the model first learns from other text. pairs: which words two texts share, for tasks that compare
             texts.
-        text: text to prepare the model on, documents of several sentences: a file, a folder, a quoted glob, a data set
-            by name, or a folder that `prepare` wrote.
+        text: text to prepare the model on, in documents of several sentences: a file, a folder, a quoted glob, a data
+            set by name, or a folder that `prepare` wrote.
         recipe: the recipe that prepares the model: a name in configs/pretrain, or a file.
     """
 
@@ -286,9 +288,10 @@ class VectorsConfig(Checked):
     """How `pairs-contrastive` trains vectors of texts.
 
     Attributes:
-        loss: `in-batch`: each text picks its partner among those of the batch; `cosine`: the squared difference between
-            a pair's cosine and its score; `cosent`: cosines rank pairs as the scores do; `triplet`: hard negatives are
-            further away than the partner. `cosine` and `cosent` train on all pairs, which need scores.
+        loss: `in-batch`: each text must pick its partner from those of the batch; `cosine`: the squared difference
+            between a pair's cosine and its score; `cosent`: cosines must rank pairs as the scores do; `triplet`: hard
+            negatives must be further away than the partner. `cosine` and `cosent` train on all pairs, which need
+            scores.
         margin: how far below the partner's cosine a negative's must be, for `triplet`.
         score_range: the lowest and the highest score of your own files, which `cosine` maps to the cosines 0 and 1; by
             default 0 and 1. STS-B's are 0 and 5.
@@ -321,15 +324,16 @@ class Seq2SeqConfig(Checked):
     """How `seq2seq` trains an encoder with a decoder to write texts, and how it writes and scores them.
 
     Attributes:
-        max_target_length: the most tokens of a text to write, the one that ends it included; longer ones are truncated.
-        min_target_length: the fewest tokens to write before the one that ends a text.
+        max_target_length: maximum tokens of a text to write, including the one that ends it; longer texts are
+            truncated.
+        min_target_length: minimum tokens to write before the one that ends a text.
         label_smoothing: share of the target's probability that is spread evenly over all tokens.
-        metrics: what the texts written are scored by; the first one picks the best epoch. chrf and bleu need the
-            package sacrebleu, rouge1, rouge2 and rougeL the package rouge-score.
-        beams: how many beginnings are continued side by side; 1 takes the most probable token each time.
+        metrics: metrics of the texts written; the first one picks the best epoch. chrf and bleu need the package
+            sacrebleu, rouge1, rouge2 and rougeL the package rouge-score.
+        beams: beams, that is, beginnings that are continued side by side; 1 takes the most probable token each time.
         length_penalty: beams are compared by their log-probability, divided by their length to this power.
-        early_stopping: when a search with beams ends: with true once as many texts as beams are complete, with false
-            once a longer text is unlikely to be better, with never once none can be better.
+        early_stopping: when a beam search ends: true, once as many texts as beams are complete; false, once a longer
+            text is unlikely to be better; never, once none can be better.
         no_repeat_ngram: no n-gram of this many tokens is written twice in a text.
         n_best: how many texts `predict` writes for each input, at most `beams`.
     """
@@ -361,16 +365,16 @@ class FinetuneConfig(Checked):
         task: a name that `finetune --task` takes.
         name: the run's name and, in runs/, its folder.
         init: model to start from: a folder or hf:NAME.
-        lower_case: whether texts are lower-cased; by default the model's own choice.
+        lower_case: whether texts are lower-cased; by default as the model says.
         from_scratch: use the architecture and vocabulary of the model to start from, but random weights.
         initialization: weights to replace in the model to start from.
         data: where the examples are.
-        input: from texts to rows.
+        input: how texts become rows.
         noise: noisy copies to train on.
         features: a tagger over a frozen BERT.
         head: what is between the encoder and the answers.
-        vectors: the loss of vectors of texts.
-        seq2seq: how texts are written by a decoder.
+        vectors: how vectors of texts are trained.
+        seq2seq: how a decoder writes texts.
         optimizer: the learning rate and its schedule.
         training: the length of the run, its devices, and what it logs and keeps.
         teacher: a trained model to learn from.

@@ -15,9 +15,9 @@ class SamplingConfig(Checked):
     """How tokens are drawn. The draws are a function of `seed` and the text.
 
     Attributes:
-        max_tokens: the most pieces to add.
-        temperature: 0 adds the most probable piece (greedy). Otherwise pieces are drawn: below 1 favours probable ones,
-            above 1 rare ones.
+        max_tokens: maximum pieces to add.
+        temperature: 0 always adds the most probable piece (greedy). Otherwise pieces are drawn: below 1 favours
+            probable ones, above 1 rare ones.
         top_k: draw from this many of the most probable pieces (Fan et al. 2018); needs a temperature.
         top_p: draw from the fewest pieces with this share of the probability (Holtzman et al. 2020), after `top_k`;
             needs a temperature.
@@ -44,13 +44,13 @@ class DecodingConfig(Checked):
     One beam takes the most probable token each time; more beams search for the most probable answer.
 
     Attributes:
-        max_tokens: the most tokens to add, the one that ends the answer included.
-        min_tokens: the fewest tokens to add before the one that ends the answer.
+        max_tokens: maximum tokens to add, including the one that ends the answer.
+        min_tokens: minimum tokens to add before the one that ends the answer.
         beams: how many beginnings of an answer are continued side by side.
         length_penalty: beams are compared by their log-probability, divided by their length to this power: above 0
             favours long answers, below 0 short ones.
-        early_stopping: when a search with beams ends: with true once as many answers as beams are complete, with false
-            once a longer answer is unlikely to be better, with never once none can be better.
+        early_stopping: when a beam search ends: true, once as many answers as beams are complete; false, once a longer
+            answer is unlikely to be better; never, once none can be better.
         n_best: how many answers to give for each row: those of the best beams.
         no_repeat_ngram: no n-gram of this many tokens occurs twice in an answer.
         first_token: the id of the token that every answer begins with.
@@ -160,8 +160,10 @@ class RetrievalConfig(Checked):
     """How passages are searched for queries.
 
     Attributes:
-        precision: type of the vectors' values; see `embed` or `quantize_vectors`. The ranges of int8 are the passages'.
-        size: keep only the first dimensions, this many; of a sparse vector, the largest values.
+        precision: type of the vectors' values; see `embed` or `quantize_vectors`. int8 takes the ranges of the
+            passages.
+        size: number of dimensions to keep, from the first on; for sparse vectors, number of values to keep, the largest
+            ones.
         query_prefix: text in front of every query, such as "query: " for E5.
         passage_prefix: text in front of every passage, such as "passage: " for E5.
         top_k: how many passages to find for each query.

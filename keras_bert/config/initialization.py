@@ -15,12 +15,12 @@ ZERO, UNIGRAM = "zero", "unigram"
 
 @dataclass
 class ReplacedWeightsConfig(Checked):
-    """Weights of the model to start from that fine-tuning replaces by those of a new model; null keeps them.
+    """Weights of the model to start from that fine-tuning replaces with new ones; null keeps them.
 
     A small model of your own may have lost what comparing two texts needs: that equal words attend to each other.
 
     Attributes:
-        position_embeddings: `sinusoidal` puts sines and cosines in their place (Vaswani et al. 2017, section 3.5).
+        position_embeddings: `sinusoidal` replaces them with sines and cosines (Vaswani et al. 2017, section 3.5).
         attention: `mimetic` makes equal vectors attend to each other (Trockman and Kolter 2023).
     """
 
@@ -48,8 +48,8 @@ class InitializationConfig(Checked):
             2023).
         decoder_bias: `unigram` sets the masked LM's output bias to the log frequency of each piece.
         sample_tokens: how many tokens of the text to count.
-        window: how many pieces away a neighbour may be to count.
-        replaces: with `init`, whether weights that are not `random` or `zero` here replace that model's.
+        window: how many pieces away a neighbour may be and still count.
+        replaces: with `init`, whether the weights set here, other than `random` and `zero`, replace that model's.
     """
 
     word_embeddings: Literal["random", "corpus"] = "random"

@@ -23,20 +23,20 @@ class ObjectiveConfig(Checked):
     """What a row contains, and what is predicted of it.
 
     Attributes:
-        tokens: `masked` predicts masked tokens from both sides (masked LM); `next` every token from those before it,
-            for a causal model (the left-to-right model of the paper's section 5.1); `both` every token from those
-            before it and, separately, from those after it, for an ELMo; `permuted` some tokens in a random order, each
-            from those before it in that order and from all that are not predicted, for an XLNet (Yang et al. 2019,
-            section 2.2); `decoded` what `corruption` says, from corrupted text, for a model with a decoder; `replaced`
-            which tokens were replaced, by `replacement`, for an ELECTRA (Clark et al. 2020).
-        pair: `nsp` makes segment pairs for next sentence prediction (paper, section 3.1, task 2, and appendix A.2);
-            `sop` pairs of consecutive segments, half of them swapped, for sentence order prediction (ALBERT, Lan et al.
-            2020, section 3.1); `related` pairs of a sentence and a disturbed copy or a text that only looks like it, to
-            prepare for tasks that compare texts; `none` packs whole sentences up to the sequence length.
+        tokens: what is predicted. `masked`: masked tokens, from both sides (masked LM). `next`: every token from those
+            before it, for a causal model (the left-to-right model of the paper's section 5.1). `both`: every token from
+            those before it and, separately, from those after it, for an ELMo. `permuted`: some tokens in a random
+            order, each from those before it in that order and from all that are not predicted, for an XLNet (Yang et
+            al. 2019, section 2.2). `decoded`: what `corruption` says, from corrupted text, for a model with a decoder.
+            `replaced`: which tokens `replacement` has replaced, for an ELECTRA (Clark et al. 2020).
+        pair: how rows are made. `nsp`: segment pairs for next sentence prediction (paper, section 3.1, task 2, and
+            appendix A.2). `sop`: pairs of consecutive segments, half of them swapped, for sentence order prediction
+            (ALBERT, Lan et al. 2020, section 3.1). `related`: a sentence and a disturbed copy or a text that only looks
+            like it, to prepare for tasks that compare texts. `none`: whole sentences, packed up to the sequence length.
         packing: whether packed rows end with their `document` or continue into the next (`full`): RoBERTa's
             DOC-SENTENCES and FULL-SENTENCES (Liu et al. 2019, section 4.2). `filled` rows may also end within a
-            sentence, which leaves hardly any padding; they are validated on rows of `full`, so that runs with either
-            are measured on the same predictions.
+            sentence, which leaves hardly any padding; they are validated on `full` rows, so that runs with either are
+            measured on the same predictions.
         random_next_share: share of `nsp` pairs whose second segment is from another document.
         short_sequence_share: share of `nsp` and `sop` rows with a random length instead of the sequence length.
         span_boundary: predict each token of a span also from the two tokens next to the span (SpanBERT, Joshi et al.
@@ -45,14 +45,15 @@ class ObjectiveConfig(Checked):
         corruption: how the text that a decoder predicts from is corrupted.
         memory_length: how many tokens before a row an XLNet remembers, in training: row i of a batch continues row i of
             the batch before (Yang et al. 2019, section 2.4). 0 for independent rows, in a random order.
-        replacement: what replaces the tokens that a discriminator finds.
+        replacement: what replaces the tokens that a discriminator has to find.
         match: with pair `related`, predict for every word whether the other text has it too.
         adapt_every: steps between updates of the tokens' weights in the masked LM's loss, which make well-predicted
             tokens count less (AMLM, Edman and Fraser 2025, who take 200). 0: all count alike.
         related_share: share of the rows with pair `related` that hold a pair; the others hold running text of one
             document, from which the masked LM goes on learning.
-        random_positions: in training, a row shorter than the longest phase's begins at a random position from which it
-            fits into that length (SHAPE, Kiyono et al. 2021), so that longer rows meet no untrained position.
+        random_positions: in training, begin each row that is shorter than the longest phase's at a random position,
+            from which it still fits into that length (SHAPE, Kiyono et al. 2021), so that longer rows meet no untrained
+            position.
     """
 
     tokens: Tokens = "masked"
@@ -133,7 +134,7 @@ class MaskingConfig(Checked):
         validation_unit: what is chosen at random in validation; see `unit`.
         random_from: whether random tokens come from the `vocabulary`, all pieces alike, or from the `unigram`
             frequencies of the training text.
-        refresh: whether masks are drawn anew in each epoch.
+        refresh: whether masks are drawn anew in each `epoch`, or `never`.
     """
 
     share: Share = 0.15
@@ -166,9 +167,9 @@ class PhaseConfig(Checked):
 
     Attributes:
         share: share of all steps, or of the run's time, that the phase takes.
-        sequence_length: the most tokens in a row, special tokens included.
-        batch_size: rows in a step.
-        max_predictions_per_seq: the most tokens predicted in a row, at most `sequence_length`.
+        sequence_length: maximum tokens in a row, special tokens included.
+        batch_size: rows per step.
+        max_predictions_per_seq: maximum tokens predicted in a row, at most `sequence_length`.
         masking_share: replaces `masking.share` in this phase.
         tokens: `next` replaces `objective.tokens` in this phase: it predicts next tokens, under causal attention.
             Validation keeps to `objective.tokens`.

@@ -52,11 +52,10 @@ class VocabularyConfig(Checked):
     Attributes:
         file: a vocab.txt, a spiece.model, a vocab.json or a sentencepiece.bpe.model; by default `model.vocab_size`
             pieces are learned.
-        lower_case: whether texts are lower-cased and lose their accents; byte-level BPE and XLM-RoBERTa's and T5's
-            models keep case and accents, and other SentencePiece models never keep accents. XLNet's is meant for false.
-        kind: what is learned: BERT's WordPiece vocabulary, a SentencePiece unigram model like ALBERT's, byte-level BPE
-            like RoBERTa's, or a SentencePiece unigram model like XLM-RoBERTa's, like T5's, with its sentinels, or like
-            XLNet's.
+        lower_case: whether texts are lower-cased and lose their accents. Byte-level BPE and the models of XLM-RoBERTa
+            and T5 keep case and accents; other SentencePiece models never keep accents. XLNet's is meant for false.
+        kind: what is learned: `wordpiece` as for BERT, `bytes` (byte-level BPE) as for RoBERTa, or a SentencePiece
+            unigram model: `sentencepiece` as for ALBERT, `xlm-roberta`, `t5` (with its sentinels) or `xlnet`.
         prefix_space: whether byte-level BPE reads each sentence as if a space came before it, so that its first word
             is the same piece as elsewhere; with `init`, the model's own choice unless set.
     """
@@ -77,7 +76,7 @@ class DataConfig(CorpusConfig):
             corpus tfds:NAME, are tokenized during the run.
         files: text to train on: files, folders, globs, tfds:NAME[/CONFIG][:SPLIT], hf:datasets/ORG/NAME[:SPLIT], or a
             folder that `prepare` wrote.
-        phrases: mark the phrases in this file, one per line, for `masking.unit: phrase`.
+        phrases: mark the phrases listed in this file, one per line, for `masking.unit: phrase`.
         phrase_tags: in CoNLL-U files, mark words with these parts of speech (UPOS) as phrases.
         validation_share: share of the documents held out for validation; no vocabulary is learned from them.
         shard_megabytes: size of a shard in megabytes.
@@ -120,8 +119,8 @@ class PretrainConfig(Checked):
 
     Attributes:
         name: the run's name and, in runs/, its folder.
-        init: model to start from: a folder or hf:NAME. `model` is then its architecture, and its vocabulary is the
-            default.
+        init: model to start from: a folder or hf:NAME. The architecture (`model`) is then its own and, by default, so
+            is the vocabulary.
         model: the architecture: the name of a file in configs/models, or settings of its own; `extends` may name such a
             file.
         initialization: the initial weights or, with `init`, the weights that replace the model's: `paper`, `corpus`, or

@@ -58,7 +58,7 @@ class ReadingConfig(Checked):
     """The settings for reading texts in config.json's field `keras_bert`.
 
     Attributes:
-        max_length: the most tokens of a text or a pair, special tokens included.
+        max_length: maximum tokens of a text or a pair, special tokens included.
         task: what the model was fine-tuned on, such as "sst-2"; None if config.json does not say.
         long: how to handle longer texts; `truncate` cuts off the end. See `InputConfig`.
         stride: tokens from one window to the next, for `windows`; else None.

@@ -86,7 +86,7 @@ class WorthTaskPlan(TaskPlan):
     """A task of `worth`, whose table may show more than the main metric.
 
     Attributes:
-        metrics: metrics to show beside the task's main one.
+        metrics: metrics to show besides the task's main one.
     """
 
     metrics: list[str] = dataclasses.field(default_factory=list)
@@ -188,7 +188,7 @@ class EmbryologyPlan(Checked):
         probes: `{name: a TaggedText}`, on whose training split a linear probe is fitted.
         probe_words: how many words a probe is fitted on, at most.
         tasks: `{task: a TaskPlan}`, to fine-tune on from each snapshot.
-        published: `{part of speech: step}`: when a paper's model reconstructed half of its words.
+        published: `{part of speech: step}`: the step at which a paper's model reconstructed half of its words.
         source: the paper of the published steps.
     """
 

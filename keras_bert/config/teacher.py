@@ -15,7 +15,7 @@ class TeacherConfig(Checked):
     """A trained model from whose answers a run learns too (Hinton et al. 2015).
 
     Attributes:
-        model: a model fine-tuned on the same task, to learn from: a run folder, a model folder or hf:NAME.
+        model: model to learn from, fine-tuned on the same task: a run folder, a model folder or hf:NAME.
         weight: the share of the loss that compares answers with the teacher's; the rest is the task's own loss.
         temperature: what logits are divided by before they are compared.
     """
@@ -37,7 +37,7 @@ class PretrainingTeacherConfig(TeacherConfig):
     """A frozen model with the same vocabulary, from whose states or predictions masked LM learns too.
 
     Attributes:
-        model: a model with the same vocabulary to learn from: a run folder, a model folder or hf:NAME.
+        model: model to learn from, with the same vocabulary: a run folder, a model folder or hf:NAME.
         weight: factor on the distance from the teacher, which is added to the loss; at 0 the teacher is left out.
         temperature: what logits are divided by before they are compared.
         match: what is compared: `states`, the last hidden states, after a dense layer maps the model's own to the

@@ -49,24 +49,24 @@ class OptimizerConfig(Checked):
 
     Attributes:
         name: the algorithm.
-        learning_rate: the learning rate at its peak, after the warm-up.
+        learning_rate: peak learning rate, reached after the warm-up.
         warmup_steps: steps of linear warm-up; 0 for `warmup_share`.
         warmup_share: share of the run's steps, or of its time, that is warm-up.
         schedule: how the learning rate falls after the warm-up.
         polynomial_power: exponent of the schedule `polynomial`.
-        decay_share: the learning rate decays over this last share of the steps after the warm-up, and stays at its peak
-            until then.
+        decay_share: last share of the steps after the warm-up, over which the learning rate decays; until then it stays
+            at its peak.
         weight_decay: decoupled decay of the weights, except for biases and LayerNorm.
         beta_1: decay of the moving average of the gradients or, for `adafactor`, of its updates.
         beta_2: decay of the moving average of the squared gradients.
         epsilon: added to the root of the average of the squared gradients.
-        clip_norm: the largest global norm of the gradients, after their reduction over replicas.
+        clip_norm: gradients are clipped to this global norm, after their reduction over replicas.
         bias_correction: whether `lamb` corrects the bias of both averages; ALBERT's does not.
         relative_step: whether `adafactor` scales its step by the size of the weights.
         first_moment: whether `adafactor` steps by a moving average of its updates, with the decay `beta_1`.
         layer_decay: multiplies the learning rate once for each block further from the heads.
         rates: factors on the learning rate of variables, by patterns of their names: `{pattern: factor}`.
-        weight_average: decay of a moving average of the weights, which is validated and exported in their place; 0 for
+        weight_average: decay of a moving average of the weights, which is validated and exported instead of them; 0 for
             none.
     """
 
@@ -120,13 +120,12 @@ class RunConfig(Checked):
     time it stops with an error.
 
     Attributes:
-        minutes: training time in all, over all starts of the run, in place of a number of steps; the learning rate
-            decays over that time. 0 for no such limit.
+        minutes: total training time in minutes, over all starts of the run, instead of a number of steps; the learning
+            rate decays over that time. 0 for no such limit.
         seed: seed for weights, masks, pairs, order and dropout.
         strategy: how to use devices: `auto` uses all that are found.
-        devices: devices of this machine to use, such as GPU:0: one, or several that each compute a part of the batch;
-            none for all.
-        tpu: train on the TPU of this name or address, with the strategy `tpu`; `local` for the TPU of this machine.
+        devices: devices of this machine to use, such as GPU:0; several share each batch; by default, all.
+        tpu: name or address of the TPU to train on, with the strategy `tpu`; `local` is the TPU of this machine.
         precision: what the network computes in; variables are float32. In `float16`, for devices without bfloat16, the
             loss is scaled.
         jit_compile: compile the step with XLA; `auto` times a few steps at the start and compiles if the run is long
@@ -139,15 +138,15 @@ class RunConfig(Checked):
         steps_per_loop: steps in one call of the compiled function, so that a fast accelerator does not wait for Python
             between them; the results stay the same, and intervals such as `log_every` must be multiples of it.
         log_every: steps between log lines; 0 for one every 100 steps, and at least 20 a run.
-        log_to: what receives the figures besides metrics.jsonl.
+        log_to: where to log the figures, besides metrics.jsonl.
         checkpoint_every: steps between checkpoints.
-        checkpoint_minutes: minutes since the last checkpoint after which the next log line saves another; 0 to save by
+        checkpoint_minutes: at a log line, also save a checkpoint if the last one is this many minutes old; 0 to save by
             steps alone.
-        keep_checkpoints: how many of the newest checkpoints are kept, beside the best by validation and the newest from
-            no later than the last log line, to which a run may go back.
+        keep_checkpoints: how many of the newest checkpoints are kept, besides the best by validation and the newest
+            from no later than the last log line, to which a run may go back.
         keep_every: steps between checkpoints that are kept for good; 0 for none.
-        max_minutes: save a checkpoint and stop this long after the start of the command; the same command resumes. 0
-            for no such limit.
+        max_minutes: save a checkpoint and stop this many minutes after the start of the command; the same command
+            resumes. 0 for no such limit.
         gradient_norms: log the norm of the gradient of each part of the model.
         rollbacks: how often the run may go back to a checkpoint.
         loss_band: how many spreads a logged loss may be above the median of the last 50; 0 for no such check.
@@ -191,7 +190,7 @@ class TrainingConfig(RunConfig):
     """The length of a pretraining run and how often it validates, in steps; see `RunConfig` for the rest.
 
     Attributes:
-        steps: training steps in all. A resumed run may have more.
+        steps: total training steps. A resumed run may be given more.
         evaluate_every: steps between validations.
         evaluation_examples: rows of held-out text to validate on.
         profile_at: write a profiler trace of a few steps after this one; 0 for none.

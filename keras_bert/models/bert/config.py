@@ -53,7 +53,7 @@ class BertConfig(Checked):
         hidden_act: activation of the feed-forward network, by transformers' names.
         hidden_dropout_prob: dropout after embeddings, attention and feed-forward network.
         attention_probs_dropout_prob: dropout of the attention probabilities.
-        max_position_embeddings: the most tokens in a row.
+        max_position_embeddings: maximum tokens in a row.
         type_vocab_size: the number of segment types.
         initializer_range: standard deviation of new weights; 0.02 is for a width of 768.
         layer_norm_eps: epsilon of LayerNorm.
