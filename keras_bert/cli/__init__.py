@@ -116,7 +116,7 @@ def main(debug: bool) -> None:
     python run.py pretrain                                  the demo: no download, three to four minutes
 
     \b
-    From text to a server; the first two are optional:
+    From text to a server (the first two steps are optional):
     python run.py vocab --input 'wiki/*' --size 8192 --output vocab.txt
     python run.py prepare --input 'wiki/*' --vocab vocab.txt --output prepared
     python run.py pretrain --config wiki_mini --data prepared
@@ -136,13 +136,13 @@ _COMMANDS = {  # The text of each in the list of commands; click would truncate 
     finetune: "Fine-tune a BERT on a task.",
     evaluate: "Score a fine-tuned model.",
     predict: "Answer examples with a fine-tuned model.",
-    export: "Write a model for TensorFlow Serving.",
+    export: "Write a model for serving, LiteRT or ONNX.",
     vocab: "Learn a vocabulary, or extend one.",
     prepare: "Tokenize text once, for any number of runs.",
     fill: "Fill in the [MASK]s of a text.",
     generate: "Continue texts with a left-to-right model.",
     embed: "Write the vectors of texts.",
-    retrieve: "Search passages for queries, and score it.",
+    retrieve: "Search passages, and score the results.",
     inspect: "Print a model's parameter counts.",
     settings: "List the settings of recipes.",
     convert: "Convert a model to another format.",

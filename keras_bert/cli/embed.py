@@ -51,8 +51,8 @@ _log = logging.getLogger(__name__)
     "--index",
     metavar="FILE.usearch",
     callback=file_to_write,
-    help="Also write a nearest-neighbour index of the vectors, by cosine, for the library USearch; of binary vectors, "
-    "by their different bits.",
+    help="Also write a nearest-neighbour index for the library USearch, by cosine or, for binary vectors, by the "
+    "number of bits that differ.",
 )
 @click.option(
     "--precision",
@@ -65,19 +65,19 @@ _log = logging.getLogger(__name__)
 @click.option(
     "--ranges",
     metavar="FILE.npz",
-    help="With --precision int8: use the ranges of this file, so that queries compare with its documents.",
+    help="With --precision int8: use the ranges of this file, so that queries can be compared with its documents.",
 )
 @click.option(
     "--size",
     type=int,
-    help="Keep this many dimensions, the first ones, and scale the vectors to length 1, best for models fine-tuned "
-    "with vectors.matryoshka; of a sparse vector, keep its largest values.",
+    help="Number of dimensions to keep, from the first on, in vectors scaled to length 1; best for models fine-tuned "
+    "with vectors.matryoshka. For sparse vectors: number of values to keep, the largest ones.",
 )
 @click.option(
     "--pooling",
     type=click.Choice(POOLINGS),
-    help="How to turn hidden states into vectors; see above. Default: as the model's folder says for "
-    "sentence-transformers, with vectors of length 1 if it says so; else mean.",
+    help="How to turn hidden states into vectors; see above. Default: as the model folder says for "
+    "sentence-transformers, with vectors of length 1 if it says so, or else mean.",
 )
 @max_length_option
 @batch_tokens_option
@@ -109,11 +109,11 @@ def embed(
     --pooling tokens   last layer at every piece: embeddings [pieces, hidden], with the
                        arrays pieces (ids), starts and ends (character offsets in the
                        text) and rows (index of each text's first piece, and the end)
-    --pooling sparse   the weight of every piece of the vocabulary by the masked LM (SPLADE),
+    --pooling sparse   the masked LM's weight for every piece of the vocabulary (SPLADE),
                        mostly 0, for scipy.sparse.load_npz
 
     \b
-    Example:
+    Examples:
       python run.py embed --model runs/demo --input texts.txt --output vectors.npz
       python run.py embed --model runs/demo --input reviews.parquet --text review --output vectors.npz
       python run.py embed --model runs/demo --input texts.txt --output small.npz --precision int8

@@ -23,7 +23,7 @@ _log = logging.getLogger(__name__)
     multiple=True,
     required=True,
     metavar="MODEL",
-    help="A run folder, a model folder, or hf:NAME[@REVISION]. If repeated, score the mean of their probabilities.",
+    help="A run folder, a model folder, or hf:NAME[@REVISION]. Repeat to score the mean of the models' probabilities.",
 )
 @click.option("--split", default="dev", show_default=True, help="Split to score: dev, or another with labels.")
 @click.option(
@@ -36,7 +36,7 @@ _log = logging.getLogger(__name__)
 @click.option("--task", metavar="NAME", help="Score on another task, such as axb with a model of superglue_rte.")
 @restore_spaces_option
 @click.option("--output", metavar="FILE", callback=file_to_write, help="Write the scores as JSON.")
-@click.option("--picture", metavar="FILE", callback=file_to_write, help="Draw the scores as bars, as a PNG.")
+@click.option("--picture", metavar="FILE", callback=file_to_write, help="Draw the scores as a bar chart (PNG).")
 @other_table_options
 @click.pass_context
 def evaluate(
@@ -53,10 +53,12 @@ def evaluate(
     """Score a model that was fine-tuned, here or elsewhere, on labelled examples.
 
     \b
-    --noise KIND[=SHARE]      what is changed in that share: by default 0.3 of the words, 0.1 of the Chinese characters
+    --noise KIND[=SHARE]      what changes in that share of words (default: 0.3) or Chinese characters (default: 0.1)
     typo                      a letter is replaced by a neighbouring key, lost, doubled, or swapped with the next
-    swap, case, homoglyph     letters are swapped; capitals; a letter of another script that looks the same
-    nospace, addspace         spaces are lost (all by default), or added inside words
+    swap                      two neighbouring letters are swapped
+    case                      the word is put in capitals
+    homoglyph                 a letter is replaced by one of another script that looks the same
+    nospace, addspace         spaces are lost (all of them by default), or added inside words
     zh-shape, zh-sound        Chinese characters are replaced by others that look or sound alike
     zh-drop, zh-double        Chinese characters are lost or doubled
 

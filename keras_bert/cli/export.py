@@ -35,7 +35,8 @@ _LISTED_BY = {
     required=True,
     metavar="DIR",
     callback=folder_to_write,
-    help="Model folder for TensorFlow Serving, to which the next version is written; of another format, its folder.",
+    help="Model folder for TensorFlow Serving, in which the next version is written; for other formats, the folder to "
+    "write.",
 )
 @click.option(
     "--format",
@@ -78,14 +79,14 @@ _LISTED_BY = {
     type=click.IntRange(min=1),
     default=5,
     show_default=True,
-    help="For a masked LM: pieces listed for each [MASK]; for a left-to-right model, those that may follow a text.",
+    help="For a masked LM: pieces listed for each [MASK]; for a left-to-right model: pieces that may come next.",
 )
 @click.option(
     "--n-best",
     type=click.IntRange(min=1),
     default=5,
     show_default=True,
-    help="For question answering: answers to each question; for a model that writes texts: texts of its beams.",
+    help="For question answering: answers to each question; for a model that writes texts: texts for each input.",
 )
 @casing_option
 @click.pass_context
@@ -103,7 +104,7 @@ def export(
     n_best: int,
     lower_case: bool | None,
 ) -> None:
-    """Write a SavedModel for TensorFlow Serving: strings in, answers out. Or one for LiteRT or in ONNX: tokens in.
+    """Write a SavedModel for TensorFlow Serving (strings in, answers out), or one for LiteRT or in ONNX (tokens in).
 
     \b
     The first export is DIR/1/, the next DIR/2/. Each is self-contained.

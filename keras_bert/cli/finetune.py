@@ -59,7 +59,7 @@ _log = logging.getLogger(__name__)
     metavar="NAME",
     help="Task to train on: a recipe in configs/finetune (sst2, squad, text, …), or all of glue or superglue.",
 )
-@click.option("--config", metavar="FILE", help="Recipe to use instead of the task's own.")
+@click.option("--config", metavar="FILE", help="Recipe, if not the task's own: a file, or a name in configs/finetune.")
 @click.option(
     "--init",
     metavar="MODEL",
@@ -91,11 +91,11 @@ _log = logging.getLogger(__name__)
     metavar="KIND[=SHARE]",
     help="Also train on copies of the examples with this noise; `evaluate --help` lists the kinds. Repeatable.",
 )
-@click.option("--picture", metavar="FILE", callback=file_to_write, help="Draw the table of results as bars, as a PNG.")
+@click.option("--picture", metavar="FILE", callback=file_to_write, help="Draw the scores as a bar chart (PNG).")
 @click.option(
     "--sweep",
     is_flag=True,
-    help="Try the paper's grid of batch sizes, epochs and learning rates, these scaled to the model.",
+    help="Try the paper's grid of batch sizes, epochs and learning rates; the rates are scaled to the model.",
 )
 @run_options
 @click.pass_context
@@ -137,8 +137,9 @@ def finetune(
 ) -> None:
     """Fine-tune a BERT on a task and keep the best epoch by dev score.
 
-    What no option says is as in the recipe; `settings` lists all that --set can change. The same command resumes a run
-    that stopped.
+    All other settings come from the recipe; `settings` lists those that --set can change.
+
+    The same command resumes a run that stopped.
 
     \b
     Examples:

@@ -33,8 +33,8 @@ _PARTS = {
 def inspect(model: str) -> None:
     """Print a model's parameter counts, part by part, next to the formulas often quoted for them.
 
-    MODEL is a run folder, a model folder, a Hugging Face or Google folder, a peft adapter's folder, or hf:NAME for a
-    model on the hub. CONFIG is a file, or a name in configs/models.
+    MODEL is a run folder, a model folder, a Hugging Face or Google folder, a peft adapter's folder, or
+    hf:NAME[@REVISION] for a model on the Hugging Face hub. CONFIG is a file, or a name in configs/models.
 
     \b
     Example:

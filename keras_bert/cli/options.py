@@ -118,21 +118,21 @@ def require_source(path: str) -> None:
 restore_spaces_option = click.option(
     "--restore-spaces",
     metavar="MODEL",
-    help="Before classifying, put back missing spaces between words, with this model from `finetune --task segment`.",
+    help="Before classifying, restore missing spaces between words with this model from `finetune --task segment`.",
 )
 
 casing_option = click.option(
     "--uncased/--cased",
     "lower_case",
     default=None,
-    help="Whether texts are lower-cased. Default: as the model folder says, or else as the vocabulary suggests.",
+    help="Lower-case texts, or keep case. Default: as the model folder says, or else as the vocabulary suggests.",
 )
 
 text_casing_option = click.option(
     "--uncased/--cased",
     "lower_case",
     default=None,
-    help="Remove case and accents, or keep them. Default: as a vocabulary that is given suggests, else remove.",
+    help="Remove case and accents, or keep them. Default: as the given vocabulary suggests, or else remove.",
 )
 
 text_option = click.option(
@@ -179,7 +179,7 @@ corpus_options = _all_of(
     format_option,
     setting_option(CorpusConfig, "broken_lines", has_default=True),
     click.option(
-        "--filters", metavar="NAME", help="Filters for web text: c4, a name in configs/filters, or a YAML file."
+        "--filters", metavar="NAME", help="Filters for web text: a name in configs/filters, such as c4, or a YAML file."
     ),
     setting_option(FilterConfig, "bad_words", metavar="FILE"),
 )
@@ -219,15 +219,15 @@ model_option = click.option(
     required=True,
     metavar="MODEL",
     help="A run folder, a model folder, a Hugging Face or Google folder, a peft adapter's folder, or "
-    "hf:NAME[@REVISION] for a model on the hub.",
+    "hf:NAME[@REVISION] for a model on the Hugging Face hub.",
 )
 
 
 max_length_option = click.option(
     "--max-length",
     type=int,
-    help="Truncate texts to this many tokens, [CLS] and [SEP] included. Default: as in fine-tuning or for "
-    "sentence-transformers, or else the model's maximum.",
+    help="Truncate texts to this many tokens, [CLS] and [SEP] included. Default: as in fine-tuning, or as the model "
+    "folder says for sentence-transformers, or else the model's maximum.",
 )
 
 batch_tokens_option = click.option(
@@ -292,7 +292,7 @@ run_options = _all_of(
         "overrides",
         multiple=True,
         metavar="KEY=VALUE",
-        help="Override any setting of the recipe, as in training.log_every=10; `settings` lists them. Repeatable.",
+        help="Override any setting of the recipe, such as training.log_every=10; `settings` lists them. Repeatable.",
     ),
     click.option("--fresh", is_flag=True, help="Start a new run in a new folder, such as RUN-2, instead of resuming."),
 )

@@ -42,7 +42,7 @@ _log = logging.getLogger(__name__)
     "--n-best",
     type=click.IntRange(1),
     metavar="N",
-    help="For a model that writes texts: write the N best for each example, by a beam search of at least N beams.",
+    help="For a model that writes texts: write the N best for each example, with a beam search of at least N beams.",
 )
 @restore_spaces_option
 @other_table_options
@@ -62,8 +62,8 @@ def predict(
 ) -> None:
     """Answer examples with a model that was fine-tuned, here or elsewhere.
 
-    The answer to each TEXT is printed. A model of pairs takes two TEXTs for each: two texts to compare, or a question
-    and its passage. A model of choices takes a context and its choices. Answers to a file go to --output, as follows:
+    The answer to each TEXT is printed. Models of pairs take two TEXTs per answer: two texts to compare, or a question
+    and its passage. Models of choices take a context and its choices. Answers to a file of --input go to --output:
 
     \b
     Model                --input                                        --output
@@ -76,8 +76,8 @@ def predict(
     SuperGLUE's tasks    as in training                                 JSON lines
 
     \b
-    Files may be of any size. Answers in them are ignored. --split answers the examples of the task that the
-    model was trained on, in the same formats or, if the task has a leaderboard, as a folder with a submission.
+    Files may be of any size. Answers in them are ignored. --split answers a split of the task that the model
+    was trained on, in the same formats or, if the task has a leaderboard, as a folder with a submission.
     If the split stands for several, as mnli's dev does, --output is a folder with a file for each.
 
     \b

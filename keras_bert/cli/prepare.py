@@ -31,7 +31,10 @@ _log = logging.getLogger(__name__)
 @text_option
 @corpus_options
 @click.option(
-    "--vocab", required=True, metavar="FILE", help="Vocabulary file, or hf:NAME for that of a model on the hub."
+    "--vocab",
+    required=True,
+    metavar="FILE",
+    help="Vocabulary file, or hf:NAME for that of a model on the Hugging Face hub.",
 )
 @click.option(
     "--output",
@@ -50,7 +53,7 @@ _log = logging.getLogger(__name__)
 )
 @validation_share_option
 @setting_option(DataConfig, "shard_megabytes", has_default=True)
-@click.option("--whole-words", type=click.Choice(["jieba"]), help="Mark Chinese words, to mask whole words.")
+@click.option("--whole-words", type=click.Choice(["jieba"]), help="Mark Chinese words, for whole-word masking.")
 @setting_option(DataConfig, "phrases", metavar="FILE")
 @setting_option(DataConfig, "phrase_tags", metavar="PROPN,NOUN")
 @setting_option(DataConfig, "collocations", has_default=True)
@@ -73,7 +76,7 @@ def prepare(
 ) -> None:
     """Tokenize text once, into shards that any number of runs can train on.
 
-    The same command resumes after an interruption. --runner writes the same shards.
+    The same command resumes after an interruption. With --runner, the shards are the same.
 
     \b
     Examples:

@@ -51,7 +51,7 @@ _log = logging.getLogger(__name__)
 @click.option(
     "--init",
     metavar="MODEL",
-    help="Model to start from, a folder or hf:NAME, with its vocabulary or one that `vocab --extend` made of it.",
+    help="Model to start from: a folder or hf:NAME, with its vocabulary or one that `vocab --extend` made from it.",
 )
 @casing_option
 @click.option("--output", metavar="RUN", callback=folder_to_write, help="Run folder. Default: runs/RECIPE.")
@@ -80,17 +80,17 @@ def pretrain(
     fresh: bool,
     **run: Any,
 ) -> None:
-    """Pretrain a BERT: masked LM and, unless the recipe says otherwise, next sentence prediction. Or, by recipes in
-    configs/pretrain, an ALBERT, a RoBERTa, an ELMo, an XLNet, an ELECTRA, a BART or a T5.
+    """Pretrain a BERT with masked LM and, unless the recipe says otherwise, next sentence prediction. Other recipes in
+    configs/pretrain train an ALBERT, a RoBERTa, an ELMo, an XLNet, an ELECTRA, a BART or a T5.
 
     \b
-    Without --config the recipe is
+    Without --config, the recipe is:
     continue         with --init
     bert_base_tpu    with --strategy tpu
     bert_base        with --data or another --strategy
     demo             otherwise: a small model on the documentation that ships with Python
 
-    What no option says is as in the recipe; `settings` lists all that --set can change.
+    All other settings come from the recipe; `settings` lists those that --set can change.
 
     The same command resumes a run that stopped. SIGTERM, SIGHUP and Ctrl-C save a checkpoint after the current step and
     exit with status 75; a second signal, at least one second later, exits at once.

@@ -43,7 +43,7 @@ _log = logging.getLogger(__name__)
     help="corpus.jsonl (_id, title, text), queries.jsonl (_id, text) and qrels/SPLIT.tsv (query-id, corpus-id, score), "
     "as in BEIR.",
 )
-@click.option("--split", default="test", show_default=True, help="Which qrels to score by.")
+@click.option("--split", default="test", show_default=True, help="Split to score, as in qrels/SPLIT.tsv.")
 @click.option(
     "--pooling",
     type=click.Choice(TEXT_POOLINGS),
@@ -55,11 +55,13 @@ _log = logging.getLogger(__name__)
 @setting_option(RetrievalConfig, "passage_prefix", metavar="TEXT")
 @setting_option(RetrievalConfig, "top_k", has_default=True)
 @setting_option(RetrievalConfig, "skip_same_id")
-@click.option("--rerank", metavar="MODEL", help="Sort what is found by this model too, from `finetune --task rerank`.")
+@click.option(
+    "--rerank", metavar="MODEL", help="Also rerank the results with this model from `finetune --task rerank`."
+)
 @max_length_option
 @batch_tokens_option
 @click.option("--output", metavar="FILE", callback=file_to_write, help="Write the scores as JSON.")
-@click.option("--run", metavar="FILE", callback=file_to_write, help="Write the passages found, in TREC's form.")
+@click.option("--run", metavar="FILE", callback=file_to_write, help="Write the passages found, in TREC's run format.")
 @casing_option
 @click.pass_context
 def retrieve(
@@ -76,10 +78,10 @@ def retrieve(
     lower_case: bool | None,
     **settings: Any,
 ) -> None:
-    """Search passages for queries by their vectors, and score what is found.
+    """Search passages for queries by their vectors, and score the results.
 
-    The search is exact. The scores are those of BEIR and trec_eval, in per cent: nDCG@10, MRR@10, MAP@100 and recall;
-    those deeper than --top-k are left out.
+    The search is exact. The scores are those of BEIR and trec_eval, in per cent: nDCG@10, MRR@10, MAP@100 and recall.
+    Those that look deeper than --top-k are left out.
 
     \b
     Examples:

@@ -26,9 +26,9 @@ _WIDTH, _LONGEST = 100, 40
 @click.command()
 @click.argument("words", nargs=-1, metavar="[pretrain|finetune] [KEY]")
 def settings(words: tuple[str, ...]) -> None:
-    """List the settings of recipes: default, meaning, valid values, and the recipes that change it.
+    """List the settings of recipes: their defaults, meanings and valid values, and the recipes that change them.
 
-    KEY is a setting, a section, or a part of their names. Change a setting in a recipe or, for one run, with
+    KEY is a setting, a section, or a part of a name. Change a setting in a recipe or, for one run, with
     --set KEY=VALUE.
 
     \b

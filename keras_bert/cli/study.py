@@ -36,7 +36,7 @@ _log = logging.getLogger(__name__)
 
 @click.group()
 def study() -> None:
-    """Make a table, a picture and a page from many runs or from inside a model.
+    """Compare many runs, or look inside a model, and write a page with tables and pictures.
 
     The same command resumes: finished parts are not repeated. The page is OUTPUT/NAME.md; docs/studies.md shows
     each study.
@@ -60,7 +60,9 @@ _seeds_option = click.option(
 
 
 def _only_option(what: str) -> Callable[..., Any]:
-    return click.option("--only", multiple=True, metavar="NAME", help=f"Only these of the plan's {what}. Repeatable.")
+    return click.option(
+        "--only", multiple=True, metavar="NAME", help=f"Which of the plan's {what} to run. Repeatable. Default: all."
+    )
 
 
 def _plan_option(name: str) -> Callable[..., Any]:
@@ -134,7 +136,7 @@ def _said_of(name: str) -> Iterator[None]:
 @study.command(short_help="Compare models by fine-tuning on tasks.")
 @click.argument("models", nargs=-1, required=True, metavar="NAME=MODEL…")
 @_plan_option("worth")
-@click.option("--data", required=True, metavar="FOLDER", help="Folder that holds the plan's folders.")
+@click.option("--data", required=True, metavar="FOLDER", help="Folder that holds the folders named in the plan.")
 @_output_option
 @_seeds_option
 @_only_option("tasks")
@@ -201,7 +203,7 @@ def pilots(context: click.Context, plan: str, data: str, output: str, seeds: int
 @click.option(
     "--text", required=True, metavar="GLOB", help="A folder that `prepare` wrote, or whatever `pretrain --data` takes."
 )
-@click.option("--data", required=True, metavar="FOLDER", help="Folder that holds the folders of the plan's tasks.")
+@click.option("--data", required=True, metavar="FOLDER", help="Folder that holds the folders named in the plan.")
 @_output_option
 @click.option("--recipe", metavar="NAME|FILE", help="Pretraining recipe, such as wiki_mini; replaces the plan's.")
 @click.option(
@@ -252,7 +254,7 @@ def ablation(
 @study.command(short_help="Show what a run learned when.")
 @click.argument("run", metavar="RUN")
 @_plan_option("embryology")
-@click.option("--data", required=True, metavar="FOLDER", help="Folder that holds the plan's folders.")
+@click.option("--data", required=True, metavar="FOLDER", help="Folder that holds the folders named in the plan.")
 @_output_option
 @_seeds_option
 @click.option(
@@ -265,7 +267,7 @@ def ablation(
     "--tasks-from",
     type=click.IntRange(min=2),
     metavar="N",
-    help="Fine-tune from N snapshots only, about evenly spaced by the logarithm of their steps. Default: from all.",
+    help="Fine-tune from only N snapshots, about evenly spaced by the logarithm of their steps. Default: from all.",
 )
 @click.pass_context
 def embryology(
@@ -363,8 +365,8 @@ def geometry(
 
 @study.command(short_help="Draw the loss around the end of training.")
 @click.option("--task", required=True, metavar="NAME", help="Task, as for `finetune`.")
-@click.option("--init", required=True, metavar="MODEL", help="The model to fine-tune.")
-@click.option("--data-dir", metavar="DIR", help="Folder with the task's files. Default: TFDS's own folder.")
+@click.option("--init", required=True, metavar="MODEL", help="Model to start from: a folder or hf:NAME.")
+@click.option("--data-dir", metavar="DIR", help="Folder with the task's own files. Default: TFDS's own folder.")
 @click.option(
     "--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Override a setting of both runs. Repeatable."
 )
@@ -382,7 +384,9 @@ def geometry(
     type=Number(min=0, min_open=True),
     help="How far the plane reaches each way, as a multiple of the norm of the weights.",
 )
-@click.option("--points", default=11, show_default=True, type=click.IntRange(min=3), help="Points on each axis, odd.")
+@click.option(
+    "--points", default=11, show_default=True, type=click.IntRange(min=3), help="Points on each axis, an odd number."
+)
 @click.option(
     "--examples",
     default=512,
