@@ -36,7 +36,7 @@ class Parts(NamedTuple):
         splits: int32 `[parts + 1]`: part `i` is `code_points[splits[i] : splits[i + 1]]`: a token, or the text before,
             between or after tokens, which may be empty.
         ids: int32 `[parts]`: the id of a part that is a token; -1 for the others.
-        row_splits: int32 `[batch + 1]`: the parts of text `i` are those from `row_splits[i]` to `row_splits[i + 1]`.
+        row_splits: int32 `[batch + 1]`: text `i` has the parts from `row_splits[i]` to `row_splits[i + 1]`.
     """
 
     splits: tf.Tensor
@@ -156,7 +156,7 @@ def _without_overlaps(starts: tf.Tensor, ends: tf.Tensor) -> tf.Tensor:
     is_kept = tf.range(count + 1) < 1
 
     def double(length: tf.Tensor, following: tf.Tensor, is_kept: tf.Tensor) -> tuple:
-        """Pointer doubling: from the spans fewer than `length` steps after the first to those fewer than twice that."""
+        """Pointer doubling: extends `is_kept` from the first `length` spans of the chain to the first `2 * length`."""
         reached = tf.boolean_mask(following, is_kept)[:, tf.newaxis]
         is_kept = tf.tensor_scatter_nd_update(is_kept, reached, tf.ones_like(reached[:, 0], tf.bool))
         return 2 * length, tf.gather(following, following), is_kept
@@ -177,7 +177,7 @@ class Words(NamedTuple):
         words: string `[words]`.
         row_splits: int64 `[batch + 1]`: the words of text `i` are `words[row_splits[i] : row_splits[i + 1]]`.
         character_splits: int64 `[words + 1]`: the same for the characters of a word.
-        sources: int32 `[characters]`: the index, among the batch's code points, of the one that a character comes from.
+        sources: int32 `[characters]`: the index, among the batch's code points, of each character's source.
         source_splits: int64 `[batch + 1]`: the same as `row_splits`, for the code points of each text.
         added: int32 `[words]`: the id of a word that is an added token, -1 for the others; None without added tokens.
     """
@@ -193,7 +193,7 @@ class Words(NamedTuple):
 class BasicTokenizer(tf.Module):
     """Cleans, lower-cases and strips accents (uncased only), and splits at whitespace, punctuation and ideographs.
 
-    Equal to the BasicTokenizer of Google's tokenization.py on any bytes. Bytes that are not UTF-8 are skipped.
+    Matches the BasicTokenizer of Google's tokenization.py on any bytes. Bytes that are not UTF-8 are skipped.
     `strip_accents` and `split_chinese` are as for `WordPieceTokenizer`.
     """
 
@@ -249,7 +249,7 @@ def _split(characters: Characters, source_splits: tf.Tensor, added: TokenFinder 
     joins = is_letter[1:] & is_letter[:-1]
     if added:
         joins &= part[1:] == part[:-1]
-    # One element more than there are characters, because a row split may point past the last one.
+    # One extra element, because a row split may point past the last character.
     joins_previous = tf.concat([[False], joins, [False]], axis=0)
     joins_previous = tf.tensor_scatter_nd_update(joins_previous, splits[:, tf.newaxis], tf.zeros_like(splits, tf.bool))
     in_word = kinds > table.SPACE

@@ -1,13 +1,13 @@
 """Byte-level BPE in the TensorFlow graph: exactly the ids of GPT-2's original encoder, with offsets.
 
 Source: encoder.py of openai/gpt-2. A regular expression over Unicode's classes splits a text into parts; within each,
-merges join bytes, and then the results, in the order of the merges.
+merges join bytes, and then the results, in order.
 
 TensorFlow's expressions cannot look ahead as this one does, but the classes of neighbouring characters show where a
 part begins. A SentencePiece model of the BPE kind does the merges, with their ranks as scores. Such a model joins any
-two neighbours that make up a piece, the original only listed pairs. The results are equal if the listed pairs turn the
-bytes of every piece into that piece, as `ByteVocabulary` checks: any neighbours that make up a piece are then on the
-way to it.
+two neighbours that make up a piece, the original joins only listed pairs. The results are equal if the listed pairs
+turn the bytes of every piece into that piece, as `ByteVocabulary` checks: any neighbours that make up a piece are then
+on the way to it.
 """
 
 import numpy as np
@@ -24,7 +24,7 @@ from keras_bert.text.tokenizers import Texts, Tokenizer, string_batch, traced_on
 
 _LAST_OF_ASCII = 0x7F
 _BLANK, _APOSTROPHE = ord(" "), ord("'")
-# After the apostrophe: of 's, 't, 'm, 'd, and of 're, 've, 'll.
+# What follows the apostrophe in 's, 't, 'm, 'd, and in 're, 've, 'll.
 _SHORT_ENDINGS = tuple(map(ord, "stmd"))
 _LONG_ENDINGS = tuple(tuple(map(ord, ending)) for ending in ("re", "ve", "ll"))
 
@@ -99,7 +99,7 @@ def joints(vocabulary: ByteVocabulary) -> npt.NDArray[np.bool_]:
 
 
 def _first_byte(code_points: tf.Tensor) -> tf.Tensor:
-    """The first byte in UTF-8 of each code point, which must be beyond ASCII."""
+    """The first UTF-8 byte of each code point, all of them beyond ASCII."""
     of_three = tf.where(code_points > 0xFFFF, 0xF0 | _high(code_points, 18), 0xE0 | _high(code_points, 12))
     return tf.where(code_points > 0x7FF, of_three, 0xC0 | _high(code_points, 6))
 
@@ -146,8 +146,8 @@ def _with_contractions(
 class BytePieceTokenizer(Tokenizer):
     """Splits texts into the pieces of byte-level BPE, as GPT-2 and RoBERTa do.
 
-    Bytes that are not UTF-8, which the original does not accept, are skipped, as by the other tokenizers. Special
-    tokens in a text, such as "<mask>", are text.
+    Like the other tokenizers, it skips bytes that are not UTF-8, which the original rejects. Special tokens in a text,
+    such as "<mask>", are text.
 
     Attributes:
         prefix_space: whether a text is read as if a space came before it, unless it begins with one.
@@ -181,7 +181,7 @@ class BytePieceTokenizer(Tokenizer):
     def tokenize_with_offsets(self, texts: Texts) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
         """`(ids, starts, ends)`, each `[batch, (pieces)]` int32, of texts `[batch]`; see `Tokenizer`.
 
-        Offsets exclude a piece's leading blank. A piece of some of a character's bytes has that character's offsets.
+        Offsets exclude a piece's leading blank. A piece of some bytes of a character has that character's offsets.
         """
         decoded, added = self._decode(texts)
         ids = self._tokenize(decoded)

@@ -1,4 +1,4 @@
-"""A vocabulary of byte-level BPE, as GPT-2's and RoBERTa's: its pieces can spell any text, so nothing is unknown.
+"""A vocabulary of byte-level BPE, like GPT-2's and RoBERTa's: its pieces can spell any text, so nothing is unknown.
 
 Two files hold it: vocab.json maps pieces to ids, and merges.txt lists the pairs of pieces to join, in the order in
 which they were learned. A tokenizer.json holds both. Files write each byte as a printable character.
@@ -140,7 +140,7 @@ class ByteVocabulary(Vocabulary):
             raise UserError(f"{folder}: needs text as it is for byte-level BPE. Received: lower case. Leave it out.")
         file = join(folder, TOKENIZER)
         content = read_if_there(file)
-        if content and named in GENERIC:  # Which follow tokenizer.json, even beside a vocab.json.
+        if content and named in GENERIC:  # These follow tokenizer.json, even beside a vocab.json.
             _require_gpt2s(content, file)
         prefix_space = read_flag(config, "add_prefix_space", join(folder, TOKENIZER_CONFIG))
         if prefix_space is None:
@@ -197,7 +197,7 @@ def _is_word_byte(byte: int) -> bool:
 
 
 def merges_path(path: StrPath) -> str:
-    """The file of the merges of a vocab.json, which may have a prefix: gpt2-vocab.json has gpt2-merges.txt."""
+    """The file of the merges of a vocab.json, whose name may have a prefix: gpt2-vocab.json has gpt2-merges.txt."""
     return join(parent(path), _name(path).removesuffix(VOCABULARY_FILE) + MERGES_FILE)
 
 
@@ -237,7 +237,7 @@ def _pairs(merges: Iterable[Any], path: StrPath) -> list[tuple[str, str]]:
 
 
 def _with_added(pieces: Any, content: Mapping[str, Any], path: StrPath) -> Any:
-    """The pieces of a tokenizer.json, and the special tokens that are only in its list of added tokens."""
+    """The pieces of a tokenizer.json, and the special tokens found only in its list of added tokens."""
     if not isinstance(pieces, dict):
         return pieces
     try:
@@ -318,7 +318,7 @@ def _check_merges(merges: Sequence[tuple[str, str]], ids: Mapping[str, int], sou
     """
     rank_of = {pair: rank for rank, pair in enumerate(merges)}
     never = len(merges)
-    # By piece: the pieces at its beginning, and at its end, on the way, each with the rank of the merge that ends it.
+    # For each piece: the pieces at its beginning and end on the way, each with the rank of the merge that ends it.
     begins: dict[str, list[tuple[str, int]]] = {character: [] for character in byte_characters().values()}
     ends: dict[str, list[tuple[str, int]]] = {character: [] for character in byte_characters().values()}
     for rank, (first, second) in enumerate(merges):
@@ -336,7 +336,7 @@ def _check_merges(merges: Sequence[tuple[str, str]], ids: Mapping[str, int], sou
             )
         for last, ended in (*ends[first], (first, never)):
             for start, begun in (*begins[second], (second, never)):
-                # Of equal pairs, the leftmost is joined first.
+                # Among equal pairs, the leftmost is joined first.
                 joined = rank_of.get((last, start), never)
                 if joined < rank and joined < ended and joined <= begun:
                     raise UserError(

@@ -1,7 +1,7 @@
 """BERT's basic tokenization as one table over all Unicode code points, and texts as entries of that table.
 
 Google's BasicTokenizer (tokenization.py) handles each character on its own, except for the final sigma and the order of
-combining marks. So a table of the output character and a few properties for every code point replaces it, and the graph
+combining marks. So a table replaces it, with the output character and a few properties of every code point: the graph
 needs one look-up where Python needs `unicodedata`.
 
 `python tools/make_character_table.py` builds the table from Python's `unicodedata`. It is shipped as data, so that ids
@@ -108,7 +108,7 @@ class CharacterLookUp(tf.Module):
         return distance + tf.bitwise.left_shift(code_points, table.CHARACTER_SHIFT)
 
     def expand(self, characters: Characters) -> Characters:
-        """Replaces each character of kind EXPANDS by its expansion."""
+        """Replaces each character of kind EXPANDS with its expansion."""
         entries, sources, splits = characters
         expands = kind(entries) == table.EXPANDS
         expansion = tf.where(expands, character(entries), 0)
@@ -163,7 +163,7 @@ def drop(characters: Characters, highest_kind: int) -> Characters:
 
 
 def kept(characters: Characters, keep: tf.Tensor) -> Characters:
-    """The characters with a true in `keep`; most batches lose none and stay unchanged."""
+    """The characters where `keep` is true; most batches lose none and stay unchanged."""
 
     def keep_others() -> Characters:
         found = tf.where(keep)[:, 0]
@@ -174,7 +174,7 @@ def kept(characters: Characters, keep: tf.Tensor) -> Characters:
 
 
 def lower_sigma(characters: Characters) -> Characters:
-    """Replaces Σ by σ, or by ς at the end of a word: after a cased letter and not before one (Unicode, table 3-17).
+    """Replaces Σ with σ, or with ς at the end of a word: after a cased letter and not before one (Unicode, table 3-17).
 
     Case-ignorable characters are skipped; a space or the end of the text is not cased.
     """

@@ -1,7 +1,7 @@
 """The vocabularies of XLM-RoBERTa and CamemBERT: a SentencePiece model whose pieces fairseq renumbered.
 
 fairseq's dictionary begins with special tokens of its own, so its ids differ from the model's. Both name the file
-sentencepiece.bpe.model; the files beside it tell which dictionary applies.
+sentencepiece.bpe.model; the files beside it show which dictionary applies.
 """
 
 import hashlib
@@ -145,7 +145,7 @@ def _dictionary_of(folder: str) -> Dictionary:
 
 
 def _dictionary_in(content: Mapping[str, Any]) -> Dictionary | None:
-    """The dictionary of the pieces in a tokenizer.json; None if they are of another tokenizer."""
+    """The dictionary of the pieces in a tokenizer.json; None if they belong to another tokenizer."""
     pieces = unigrams(content)
     if not pieces:
         return None

@@ -1,7 +1,7 @@
 """Marks the tokens that continue a word, and those of phrases.
 
-jieba finds Chinese words, because whole-word masking of Chinese masks the words of a segmenter although every character
-is a token of its own; pieces show all other words. Phrases come from a user's list, or are words with given labels.
+jieba finds Chinese words, because whole-word masking of Chinese masks a segmenter's words, although every character is
+a token of its own. Pieces show all other words. Phrases come from a user's list, or are words with given labels.
 
 The marks of phrases are uint8 `[tokens]`: `BEGINS` at the first token of a phrase, `CONTINUES` at its other tokens, 0
 outside of phrases. Phrases do not overlap.
@@ -82,7 +82,7 @@ def is_ideograph(vocabulary: Vocabulary) -> npt.NDArray[np.bool_]:
 
 
 def ideograph_share(texts: Iterable[str]) -> float:
-    """The share of ideographs in the characters of texts, spaces and line breaks not counted; 0 if there are none."""
+    """The share of ideographs among the texts' characters, not counting spaces and line breaks; 0 if there are none."""
     found = characters = 0
     for text in texts:
         found += int(np.count_nonzero(_ideographs(text)))
@@ -168,7 +168,7 @@ class PhraseMatcher:
     def marks(
         self, tokens: npt.NDArray[np.integer], lengths: npt.NDArray[np.integer], is_piece: npt.NDArray[np.bool_]
     ) -> npt.NDArray[np.uint8]:
-        """The marks of texts: uint8 `[tokens]`. Of phrases that overlap, the first and longest is marked.
+        """The marks of texts: uint8 `[tokens]`. Where phrases overlap, the first and longest is marked.
 
         Args:
             tokens: the ids of all texts, concatenated: `[tokens]`.

@@ -14,8 +14,8 @@ from keras_bert.text.vocabulary import Vocabulary
 class ModelTokenizer(Tokenizer):
     """Splits texts into the pieces of a SentencePiece model, which normalizes them.
 
-    Bytes that are not UTF-8, which the original does not accept, are skipped, as by the other tokenizers. Special
-    tokens in a text, such as "</s>", are text.
+    Like the other tokenizers, it skips bytes that are not UTF-8, which the original rejects. Special tokens in a text,
+    such as "</s>", are text.
     """
 
     vocabulary: ModelVocabulary

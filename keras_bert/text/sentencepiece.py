@@ -2,7 +2,7 @@
 
 Source: tokenization.py of google-research/albert (`preprocess_text` and `encode_pieces`). Its normalization (one space
 between words, NFKD, no accents, lower case) handles each character on its own, except for white space and the final
-sigma, so that a table look-up does the rest (see `characters.py`).
+sigma, so a table look-up does the rest (see `characters.py`).
 """
 
 import hashlib
@@ -51,7 +51,7 @@ class NormalizedTexts(NamedTuple):
 
 
 class AlbertNormalizer(tf.Module):
-    """Equal to `preprocess_text` on any bytes; bytes that are not UTF-8 are skipped.
+    """Matches `preprocess_text` on any bytes; bytes that are not UTF-8 are skipped.
 
     Args:
         quotes: whether `` and '' become ", as in transformers' tokenizer but not in Google's.
@@ -92,7 +92,7 @@ class AlbertNormalizer(tf.Module):
         is_space = kind(self._look_up(code_points)) == table.SPACE
         words = tf.cast(tf.where(~is_space)[:, 0], tf.int32)
         word_rows = tf.concat([[-1], tf.gather(rows, words), [-1]], axis=0)
-        # How many characters that are not space come before each character.
+        # The number of non-space characters before each character.
         before = tf.cumsum(tf.cast(~is_space, tf.int32), exclusive=True)
         after_word = tf.equal(tf.gather(word_rows, before), rows)
         follows = ~is_space[1:] & tf.equal(rows[1:], rows[:-1])

@@ -93,7 +93,7 @@ class SentencePieceVocabulary(Vocabulary):
         self.fingerprint = hashlib.sha256(self._file_bytes()).hexdigest()
 
     def _set_marks(self, types: npt.NDArray[np.integer]) -> None:
-        """Sets, from the types of the tokens, which are pieces and which of these continue words."""
+        """Sets which tokens are pieces, by their types, and which of these continue words."""
         self.is_piece = np.isin(types, (_NORMAL, _USER_DEFINED))
         # Punctuation is a word of its own, as in BERT.
         has_letters = [any(character.isalnum() for character in token) for token in self.tokens]
@@ -210,7 +210,7 @@ def bpe_model(pieces: Sequence[str], ranks: Sequence[int]) -> bytes:
 
     Args:
         pieces: in the order of their ids; empty ones occur in no text.
-        ranks: of the pieces; lower ranks are joined first.
+        ranks: the rank of each piece; lower ranks are joined first.
     """
     unknown = pieces.index("")
     messages = [

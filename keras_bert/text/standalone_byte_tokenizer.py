@@ -1,8 +1,8 @@
 """Byte-level BPE without TensorFlow: one file of plain Python, with its data beside it.
 
-Like `standalone_tokenizer.py`, it imports nothing but the standard library. It needs character_classes.npz, the classes
-of Unicode's characters, in its own folder, because those of `unicodedata` change with the version of Python. An export
-for LiteRT of a model such as RoBERTa contains copies of both, this file as tokenizer.py.
+Like `standalone_tokenizer.py`, it imports only the standard library. It needs character_classes.npz, the classes of
+Unicode's characters, in its own folder, because `unicodedata`'s classes change with the version of Python. A LiteRT
+export of a model such as RoBERTa contains copies of both, with this file as tokenizer.py.
 """
 
 import array
@@ -34,7 +34,7 @@ def byte_characters() -> "dict[int, str]":
 class StandaloneByteTokenizer:
     """Splits texts into the pieces of byte-level BPE, with the same ids and offsets as `BytePieceTokenizer`.
 
-    Special tokens are not added by `tokenize`, and `<mask>` in a text is text.
+    `tokenize` adds no special tokens, and `<mask>` in a text is text.
 
     Args:
         tokens: the pieces and special tokens in the order of their ids.
@@ -78,7 +78,7 @@ class StandaloneByteTokenizer:
     def tokenize_with_offsets(self, text: "str | bytes") -> "tuple[list[int], list[int], list[int]]":
         """`(ids, starts, ends)`: each piece comes from `text[start:end]`, in code points of the valid UTF-8.
 
-        Offsets exclude a piece's leading blank. A piece of some of a character's bytes has that character's offsets.
+        Offsets exclude a piece's leading blank. A piece of some bytes of a character has that character's offsets.
         """
         text, added = self._read(text)
         found = list(self._pieces(text))
@@ -90,8 +90,8 @@ class StandaloneByteTokenizer:
     ) -> "dict[str, list[list[int]]]":
         """The model's inputs for a text or a pair, as one row each: <s> text </s>, or <s> text </s></s> second </s>.
 
-        A text that is too long loses pieces at its end; of a pair, the longer one does, the second if they are equal.
-        `max_length` counts special tokens too; `ValueError` if it leaves no room for them.
+        A text that is too long loses pieces at its end; in a pair, the longer text does, or the second if they are
+        equally long. `max_length` includes special tokens; `ValueError` if they do not fit.
         """
         rows = [self.tokenize(part) for part in (text, second) if part is not None]
         room = max_length - 2 * len(rows)
@@ -137,7 +137,7 @@ class StandaloneByteTokenizer:
         return found
 
     def _merged(self, part: bytes) -> "list[int]":
-        """The ids of a part's bytes after all merges: those of lower rank first, and of equal pairs the leftmost."""
+        """The ids of a part's bytes after all merges: lower ranks first and, among equal pairs, the leftmost."""
         ids = [self._byte_ids[byte] for byte in part]
         size, gone = len(ids), -1
         before, after = list(range(-1, size - 1)), list(range(1, size + 1))

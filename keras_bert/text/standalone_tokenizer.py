@@ -1,7 +1,7 @@
 """BERT's exact tokenization without TensorFlow: one file of plain Python, with its data beside it.
 
-It imports nothing but the standard library and needs character_table.npz, the table of `characters.py`, in its own
-folder. An export for LiteRT contains copies of both, this file as tokenizer.py.
+It imports only the standard library and needs character_table.npz, the table of `characters.py`, in its own folder. A
+LiteRT export contains copies of both, with this file as tokenizer.py.
 """
 
 import array
@@ -48,7 +48,7 @@ SPACES = "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(map
 
 
 class AddedToken(NamedTuple):
-    """A token that is matched whole in texts, as Hugging Face's `tokenizers` does.
+    """A token that is matched whole in texts, as in Hugging Face's `tokenizers`.
 
     Attributes:
         content: the token.
@@ -56,7 +56,7 @@ class AddedToken(NamedTuple):
         single_word: whether a letter, digit, mark or underscore next to it prevents the match.
         lstrip, rstrip: whether it takes the spaces before or after it.
         normalized: whether it is normalized and looked for in the normalized text, not in the text as given.
-        special: whether it is a special token; of no effect here.
+        special: whether it is a special token; has no effect here.
     """
 
     content: str
@@ -84,7 +84,7 @@ def added_token(index: "int | str", fields: "Mapping[str, Any]") -> AddedToken:
 
 
 def beside_pieces(added: "Iterable[AddedToken]", pieces: "Container[str]") -> "list[AddedToken]":
-    """The added tokens except BERT's special tokens among the pieces; transformers lists these, but they are words."""
+    """The added tokens except BERT's special tokens among the pieces, which transformers lists but which are words."""
     return [token for token in added if token.content not in SPECIAL_TOKENS or token.content not in pieces]
 
 
@@ -108,7 +108,7 @@ def stored_prefix(lower_case: bool, strip_accents: "bool | None") -> str:
 class StandaloneTokenizer:
     """Splits texts into the pieces of a vocabulary, with the same ids and offsets as `WordPieceTokenizer`.
 
-    Special tokens are not added by `tokenize`, and `[MASK]` in a text becomes the words `[`, `mask`, `]`.
+    `tokenize` adds no special tokens, and `[MASK]` in a text becomes the words `[`, `mask`, `]`.
 
     Args:
         tokens: the pieces in the order of their ids.
@@ -177,8 +177,8 @@ class StandaloneTokenizer:
     ) -> "dict[str, list[list[int]]]":
         """The model's inputs for a text or a pair, as one row each: [CLS] text [SEP], or [CLS] text [SEP] second [SEP].
 
-        A text that is too long loses pieces at its end; of a pair, the longer one does, the second if they are equal
-        (run_classifier.py). `max_length` counts special tokens too; `ValueError` if it leaves no room for them.
+        A text that is too long loses pieces at its end; in a pair, the longer text does, or the second if they are
+        equally long (run_classifier.py). `max_length` includes special tokens; `ValueError` if they do not fit.
         """
         rows = [self.tokenize(part) for part in (text, second) if part is not None]
         room = max_length - 1 - len(rows)
@@ -370,7 +370,7 @@ class _Table:
         return self._checked((distance + (code_point << CHARACTER_SHIFT)) & 0xFFFFFFFF)
 
     def expanded(self, characters: _Characters) -> _Characters:
-        """Replaces each character of kind EXPANDS by its expansion."""
+        """Replaces each character of kind EXPANDS with its expansion."""
         found = []
         for entry, source in characters:
             if entry & KIND_MASK != EXPANDS:
@@ -405,7 +405,7 @@ def _above(characters: _Characters, kind: int) -> _Characters:
 
 
 def _with_lower_sigma(characters: _Characters) -> _Characters:
-    """Replaces Σ by σ, or by ς at the end of a word: after a cased letter and not before one (Unicode, table 3-17).
+    """Replaces Σ with σ, or with ς at the end of a word: after a cased letter and not before one (Unicode, table 3-17).
 
     Case-ignorable characters are skipped; a space or the end of the text is not cased.
     """

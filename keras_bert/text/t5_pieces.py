@@ -62,6 +62,6 @@ class T5Tokenizer(ModelTokenizer):
 
 
 def _joined(parts: tf.RaggedTensor, pieces: tf.RaggedTensor, sentinels: tf.RaggedTensor) -> tf.RaggedTensor:
-    """Regroups what belongs to parts `[parts, (n)]` by text `[batch, (n)]`; a part has either pieces or a sentinel."""
+    """Regroups the tokens of parts `[parts, (n)]` by text `[batch, (n)]`; a part has either pieces or a sentinel."""
     both = tf.concat([pieces, sentinels], axis=1)
     return tf.RaggedTensor.from_row_splits(both.values, tf.gather(both.row_splits, parts.row_splits), validate=False)

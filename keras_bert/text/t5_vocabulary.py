@@ -1,4 +1,4 @@
-"""T5's vocabulary: a SentencePiece model, and after its pieces the sentinels that stand for spans of a text."""
+"""T5's vocabulary: a SentencePiece model's pieces, then the sentinels that stand for spans of a text."""
 
 import hashlib
 import os
@@ -27,11 +27,11 @@ _IN_FIRST_BYTES, _FIRST_BYTES = re.compile(rb"<pad>.{1,24}</s>.{1,24}<unk>", re.
 class T5Vocabulary(ModelVocabulary):
     """The pieces of a T5 (Raffel et al. 2020, section 3.1.4), and its sentinels. Its file is named like ALBERT's.
 
-    There is no [CLS]; `cls_id` is the padding's, with which T5's decoder begins. The end of a text is `sep_id`, and
-    `mask_id` is the first sentinel's.
+    There is no [CLS]: `cls_id` is the id of the padding, with which T5's decoder begins. `sep_id` is the end of a text,
+    and `mask_id` the first sentinel.
 
     Attributes:
-        sentinel_ids: the ids of "<extra_id_0>", which is the last token, "<extra_id_1>" and so on.
+        sentinel_ids: the ids of "<extra_id_0>" (the last token), "<extra_id_1>" and so on.
     """
 
     title = "a SentencePiece model like T5's"
@@ -40,7 +40,7 @@ class T5Vocabulary(ModelVocabulary):
     example_recipe = "t5_mini"
 
     def __init__(self, model: bytes, source: StrPath = "vocabulary", sentinels: int = SENTINELS) -> None:
-        """`source` names the origin of the model in messages; those of `sentinels` that it lacks follow its pieces.
+        """`source` names the origin of the model in messages; the `sentinels` that it lacks follow its pieces.
 
         Raises:
             UserError: it is not a SentencePiece model, or does not begin with <pad> </s> <unk>.

@@ -60,9 +60,9 @@ def read_pieces(path: StrPath) -> list[str]:
 def read_added_tokens(path: StrPath, pieces: Sequence[str]) -> list[AddedToken]:
     """The added tokens of a vocabulary, from the files in its folder, as transformers 5 finds them.
 
-    That is `added_tokens_decoder` in tokenizer_config.json or, if it has none, added_tokens.json and tokenizer.json;
-    for a generic class, tokenizer.json and `added_tokens_decoder`. Special tokens that are listed without an id are
-    pieces. BERT's own special tokens are left out: in texts they are words.
+    They are in tokenizer_config.json's `added_tokens_decoder` or, if it has none, in added_tokens.json and
+    tokenizer.json; for a generic class, in tokenizer.json and `added_tokens_decoder`. Special tokens that are listed
+    without an id are pieces. BERT's own special tokens are left out: in texts they are words.
 
     Args:
         path: the file of the pieces.
@@ -127,7 +127,7 @@ def _is_scored(piece: Any) -> bool:
 def _special_names(values: Mapping[str, Any], path: str) -> set[str]:
     """The special tokens besides BERT's own that the tokenizer_config.json or special_tokens_map.json at `path` lists.
 
-    Raises `UserError` for other values: a text in place of a list would become one token per character.
+    Raises `UserError` for other values: a text instead of a list would become one token per character.
     """
     field = next(filter(values.get, ("extra_special_tokens", "additional_special_tokens")), "")
     listed = values.get(field) or []
@@ -154,7 +154,7 @@ _MAX_CHARACTERS = "max_input_chars_per_word"  # In tokenizer.json and, our own, 
 
 @dataclasses.dataclass(frozen=True)
 class TokenizerSettings:
-    """The settings of the package's tokenizers; each kind of vocabulary names those that its tokenizer has.
+    """The settings of the package's tokenizers; each kind of vocabulary names the ones that its tokenizer has.
 
     Attributes:
         lower_case: whether texts are lower-cased.
@@ -179,11 +179,11 @@ class TokenizerSettings:
         return {name: values[name] for name in vocabulary.tokenizer_settings}
 
     def is_berts_own(self) -> bool:
-        """Whether Google's tokenizer supports these settings, of which it only has `lower_case`."""
+        """Whether Google's tokenizer supports these settings; it has only `lower_case`."""
         return self.strip_accents in (None, self.lower_case) and self.split_chinese
 
     def require_berts_own(self, name: StrPath, option: str) -> None:
-        """Raises `UserError`, which proposes another `option`, unless pretraining can tokenize by these settings."""
+        """Raises `UserError`, which proposes another `option`, unless pretraining can tokenize with these settings."""
         if not self.is_berts_own():
             raise UserError(
                 f"{name}: pretraining needs BERT's own tokenizer, which removes accents if it lower-cases, and splits "
@@ -195,7 +195,7 @@ class TokenizerSettings:
 def read_flag(values: Mapping[str, Any], name: str, path: str) -> bool | None:
     """The value of a boolean field, which may be 1 or 0; None if it is null or missing.
 
-    Raises `UserError` for others, such as the text "false", which Python would take for true.
+    Raises `UserError` for other values, such as the text "false", which Python would take for true.
     """
     value = values.get(name)
     if value not in (None, True, False):
@@ -208,8 +208,8 @@ def read_berts_settings(
 ) -> tuple[TokenizerSettings, list[str]]:
     """`Vocabulary.read_settings` of WordPieces.
 
-    As in transformers, tokenizer_config.json counts and, for what it lacks, the defaults of BERT's class; a generic
-    class follows tokenizer.json. A line tells the user where the other file differs.
+    As in transformers, tokenizer_config.json decides, and the defaults of BERT's class fill its gaps; a generic class
+    follows tokenizer.json. A line tells the user where the other file differs.
     """
     config_file, tokenizer_file = files.join(folder, TOKENIZER_CONFIG), files.join(folder, TOKENIZER)
     requested = {} if lower_case is None else {"lower_case": lower_case}

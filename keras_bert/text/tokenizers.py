@@ -19,7 +19,8 @@ _Method = TypeVar("_Method", bound=Callable[..., Any])
 def traced_once(method: _Method) -> _Method:
     """Decorates a tokenizer's method of texts `[batch]`: its graph is traced once, and all other graphs call it.
 
-    Tracing takes a quarter of a second for each signature, text of a pair and source of a run. Eager calls need none.
+    Tracing takes a quarter of a second for each signature, each text of a pair and each source of a run. Eager calls
+    need none.
     """
 
     @functools.wraps(method)

@@ -37,7 +37,7 @@ _IDEOGRAPH = r"[\u3001-\u30ff\u3400-\u9fff\uf900-\ufaff\uff01-\uff65]"
 _NO_SPACE = (
     (re.compile(r" (?=[.,;:!?%)\]}’”»…])"), ""),
     (re.compile(r"(?<=[(\[{‘“«]) "), ""),
-    # Of "don ' t" and "cat ' s", as the basic tokenizer splits them.
+    # In "don ' t" and "cat ' s", as the basic tokenizer splits them.
     (re.compile(r"(?<=\w) (['’]) (?=(?:s|t|d|m|re|ve|ll)\b)", re.IGNORECASE), r"\1"),
     (re.compile(r"(?<=\w) - (?=\w)"), "-"),
     (re.compile(rf"(?<={_IDEOGRAPH}) (?={_IDEOGRAPH})"), ""),
@@ -80,7 +80,7 @@ class RowPattern(NamedTuple):
 
     Attributes:
         start, between, end: their ids before the first segment, between two segments, and after the last.
-        last_segment: the segment of the row's last token; None if it is that of the text before it.
+        last_segment: the segment of the row's last token; None if it is the segment of the text before it.
     """
 
     start: tuple[int, ...]
@@ -102,7 +102,7 @@ class Vocabulary:
         pad_id, unk_id, cls_id, sep_id, mask_id: ids of the special tokens.
         is_continuation: `[vocab_size]`, true for a piece that continues a word (`##ing`), if there is one before it.
         is_continued: `[vocab_size]`, true for a token whose word such a piece continues; see `continues_word`.
-        num_pieces: the number of tokens that WordPiece splits words into; those in `added` that are no pieces follow.
+        num_pieces: the number of tokens that WordPiece splits words into; tokens in `added` that are not pieces follow.
         added: tokens that are matched whole in texts, in the order of their ids.
         fingerprint: SHA-256 (hex) of the file that `to_file` writes and of `added`.
 
@@ -188,7 +188,7 @@ class Vocabulary:
 
     @classmethod
     def from_file(cls, path: StrPath) -> "Vocabulary":
-        """Reads a vocabulary of any kind: a `vocab.txt` or a `tokenizer.json`, with the added tokens in the files
+        """Reads a vocabulary of any kind: a `vocab.txt` or a `tokenizer.json` with the added tokens in the files
         beside it, a SentencePiece model (`.model`), or one of a kind added by `register_vocabulary`.
 
         Raises:
@@ -261,7 +261,7 @@ class Vocabulary:
         """Raises `UserError` if files beside the vocabulary's file, `path`, add something that is not supported."""
 
     def _refuse_added_tokens(self, folder: str, path: str) -> None:
-        """`require_supported` of a kind without added tokens."""
+        """`require_supported` for a kind without added tokens."""
         later = [token.content for token in read_added_tokens(path, self.tokens) if token.id >= len(self)]
         if later:
             raise UserError(
@@ -283,7 +283,7 @@ class Vocabulary:
         return {name: self.tokens[index] for name, index in ids.items()}
 
     def word_pieces(self) -> list[str]:
-        """The pieces for tensorflow-text's WordPiece, with those that no word contains renamed to match no text.
+        """The pieces for tensorflow-text's WordPiece; pieces that no word contains are renamed to match no text.
 
         Otherwise, a piece with a space could match across the end of a word.
         """
@@ -329,13 +329,13 @@ class Vocabulary:
     def continued(self, text: str, pieces: Sequence[str]) -> str:
         """A text, unchanged, with pieces after it as a person would have written them."""
         last = "" if not text or text[-1].isspace() else text.rsplit(maxsplit=1)[-1]
-        # Joined to no word, pieces begin with a space, which the text has already or does not need.
+        # Pieces joined to no word begin with a space, which the text already has or does not need.
         return text[: len(text) - len(last)] + joined_pieces([last, *pieces]).removeprefix("" if last else " ")
 
     def spellings(self) -> list[bytes]:
         """The bytes that each token adds to a text, complete or incomplete UTF-8; empty for a special token.
 
-        A text joined from them may begin with a blank too many.
+        A text joined from them may begin with one blank too many.
         """
         special = {self.tokens[index] for index in (self.pad_id, self.unk_id, self.cls_id, self.sep_id, self.mask_id)}
         return [b"" if token in special else self._spelling(token).encode("utf-8") for token in self.tokens]

@@ -57,7 +57,7 @@ def count_words(texts: Iterable[str], lower_case: bool) -> Counter[str]:
 
 
 # The most frequent characters that cover this share of the text become pieces; a word with any other is [UNK].
-# Without a limit the rare characters of a large corpus fill thousands of rows.
+# Without a limit, the rare characters of a large corpus would fill thousands of rows.
 CHARACTER_COVERAGE = 0.9999
 # The trainer reads every word as often as it was counted; a thousand times more text teaches no other pieces.
 MOST_WORDS = 1_000_000_000
@@ -67,15 +67,15 @@ SMALLEST_COUNT = 2  # A piece that occurs once says nothing about the language, 
 def learn_vocabulary(texts: Iterable[str], size: int, lower_case: bool = True, unused: int = 0) -> Vocabulary:
     """Learns a vocabulary of `size` pieces from `texts` by WordPiece training; deterministic.
 
-    It has fewer pieces if the texts have no more that occur twice: compare its `len` with `size`.
+    It is smaller if too few pieces occur twice in the texts: compare its `len` with `size`.
 
     Args:
         texts: streamed once; memory grows with the number of different words. Counts of more than `MOST_WORDS` words
             are scaled down.
         size: the number of pieces, including special tokens, slots and single characters.
         lower_case: as for the tokenizer that will use the vocabulary.
-        unused: the number of slots, `[unused0]` and so on, between the special tokens and the pieces, which
-            `extend_vocabulary` can fill later.
+        unused: the number of slots (`[unused0]` and so on) between the special tokens and the pieces, for
+            `extend_vocabulary` to fill later.
 
     Raises:
         UserError: the texts have no words, `size` is too small for their characters, or `texts` is a single text.
@@ -90,7 +90,7 @@ def learn_vocabulary(texts: Iterable[str], size: int, lower_case: bool = True, u
 
 
 def learn_from_counts(counts: Mapping[str, int], size: int, unused: int = 0) -> Vocabulary:
-    """`learn_vocabulary` of texts with these counts of words, as from `count_words`."""
+    """`learn_vocabulary` for texts with these word counts, as from `count_words`."""
     divisor = count_divisor(sum(counts.values()))
     counts = _training_counts({word: count // divisor for word, count in counts.items() if count >= divisor})
     if not counts:
@@ -144,7 +144,7 @@ def _trained(
     model: Any, trainer: Callable[..., Any], size: int, first_pieces: list[str], counts: Mapping[str, int]
 ) -> tokenizers.Tokenizer:
     """A tokenizer of `size` pieces, learned from words without spaces and how often each occurs."""
-    size = min(size, len(first_pieces) + sum(map(len, counts)))  # The trainer allocates room for as many.
+    size = min(size, len(first_pieces) + sum(map(len, counts)))  # The trainer allocates room for that many.
     tokenizer = tokenizers.Tokenizer(model)
     tokenizer.pre_tokenizer = CharDelimiterSplit(" ")
     options = {"min_frequency": SMALLEST_COUNT, "special_tokens": first_pieces, "show_progress": False}
@@ -166,7 +166,7 @@ def extend_vocabulary(
     """Puts the most frequent new words of `texts` into the `[unusedN]` slots, in the order of their rows.
 
     A word is new if it has no piece of its own: the vocabulary splits it, or maps it to [UNK]. A BERT can then continue
-    training in another domain with its own weights; the embedding row of a slot becomes that of the new word
+    training in another domain with its own weights; the embedding row of a slot becomes the new word's
     (google-research/bert, "Pre-training tips").
 
     Args:
@@ -185,7 +185,7 @@ def extend_vocabulary(
 def extend_from_counts(
     vocabulary: Vocabulary, counts: Mapping[str, int], source: str = "vocabulary"
 ) -> tuple[Vocabulary, list[tuple[str, int]]]:
-    """`extend_vocabulary` by texts with these counts of words, as from `count_words`."""
+    """`extend_vocabulary` for texts with these word counts, as from `count_words`."""
     slots = free_rows(vocabulary, source)
     new = [
         (word, count)
@@ -221,10 +221,10 @@ def free_rows(vocabulary: Vocabulary, source: str) -> list[int]:
 
 
 def cut_before(vocabulary: Vocabulary, tokenizer: Tokenizer) -> dict[int, list[int]]:
-    """How an older vocabulary splits the tokens that a new one adds or has in other rows.
+    """How an older vocabulary splits the tokens that a new one adds or moves to other rows.
 
     Args:
-        tokenizer: the tokenizer of the older one.
+        tokenizer: the older vocabulary's tokenizer.
 
     Returns: `{row in the new vocabulary: rows in the older one}`, without unchanged rows and without tokens that the
         older vocabulary cannot represent.
@@ -331,8 +331,8 @@ def _unigram_model(lines: Iterator[str], size: int, outside: int = 0, **options:
     """Learns a unigram model from lines with the trainer's options; returns its file.
 
     Args:
-        size: at most so many pieces, with those that are not in the model.
-        outside: how many are not in it.
+        size: the most pieces, including those outside the model.
+        outside: how many pieces are outside the model.
     """
     require_sentencepiece()
     import sentencepiece  # An extra.
@@ -354,7 +354,7 @@ def _unigram_model(lines: Iterator[str], size: int, outside: int = 0, **options:
             **options,
         )
     except RuntimeError as error:
-        found = re.search(r"required_chars\. \d+ vs (\d+)", str(error))  # Not for less than the special tokens.
+        found = re.search(r"required_chars\. \d+ vs (\d+)", str(error))  # Missing if the special tokens do not fit.
         least = f"at least {int(found[1]) + outside:,}" if found else "more"
         raise UserError(
             f"The vocabulary's size: needs {least} for the special tokens and the texts' characters. "
@@ -364,7 +364,7 @@ def _unigram_model(lines: Iterator[str], size: int, outside: int = 0, **options:
 
 
 def _lines(texts: Iterable[str], normalize: AlbertNormalizer | None = None) -> Iterator[str]:
-    """The sentences of texts, normalized or as they are, with those divided that are too long for the trainer."""
+    """The sentences of texts, normalized or as they are; those too long for the trainer are divided."""
     sentences = (sentence for text in texts for sentence in split_sentences(text))
     for batch in utf8_batches(sentences):
         for line in normalize(batch).texts.numpy() if normalize else batch:

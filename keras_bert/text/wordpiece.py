@@ -18,8 +18,8 @@ from keras_bert.text.standalone_tokenizer import MAX_CHARACTERS_PER_WORD, Standa
 from keras_bert.text.tokenizers import Texts, Tokenizer, string_batch, traced_once
 from keras_bert.text.vocabulary import CONTINUATION, UNK, Vocabulary
 
-# Characters that the original leaves unchanged except for the case of ASCII, and that the Unicode version of every
-# tensorflow-text classifies alike as punctuation or not. From U+0100 only letters that have long been in Unicode.
+# Characters that the original leaves unchanged except for the case of ASCII, and that every tensorflow-text, whatever
+# its Unicode version, classifies alike as punctuation or not. From U+0100 on, only letters long in Unicode.
 _PRINTABLE_ASCII, _PUNCTUATION = r"!-~", r"\x{2010}-\x{2027}"
 _LETTERS = r"\x{C0}-\x{24F}\x{391}-\x{3A1}\x{3A3}-\x{3CE}\x{400}-\x{481}"  # Latin, Greek, Cyrillic.
 _SPACES = r"\t\n\r "
