@@ -1,7 +1,7 @@
 """Continues texts with a left-to-right model, and fills in [MASK]s with a masked LM.
 
 A text is continued one token at a time through a causal encoder that caches the keys and values of earlier tokens. A
-row has its full width from the start, so that a step is traced only once. Positions beyond the last token are masked,
+row has its full width from the start, so a step is traced only once. Positions beyond the last token are masked,
 and overwritten when their tokens are known.
 """
 
@@ -88,7 +88,7 @@ class Continuation:
         text: the beginning as given.
         pieces: the pieces added.
         continued: both as one text.
-        has_ended: whether the model ended the text, by [SEP], rather than the limit on its length.
+        has_ended: whether the model ended the text with [SEP], rather than reaching the length limit.
     """
 
     text: str

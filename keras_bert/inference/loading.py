@@ -47,10 +47,10 @@ class LoadedModel:
     Attributes:
         folder: the model folder it was loaded from.
         tokenizer: the tokenizer with the model's vocabulary.
-        model: the model of the folder's task, such as a `BertForSequenceClassification`; without a task's head a
-            `BertForPreTraining`, with a decoder an `EncoderDecoder`, for a discriminator an `ElectraForPreTraining`;
-            without any of these, the `BertEncoder` alone.
-        report: the tensors that the folder lacked, which were newly initialized, and those that were not used.
+        model: the model of the folder's task, such as a `BertForSequenceClassification`; without a task's head, a
+            `BertForPreTraining`, an `EncoderDecoder` or (a discriminator) an `ElectraForPreTraining`; without any of
+            these, the `BertEncoder` alone.
+        report: the newly initialized tensors, which the folder lacks, and the folder's tensors that were not used.
         new_head: the config of a new head requested from `load`; None for the folder's own.
     """
 
@@ -131,8 +131,8 @@ class LoadedModel:
 
         For `sparse`, returns a `SparseEmbedder`, which does the same with the masked LM.
 
-        The defaults are the `pooling` of `encode`, and the `max_length` of fine-tuning or of the folder's files for
-        sentence-transformers or, without them, the model's maximum.
+        By default, `pooling` is as for `encode`, and `max_length` as in fine-tuning, else as in the folder's files for
+        sentence-transformers, else the model's maximum.
 
         Example:
             embedded = keras_bert.load("runs/demo").embedder("cls", max_length=8)(["The cat sat."])
@@ -155,7 +155,7 @@ class LoadedModel:
     ) -> Preprocessor:
         """Returns a Keras layer from strings to the encoder's inputs, for `ds.map` and models that take strings.
 
-        By default `max_length` and `long` are those of fine-tuning or, without it, the model's maximum and `truncate`.
+        By default, `max_length` and `long` are as in fine-tuning or, without it, the model's maximum and `truncate`.
 
         Example:
             preprocess = keras_bert.load("runs/demo").preprocessor(max_length=16)
@@ -246,7 +246,7 @@ class LoadedModel:
                 the query's own id.
 
         Raises:
-            UserError: an unknown id, `relevant` ids that are not in a list, a grade that is no number, no relevant
+            UserError: an unknown id, `relevant` ids that are not in a list, a grade that is not a number, no relevant
                 passage, or a setting that the model does not support.
             ValueError: a query or a passage is not a text, or a setting is out of range.
 

@@ -64,7 +64,7 @@ class MaskedLM:
 
         Args:
             texts: strings, or pairs of strings as tuples or as dicts of two columns.
-            batch_size: texts in a batch; the last one of all may have fewer.
+            batch_size: texts in a batch; the very last batch may have fewer.
             epochs: how often to read the texts; None for endless batches, for `fit(…, steps_per_epoch=…)`.
 
         Returns: (inputs, ids, weights): the inputs of `model` [batch, …] int32; the original ids [batch, predictions]

@@ -22,7 +22,7 @@ from keras_bert.text.vocabulary import Vocabulary, find_vocabulary
 _INPUTS = ("input_word_ids", "input_mask", "input_type_ids")
 _LENGTHS = LONGEST, FIXED, RAGGED = "longest", "fixed", "ragged"
 _SETTINGS = "tokenizer.json"
-Texts = Any  # Strings [batch]; (first, second) of those; or a dict of one or two columns of those.
+Texts = Any  # Strings [batch]; two such columns (first, second); or a dict of one or two columns.
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
@@ -82,7 +82,7 @@ class Preprocessor(keras.layers.Layer):
         """The encoder's inputs, int32 [batch, seq] each; ragged ones must be padded for an encoder.
 
         Args:
-            texts: strings [batch]; for pairs two of those, as a tuple or as a dict of two columns.
+            texts: strings [batch]; for pairs, two such columns, as a tuple or a dict.
         """
         assert self.tokenizer is not None
         columns, vocabulary = _columns(texts), self.tokenizer.vocabulary

@@ -39,8 +39,8 @@ def quantize_vectors(
     Args:
         vectors: float [texts, width]; sparse ones stay sparse.
         precision: `float32`, `float16`, `int8` or `binary`; for sparse vectors only `float32`.
-        size: keeps the first `size` dimensions and scales each vector to length 1; for models trained for that
-            (Kusupati et al. 2022, Matryoshka Representation Learning). Of each sparse vector it keeps the `size`
+        size: keeps the first `size` dimensions and scales each vector to length 1; for models trained for this
+            (Kusupati et al. 2022, Matryoshka Representation Learning). From each sparse vector, keeps the `size`
             largest values, unscaled.
         ranges: for `int8`, the ranges of other vectors, to which these will be compared; by default from the lowest to
             the highest value of these vectors.

@@ -1,7 +1,7 @@
 """Scores rankings by the measures of trec_eval, which BEIR reports too (Thakur et al. 2021).
 
 The gains of a ranking, float [ranks], are the grades of its items, the best rank first; unjudged items have grade 0. A
-grade above 0 is relevant, and is itself the gain (Järvelin and Kekäläinen 2002). Others take 2^grade - 1 (Burges et al.
+grade above 0 is relevant, and is itself the gain (Järvelin and Kekäläinen 2002). Others use 2^grade - 1 (Burges et al.
 2005), which is the same for grades of 0 and 1.
 """
 

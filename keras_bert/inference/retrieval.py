@@ -56,10 +56,10 @@ class RetrievalResult:
 def evaluate_retrieval(
     embedder: Embedder, asked: RetrievalSet, config: RetrievalConfig, rank: Rank | None = None
 ) -> RetrievalResult:
-    """Searches exactly: by cosine, for binary vectors by equal bits, for sparse ones by dot product.
+    """Searches exactly: compares vectors by cosine, binary ones by equal bits, sparse ones by dot product.
 
-    Neither the passages nor their vectors are all in memory; for `int8`, whose codes depend on the range of all
-    vectors, these wait in a temporary file.
+    Never holds all passages or all their vectors in memory; for `int8`, whose codes depend on the range of all
+    vectors, the vectors wait in a temporary file.
 
     Args:
         embedder: gives one vector per text.
@@ -146,7 +146,7 @@ def retrieval_set(
     """The `RetrievalSet` of values in memory; see `LoadedModel.evaluate_retrieval`.
 
     Raises:
-        UserError: there are no passages, an id in `relevant` is unknown, a grade is no number, or no passage is
+        UserError: there are no passages, an id in `relevant` is unknown, a grade is not a number, or no passage is
             relevant.
         ValueError: a query or a passage is not a text.
     """

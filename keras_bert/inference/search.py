@@ -46,7 +46,7 @@ def _best(
     new_places = np.broadcast_to(np.arange(first, first + new.shape[1]), new.shape)
     places = np.concatenate([places, new_places], axis=1)
     depth = min(depth, scores.shape[1])
-    # Sorting all would take several times as long. Of scores equal to the lowest kept one, the first are kept.
+    # Sorting all would take several times as long. Among scores equal to the lowest kept one, the first are kept.
     lowest = np.partition(scores, -depth, axis=1)[:, [-depth]]
     above, equal = scores > lowest, scores == lowest
     kept = above | equal & (np.cumsum(equal, axis=1) <= depth - above.sum(axis=1, keepdims=True))

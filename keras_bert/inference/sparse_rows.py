@@ -5,7 +5,7 @@ from scipy.sparse import csr_array
 
 
 def largest_values(vectors: csr_array, size: int) -> csr_array:
-    """Keeps at most the `size` largest values of each vector [rows, width]; of equal ones the first."""
+    """Keeps at most the `size` largest values of each vector [rows, width]; among equal ones, the first."""
     lengths = np.diff(vectors.indptr)
     rows = np.repeat(np.arange(len(lengths)), lengths)
     order = np.lexsort((vectors.indices, -vectors.data, rows))  # By row, then the largest first.

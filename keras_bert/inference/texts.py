@@ -15,11 +15,11 @@ _SHOWN = 40
 
 
 def as_list(texts: Any) -> list[Any]:
-    """A sequence of examples as a list, with lists for NumPy's arrays in it, such as the words of a pandas row.
+    """A sequence of examples as a list; NumPy arrays in it, such as the words of a pandas row, become lists too.
 
     Raises:
-        ValueError: `texts` is a single text, which would count as a list of one-character texts; a table or a dict,
-            which would count as a list of its columns' names; or not iterable.
+        ValueError: `texts` is a single text, whose characters would count as texts; a table or a dict, whose column
+            names would; or not iterable.
     """
     if isinstance(texts, (str, bytes)):
         raise ValueError(
@@ -49,7 +49,7 @@ def text_list(texts: Iterable[Any], pairs: bool = False) -> list[Any]:
         pairs: whether to accept tuples or lists of two texts too, and return them as tuples.
 
     Raises:
-        ValueError: `texts` is no list, see `as_list`; or an item is not a text, or not UTF-8.
+        ValueError: `texts` is not a list (see `as_list`), or an item is not a text or not UTF-8.
     """
     texts = as_list(texts)
     return [

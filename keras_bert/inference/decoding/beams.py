@@ -150,7 +150,7 @@ def _better_answers(
     penalties: tf.Tensor,
     settings: DecodingConfig,
 ) -> _Answers:
-    """The best of the answers and of the candidates that end, if these are in the better half of the candidates."""
+    """The best of the answers so far and of the candidates in the better half that end."""
     count = settings.beams
     are_whole = candidates.end & (tf.range(2 * count) < count)
     scores = candidates.scores / penalties[length]

@@ -9,7 +9,7 @@ from keras_bert.inference.decoding.steps import Cache, Decoded, DecoderTokens, S
 def decode(step: Step, cache: Cache, tokens: DecoderTokens, settings: DecodingConfig) -> Decoded:
     """Decodes a model's answers for each row of a cache. Runs eagerly, in a `tf.function` and in a SavedModel.
 
-    Stops when every row's answer has ended, and gives the same as transformers' `generate` for the same logits.
+    Stops when every row's answer has ended, and matches transformers' `generate` for the same logits.
 
     Args:
         step: the model; see `steps.Step`.

@@ -1,4 +1,4 @@
-"""Greedy search: the most probable token each time, for good."""
+"""Greedy search: the most probable token each time, never revised."""
 
 from typing import NamedTuple
 

@@ -28,7 +28,7 @@ def restricted(scores: tf.Tensor, ids: tf.Tensor, place: tf.Tensor, end: int, se
 
 
 def forced_token(place: tf.Tensor, settings: DecodingConfig) -> tf.Tensor:
-    """The only token that may follow `place`, int32 scalar; `NO_TOKEN` if there are others."""
+    """The only token that may follow `place`, int32 scalar; `NO_TOKEN` if none is forced."""
     forced = tf.constant(NO_TOKEN)
     if settings.first_token is not None:
         forced = tf.where(place == 0, settings.first_token, forced)

@@ -45,7 +45,8 @@ def row_count(cache: Cache) -> tf.Tensor:
 def apart(step: Step) -> Step:
     """Wraps a step in a function of its own in the graph. Cache tensors that `step` returns unchanged stay identical.
 
-    Inlined in the loop, Grappler's optimization of BART's cross-attention yields no answers at all (TensorFlow 2.21).
+    If `step` is inlined in the loop, Grappler's optimization of BART's cross-attention yields no answers at all
+    (TensorFlow 2.21).
     """
     if tf.executing_eagerly():
         return step
