@@ -1,1 +1,1 @@
-"""Training from Python and from the command line: from what is asked for to a recipe, its run, and what it leaves."""
+"""Training from Python and from the command line: from a request to a recipe, its run and its results."""

@@ -80,9 +80,9 @@ def finetune(
         kind: what a label is: `single_label`, `multi_label` or `regression`.
         data_dir: the folder with a task's own files, such as GLUE's.
         format: the format of the tables, if their names and contents do not show it.
-        recipe: a recipe to use in place of the task's.
+        recipe: a recipe to use instead of the task's.
         output: the run's folder; by default runs/TASK.
-        seeds: one run for each of these seeds; the result is the best one's model.
+        seeds: one run for each of these seeds; the result is the best run's model.
         features: train only a small network on features of the frozen encoder; see docs/finetuning.md.
         lower_case: whether the model lower-cases, if its folder does not specify it.
         fresh: start over in a new folder beside `output` if that exists.
@@ -90,7 +90,7 @@ def finetune(
         **keywords: settings, like those of `keras_bert.pretrain`: `epochs=3`, `learning_rate=5e-5`, `max_length=128`.
 
     Raises:
-        UserError: the settings, the data or the folder cannot be used; one line that says what to do.
+        UserError: the settings, the data or the folder cannot be used; the message says what to do in one line.
         RunStopped: interrupted (Ctrl-C, the stop button, SIGTERM), after a checkpoint; call it again to resume.
     """
     started_at = time.monotonic()

@@ -92,8 +92,8 @@ class GivenData:
         """Writes the files promised by `corpus` and `source`; call it once the settings are checked.
 
         Raises:
-            UserError: data are of an unknown kind or empty, or the run in the folder has begun, or another process is
-                in it, with other data.
+            UserError: data are empty or of an unknown kind; or the folder's run has begun, or is held by another
+                process, with other data.
         """
         for name, data, arrow, path in self._unwritten:
             with whole_files.atomic_write(path, "wb", self._folder) as stream:  # Each worker of a run writes it.
@@ -258,7 +258,7 @@ def _row(item: Any) -> dict[str, Any]:
         if len(row) < len(item):  # Such as 1 and "1", which are one name in JSON.
             raise ValueError(f"needs columns of different names. Received: {list(item)!r:.80}.")
         return row
-    shown = " ".join(repr(item).split())  # An array of NumPy takes several lines.
+    shown = " ".join(repr(item).split())  # A NumPy array takes several lines.
     raise TypeError(f"needs a text, or a dict of columns. Received: {shown[:80]}.")
 
 

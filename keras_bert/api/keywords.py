@@ -52,12 +52,12 @@ def _key_of(name: str, keys: list[str]) -> str:
 
 
 def path_of(argument: Any, name: str) -> str | None:
-    """An argument that is a path, or a name in its place, as text; None for none. Raises `UserError` for others."""
+    """An argument that is a path or a name, as text; None for none. Raises `UserError` for others."""
     return settings.text_of({name: os.fspath(argument) if isinstance(argument, os.PathLike) else argument}, name)
 
 
 def require_once(one: Mapping[str, Any], other: Mapping[str, Any]) -> None:
-    """Raises `UserError` if two parts of the arguments, settings by key, give different values for a setting."""
+    """Raises `UserError` if two mappings of settings by key give a setting different values."""
     for key in one:
         if key in other and one[key] != other[key]:
             raise UserError(f"{key}: needs to be given once. Received: {one[key]!r} and {other[key]!r}. Leave out one.")
@@ -73,7 +73,7 @@ def length_settings(chosen: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def other_lengths(chosen: Mapping[str, Any]) -> dict[str, Any]:
-    """`{key: value}` that turn off a recipe's other limits of its length, if `chosen`, by key, sets one."""
+    """`{key: value}` that turn off a recipe's other length limits, if `chosen`, settings by key, sets one."""
     off: dict[str, Any] = {}
     if chosen.get("training.epochs"):
         off["training.steps"] = 0

@@ -25,14 +25,14 @@ if TYPE_CHECKING:
     from keras_bert.text.vocabulary import Vocabulary
 
 _log = logging.getLogger(__name__)
-_NO_TIME = 1e-3  # Minutes; 0 would be no limit.
+_NO_TIME = 1e-3  # Minutes; 0 would mean no limit.
 
 
 def prepared(recipe: FinetuneConfig, output: str, started_at: float) -> FinetuneConfig:
     """The recipe, starting from its model after the pretraining set by `training.pretrain_minutes` and `prepare`.
 
     Each is a pretraining run in a folder of `output`, resumed if it was interrupted and not repeated once finished.
-    `started_at`, from `time.monotonic`, is when the command began, from which `training.max_minutes` counts. Needs
+    `started_at`, from `time.monotonic`, is when the command began and `training.max_minutes` starts to count. Needs
     TensorFlow.
 
     Raises:

@@ -75,7 +75,7 @@ def pretrain(
             "span"}`) or by key (`**{"optimizer.name": "lamb"}`); `python run.py settings pretrain` lists them.
 
     Raises:
-        UserError: the settings, the data or the folder cannot be used; one line that says what to do.
+        UserError: the settings, the data or the folder cannot be used; the message says what to do in one line.
         RunStopped: interrupted (Ctrl-C, the stop button, SIGTERM), after a checkpoint; call it again to resume.
     """
     started_at = time.monotonic()

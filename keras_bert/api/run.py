@@ -55,7 +55,7 @@ class Run:
 
     @property
     def history(self) -> pandas.DataFrame:
-        """The metrics in metrics.jsonl, a row for each logged step; those of a validation begin with `eval_`.
+        """The metrics in metrics.jsonl, a row for each logged step; validation metrics begin with `eval_`.
 
         Raises `UserError` if pandas is not installed.
         """
