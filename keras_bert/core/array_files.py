@@ -1,4 +1,4 @@
-"""Reads the arrays that NumPy saved, without pickles; whatever is wrong with a file is one exception."""
+"""Reads the arrays that NumPy saved, without pickles; any fault of a file raises the same exception."""
 
 import contextlib
 import io
@@ -18,7 +18,7 @@ _RAISED = (
     EOFError,
     KeyError,
     MemoryError,
-    RuntimeError,  # An archive that is encrypted or compressed otherwise.
+    RuntimeError,  # An archive that is encrypted, or compressed in another way.
     SyntaxError,
     TypeError,
     ValueError,

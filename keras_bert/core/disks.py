@@ -1,7 +1,7 @@
 """Renames on a disk that leave the old or the new version intact after a kill or a power cut.
 
-A rename alone survives a kill. After a power cut the new name may have lost its content, or the old name may be back:
-content is synced before the rename, and the folder that holds the names after it.
+A rename alone survives a kill. After a power cut the new name may have lost its content, or the old name may be back.
+So content is synced before the rename, and the folder that holds the names after it.
 """
 
 import contextlib
@@ -91,7 +91,7 @@ def replace_folder(source: str | os.PathLike[str], target: str | os.PathLike[str
 
 
 def surviving_folder(path: str | os.PathLike[str]) -> str:
-    """The current place of the folder `path`: there, or where a kill during its replacement left the old one."""
+    """The current place of the folder `path`: itself, or where a kill during its replacement left the old one."""
     path = os.fspath(path)
     old = path.rstrip("/") + _REPLACED
     return old if not os.path.lexists(path) and os.path.isdir(old) else path

@@ -16,7 +16,7 @@ def new_figure(width: float, height: float) -> Any:
     # pyplot would choose a window system, and its figures would have to be closed.
     module = import_extra("matplotlib.figure", "Drawing pictures")
     figure = module.Figure(figsize=(width, height), layout="constrained")
-    # Otherwise a notebook that has not imported pyplot shows the figure's `repr` in place of the figure.
+    # Otherwise a notebook that has not imported pyplot shows the figure's `repr` instead of the figure.
     figure._repr_png_ = functools.partial(png, figure)
     return figure
 

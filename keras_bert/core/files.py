@@ -63,7 +63,7 @@ class BytesRead:
         paths: the files, in this order.
 
     Attributes:
-        total: the bytes of all files; None if there are none, or a size is unknown, as a pipe's.
+        total: the bytes of all files; None without files or if a size is unknown, as for a pipe.
     """
 
     total: int | None

@@ -254,7 +254,7 @@ def take_folder(folder: files.StrPath, path: str) -> "Lock":
 def require_own(lock: "Lock", folder: files.StrPath) -> None:
     """Raises `UserError` if another process has taken over this one's lock on `folder`.
 
-    To be called before writing anything that the other process could be writing too.
+    Call it before writing anything that the other process could be writing too.
     """
     if lock.lost_to is not None:
         raise UserError(

@@ -34,7 +34,7 @@ _TERMINAL = _Terminal()
 
 
 def show(level: int = logging.INFO) -> None:
-    """Shows messages of `level` and above; below INFO, with time and module. Before, Python shows only warnings.
+    """Shows messages of `level` and above; below INFO, with time and module. Until then, Python shows only warnings.
 
     The root logger's handlers, which TensorFlow adds, no longer show them a second time.
     """

@@ -46,7 +46,7 @@ def expand(patterns: Iterable[StrPath]) -> list[str]:
 
 
 def reached(pattern: StrPath, paths: Iterable[str]) -> str | None:
-    """The first of `paths`, as `real` names them, that `expand` finds by a pattern, or would if it were there."""
+    """The first of `paths`, as `real` names them, that `expand` finds by a pattern, or would find if it existed."""
     pattern = os.fspath(pattern)
     is_literal = not glob.has_magic(pattern) or is_folder(pattern)
     folder_parts, parts = (pattern.rstrip("/").split("/"), ["**"]) if is_literal else _split_pattern(pattern)
@@ -96,7 +96,7 @@ def _matches_below(folder: str, parts: list[str]) -> list[str]:
 
 
 def _linked_files_below(folder: str, enters_hidden: bool, above: frozenset[str] = frozenset()) -> Iterator[str]:
-    """The files below a folder on a disk, those in linked folders too. `above`: the folders that contain it."""
+    """The files below a folder on a disk, including those in linked folders. `above`: the folders that contain it."""
     here = real(folder)
     if here in above:  # A link to a folder that contains it would never end.
         return
@@ -108,7 +108,7 @@ def _linked_files_below(folder: str, enters_hidden: bool, above: frozenset[str] 
 
 
 def _without_repeats(paths: Iterable[str]) -> list[str]:
-    """The paths, sorted, without those that reach a file again by a link, such as `latest` to what is beside it."""
+    """The paths, sorted, without those that reach a file again by a link, such as `latest` to a folder beside it."""
     are_links = {path: os.path.islink(path) for path in paths}  # No remote path is one.
     folders = {folder: real(folder) for folder in set(map(parent, are_links))}
     found: dict[str, str] = {}

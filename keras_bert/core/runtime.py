@@ -13,7 +13,7 @@ from types import ModuleType
 
 from keras_bert.core.program import command_line
 
-# mallopt(3), from malloc.h of glibc. Other C libraries, and allocators preloaded in its place, do not have it.
+# mallopt(3), from malloc.h of glibc. Other C libraries, and allocators preloaded instead of its own, do not have it.
 _TRIM_THRESHOLD, _MMAP_MAX, _ARENA_MAX = -1, -4, -8
 _SETTINGS = {_ARENA_MAX: 1, _MMAP_MAX: 0, _TRIM_THRESHOLD: -1}
 _UNUSED = ("IPython", "matplotlib", "pandas", "sklearn")
@@ -65,7 +65,7 @@ def _import() -> ModuleType:
 
 @contextlib.contextmanager
 def lean_import() -> Iterator[None]:
-    """Makes the block's imports of TensorFlow, Keras and what needs them take two fifths less time.
+    """Cuts the time of the block's imports of TensorFlow, Keras and what needs them by two fifths.
 
     Keras imports scikit-learn, Matplotlib, pandas and IPython if they are installed, for wrappers, galleries, data
     frames and notebooks that no command has; in the block they look uninstalled. The garbage collector pauses during

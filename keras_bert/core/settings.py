@@ -94,7 +94,7 @@ class Checked:
 
 @functools.cache
 def types_of(cls: type) -> dict[str, Any]:
-    """`{field: its annotation}` of a dataclass, without the fields that its constructor does not take."""
+    """`{field: its annotation}` of a dataclass, for the fields that its constructor takes."""
     hints = typing.get_type_hints(cls, include_extras=True)
     return {field.name: hints[field.name] for field in dataclasses.fields(cls) if field.init}
 
@@ -200,7 +200,7 @@ def apply_overrides(
 ) -> dict[str, Any]:
     """A copy of `values` with each of `overrides` (`{dotted key: value}`) applied.
 
-    A number selects an item of a list, which is the default one if `values` have none: `phases.0.batch_size`. Raises
+    A number selects an item of a list, of the default list if `values` has none: `phases.0.batch_size`. Raises
     `UserError` for a key that the dataclass `cls` lacks, naming the nearest key anywhere in it.
     """
     values = copy.deepcopy(values)
@@ -240,7 +240,7 @@ def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[tuple[st
     old, new = flattened(old), flattened(new)
     both = {**old, **new}
     different = [key for key in both if old.get(key) != new.get(key)]
-    # Not an empty list or mapping that has items on the other side: these are told.
+    # Leaves out an empty list or mapping that has items on the other side, as those items are listed.
     kept = [key for key in different if (key in old) == (key in new) or both[key] not in ([], {})]
     return [(key, old.get(key), new.get(key)) for key in kept]
 
@@ -313,7 +313,7 @@ def settings_of(cls: "type[DataclassInstance]", where: str = "") -> list[Setting
 
 
 def every_setting(cls: "type[DataclassInstance]", where: str = "") -> Iterator[Setting]:
-    """The settings of a dataclass and of those nested in it; of a list, those of its first item: `phases.0.share`."""
+    """The settings of a dataclass and of those nested in it; for a list, of its first item: `phases.0.share`."""
     for found in settings_of(cls, where):
         yield found
         if found.section:

@@ -1,6 +1,6 @@
 """Progress of long work on stderr: on a terminal a bar with the rate and the time left, elsewhere a line a minute.
 
-Quick work shows nothing, and with TQDM_DISABLE=1 in the environment no work does.
+Quick work shows nothing. With TQDM_DISABLE=1 in the environment, no work shows anything.
 """
 
 import contextlib
@@ -21,7 +21,7 @@ _COLUMNS = 80
 
 
 def in_notebook() -> bool:
-    """Whether the program runs in a notebook, which shows widgets in place of a terminal's lines."""
+    """Whether the program runs in a notebook, which shows widgets instead of a terminal's lines."""
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     # Colab's shell is a subclass with a name of its own.
     return any(kind.__name__ == "ZMQInteractiveShell" for kind in type(shell).__mro__)
@@ -98,7 +98,7 @@ class Bar(tqdm.tqdm):
     @property
     def format_dict(self) -> Any:
         values = super().format_dict
-        if not self._in_lines and (values["ncols"] or 0) < 1:  # A terminal that does not tell its size.
+        if not self._in_lines and (values["ncols"] or 0) < 1:  # A terminal that does not report its size.
             values["ncols"] = _COLUMNS
         return values
 
@@ -153,7 +153,7 @@ def terminal_bar(
 
 @contextlib.contextmanager
 def polled(bar: Bar, done: Callable[[], int]) -> Iterator[None]:
-    """Sets a bar to `done()` in every second of the block, by a thread, and closes it at the end.
+    """Sets a bar to `done()` every second during the block, in a thread, and closes it at the end.
 
     If a store does not answer, asks again a second later.
     """

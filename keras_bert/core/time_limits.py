@@ -31,7 +31,7 @@ def within(seconds: float, function: Callable[[], Result]) -> Result | Exception
 def any_answers(addresses: Iterable[str]) -> bool:
     """Whether any of these web servers answers in time, even with an error; uses the environment's proxies.
 
-    Without a network, downloads retry for minutes; this tells at once.
+    Without a network, downloads retry for minutes; this answers at once.
     """
 
     def ask(address: str) -> bool:
