@@ -38,7 +38,7 @@ def windows(spans: PieceSpans, room: tf.Tensor, stride: int, last_is_full: bool 
 def windows_of_pairs(
     firsts: PieceSpans, seconds: PieceSpans, longest: int, stride: int
 ) -> tuple[PieceSpans, PieceSpans, tf.Tensor]:
-    """Windows over the second text of a pair, each with the first text, truncated to half the room; see `windows`.
+    """Windows over the second text of a pair, each with the first text truncated to half the room; see `windows`.
 
     Returns: `(firsts, seconds, int32 [windows] the pair of each)`.
     """
@@ -118,7 +118,7 @@ def fit_rows(
     Returns: `(segments, int32 [rows] the text of each row)`, with None for the latter if every text is one row.
 
     Raises:
-        UserError: a row has no room for the special tokens, such as one of three tokens for RoBERTa's four of a pair.
+        UserError: a row has no room for the special tokens, such as three tokens for the four of RoBERTa's pairs.
     """
     special = vocabulary.row_pattern.special_tokens(len(columns))
     if max_length < special:
@@ -239,7 +239,7 @@ def word_windows(words: Words, max_length: int, vocabulary: Vocabulary) -> WordW
     """Lays words out in windows that fit into rows.
 
     A text too long for a row is split into windows of whole words, each starting in the middle of the previous one. A
-    word is labeled in the window with the most context, the smaller of the numbers of pieces to its left and right, as
+    word is labeled in the window with the most context: the smaller of the numbers of pieces to its left and right, as
     in run_squad.py's `_check_is_max_context`.
 
     Args:
