@@ -1,7 +1,7 @@
 """BERT in TensorFlow and Keras: from raw text to a pretrained encoder.
 
-Public names are imported on first use, because importing TensorFlow takes seconds; so are sub-packages, such as
-`keras_bert.text`. docs/api.md describes them all.
+Public names and sub-packages such as `keras_bert.text` are imported on first use, because importing TensorFlow takes
+seconds. docs/api.md describes the names.
 """
 
 from typing import TYPE_CHECKING
