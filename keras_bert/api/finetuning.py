@@ -172,7 +172,7 @@ def _seeds(given: Sequence[int]) -> list[int]:
 
 
 def starting_model(init: str | None, recipe_file: str, paths: Sequence[str], lower_case: bool | None) -> ModelFolder:
-    """The model that runs start from; if some have begun, the model that the first of those began from.
+    """The model that runs start from; if any has begun, the model that the first one began from.
 
     Args:
         init: the requested model; None for the recipe's, else the newest pretraining run in runs/, else

@@ -48,8 +48,8 @@ class LoadedModel:
         folder: the model folder it was loaded from.
         tokenizer: the tokenizer with the model's vocabulary.
         model: the model of the folder's task, such as a `BertForSequenceClassification`; without a task's head, a
-            `BertForPreTraining`, an `EncoderDecoder` or (a discriminator) an `ElectraForPreTraining`; without any of
-            these, the `BertEncoder` alone.
+            `BertForPreTraining`, an `EncoderDecoder` or, for a discriminator, an `ElectraForPreTraining`; with no head
+            at all, the `BertEncoder` alone.
         report: the newly initialized tensors, which the folder lacks, and the folder's tensors that were not used.
         new_head: the config of a new head requested from `load`; None for the folder's own.
     """

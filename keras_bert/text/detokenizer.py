@@ -11,7 +11,7 @@ class Detokenizer(tf.Module):
     """Turns tokens into text. Works eagerly, in `tf.function` and in a self-contained SavedModel.
 
     Args:
-        tokenizer: the one that the tokens belong to; if it has `prefix_space`, a text's leading blank is removed.
+        tokenizer: the tokenizer of the tokens; if it has `prefix_space`, a text's leading blank is removed.
     """
 
     def __init__(self, tokenizer: Tokenizer) -> None:

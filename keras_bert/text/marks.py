@@ -1,4 +1,4 @@
-"""Marks the tokens that continue a word, and those of phrases.
+"""Marks the tokens that continue a word, and the tokens of phrases.
 
 jieba finds Chinese words, because whole-word masking of Chinese masks a segmenter's words, although every character is
 a token of its own. Pieces show all other words. Phrases come from a user's list, or are words with given labels.
