@@ -47,7 +47,7 @@ def require_writable(output: str) -> None:
 
 
 def require_unread(written: Iterable[str | None], read: Iterable[str | None]) -> None:
-    """Raises `UserError` if a path to write, under whatever name, is also read or written twice.
+    """Raises `UserError` if a path, under whatever name, is written twice, or both written and read.
 
     Also refuses an existing file in a folder that is read, and a folder of answers that holds a file to read: only the
     task knows which file names it writes there.

@@ -73,7 +73,7 @@ class TokenDistillation(DistillationObjective):
 
 
 def divergences(logits: Tensor, teacher: Tensor, temperature: float) -> Tensor:
-    """T² · KL(teacher ‖ student) of softmaxes at temperature T, over the last axis; -inf in both: no such class."""
+    """T² · KL(teacher ‖ student) of softmaxes at temperature T, over the last axis; -inf in both: a missing class."""
     is_there = teacher > float("-inf")
     own, wanted = (ops.log_softmax(values / temperature, axis=-1) for values in (logits, teacher))
     return temperature**2 * ops.sum(ops.where(is_there, ops.exp(wanted) * (wanted - own), 0.0), axis=-1)

@@ -68,7 +68,7 @@ def embed_file(
         source: a table, or a UTF-8 file with one text per line, also .gz, .bz2, .xz or .zst; or "-" for stdin; see
             `is_table`. An empty line is an empty text, [CLS] [SEP].
         output: the .npz to write, which appears when it is complete.
-        index: a nearest-neighbour index of the vectors to write too, see `VectorIndex`; not for pooling `tokens`.
+        index: where to write a nearest-neighbour index too, see `VectorIndex`; not for pooling `tokens`.
         column, format: the column of the texts in a table, and its format; see `Reading`.
         precision, size, ranges: see `quantize_vectors`; by default the ranges are those of all vectors of the file.
 

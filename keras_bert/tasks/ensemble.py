@@ -23,7 +23,7 @@ class Ensemble:
         problem: the first model's, used for all; with several models, without what was tuned for the first.
 
     Raises:
-        UserError: the models write texts; or differ in task, labels or reading: names the first that does, and how.
+        UserError: the models write texts, or one differs in task, labels or reading; the message says which and how.
     """
 
     problem: Problem
@@ -47,7 +47,7 @@ class Ensemble:
             self.problem.forget_tuning(of_model=True)
 
     def evaluate(self, split: str) -> dict[str, float]:
-        """The scores on a split with labels; of a single model also its objective's figures."""
+        """The scores on a split with labels; for a single model also its objective's figures."""
         if len(self._models) == 1:
             return self._models[0].evaluate(split)
         rows = self.problem.rows(split)

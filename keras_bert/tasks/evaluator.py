@@ -43,8 +43,8 @@ class Evaluator:
         strategy: the strategy in whose scope the model was made.
         batch_size: rows per batch.
         unlabelled: whether rows come without labels, in many windows. Then there are no figures, and the model is
-            traced once for any batch shape, as on one CPU; otherwise it is traced for the few shapes per split that
-            need the least padding.
+            traced once for any batch shape, as it always is on one CPU; otherwise it is traced for the few shapes per
+            split that need the least padding.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class Evaluator:
     def answers(self, split: str) -> tuple[Answers, dict[str, float]]:
         """(the answers, the objective's figures) on a split; its batches are laid out once and kept for later calls."""
         rows, batches = self._problem.rows(split), self._of_splits.get(split)
-        if batches is None or batches.rows is not rows:  # Noise gives a split other rows.
+        if batches is None or batches.rows is not rows:  # Noise changes a split's rows.
             self._of_splits[split] = batches = self._batches(rows)
         outputs, figures = self._outputs(batches, None)
         return self._problem.answers(split, outputs), figures

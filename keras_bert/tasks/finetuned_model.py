@@ -47,7 +47,7 @@ class FinetunedModel:
         data: `{field of TaskDataConfig: value}` that override the run's.
         task: another task that the model can answer (such as ax for a model trained on mnli); None for its own.
         batch_size: rows per batch.
-        asked: a file to answer in place of the task's splits; see `open_problem`.
+        asked: a file to answer instead of the task's splits; see `open_problem`.
         outputs: the paths to write, none of which may be read.
         n_best: how many texts to write per example, if the task writes texts; None for the recipe's number.
 
@@ -113,8 +113,8 @@ class FinetunedModel:
         """`splits_like` of the task.
 
         Raises:
-            UserError: there is none, or the run recorded its file by a relative path, which leads nowhere now; or
-                columns were given, but the split is STS-B's.
+            UserError: there is none, the run recorded its file by a relative path that leads nowhere now, or columns
+                were given but the split is STS-B's.
         """
         found, kind = splits_like(self.problem, name), kind_of_task(self.config.task)
         for split in found:
@@ -179,7 +179,7 @@ def finetune_config(
     if len(formats) == 1:  # The file may have another format than the training file.
         data = {"format": formats.pop(), **data}
     if data.get("folder") and not given:  # It replaces the files that the run recorded.
-        # Of vectors, STS-B's pairs judge, and own pairs to train on stay beside them.
+        # For vectors, the folder has STS-B's pairs to judge by; the run's own training pairs stay.
         data = {**dict.fromkeys(_FILES[1:] if compares_vectors else _FILES), **data}
     return dataclasses.replace(
         config,
@@ -200,7 +200,7 @@ def _with_n_best(config: FinetuneConfig, count: int) -> FinetuneConfig:
 
 
 def _as_own_task(folder: ModelFolder, task: str | None) -> ModelFolder:
-    """The folder of a model that names no task, with `task` as its task or else that of the user's own files.
+    """The folder of a model that names no task, with `task` as its task or else the task for the user's own files.
 
     Raises `UserError` if it has no head for a task.
     """
@@ -243,11 +243,11 @@ def _run_config(path: str) -> FinetuneConfig | None:
 
 
 def _given_data(recorded: TaskDataConfig, run: str) -> dict[str, Any]:
-    """`{field: path}` of the examples that were given as objects, where the run's folder is now."""
+    """`{field: path}` of the examples that were given as objects, even if the run's folder has moved."""
     found = {}
     for split in _FILES:
         name = str(given_name(getattr(recorded, split)))
-        # Those of several seeds are beside the seeds' folders.
+        # With several seeds, they are beside the seeds' folders.
         here = filter(files.exists, (files.join(home, name) for home in (run, files.parent(run))))
         if name.startswith(f"{GIVEN}/") and (path := next(here, None)):
             found[split] = path

@@ -75,7 +75,7 @@ class Head(Checked):
 
 
 def require_no_labels(task: str, labels: Iterable[str] | None) -> None:
-    """Raises `UserError` for labels of a task without any."""
+    """Raises `UserError` if labels are given for a task that has none."""
     if labels is not None:
         raise UserError(f"labels: needs none for {task}, whose head has no labels. Received: some. Leave them out.")
 

@@ -44,11 +44,11 @@ class TaskKind(abc.ABC):
         titles: the names of those parts in `inspect`.
         tasks: the names that `--task` takes.
         own_task: the task for the user's own files and for models that name no task; None if there is none.
-        in_transformers: whether transformers has a class of the head's name; for other kinds of models with another
-            name in place of "Bert" (`AlbertFor…`). If not, config.json calls the model a BertModel and names the head
-            in the field `keras_bert`.
-        pools: whether the head reads the pooled vector. A causal model trained here pools otherwise than transformers,
-            so config.json then calls it a BertModel too.
+        in_transformers: whether transformers has a class of the head's name, with "Bert" replaced for other kinds of
+            models (`AlbertFor…`). If not, config.json calls the model a BertModel and names the head in the field
+            `keras_bert`.
+        pools: whether the head reads the pooled vector. A causal model trained here pools differently from
+            transformers, so config.json calls it a BertModel too.
         in_google: whether Google's files, which name no class, are searched for such a head.
         pipeline: the hub's pipeline tag.
         library: the hub's name of a library that opens the model by its `folder_files`, if no class of transformers
@@ -64,7 +64,7 @@ class TaskKind(abc.ABC):
         trains_vectors: whether its loss takes the section `vectors`.
         writes_texts: whether it takes the section `seq2seq`.
         lists_answers: whether its signatures return several answers to an example, up to `n_best`.
-        has_own_rows: whether its models read other rows than those of the kind whose `head` theirs extends.
+        has_own_rows: whether its models' rows differ from those of the kind whose `head` theirs extends.
         noun: the plural noun for the task's examples.
         baseline: the name of `Problem.baseline` in tables of scores.
         example_files: the input and output files in a model card's `predict` command.
@@ -257,7 +257,7 @@ def kind_of_task(task: str) -> TaskKind | None:
 
 def kind_of_fields(fields: Mapping[str, Any]) -> TaskKind | None:
     """The kind of model that a config.json names; None if it names none."""
-    # Kinds that transformers does not have come first: their files name a BertModel too, and the kind in another field.
+    # Kinds that transformers lacks come first: their files name a BertModel too, and the kind in another field.
     ordered = sorted(task_kinds(), key=lambda kind: kind.in_transformers)
     return next((kind for kind in ordered if kind.is_of(fields)), None)
 

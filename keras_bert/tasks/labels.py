@@ -15,8 +15,8 @@ from keras_bert.config.finetuning import MULTI_LABEL, REGRESSION
 from keras_bert.tasks.task import Task
 
 _SHOWN = 20
-_LARGEST = float(np.finfo(np.float32).max)  # Arrays of labels have a larger number as infinity.
-_PYTHON = re.compile(r"\s*[\[({]\s*['\"]")  # The list, tuple or set of texts that Python prints; no JSON.
+_LARGEST = float(np.finfo(np.float32).max)  # A larger number becomes infinity in an array of labels.
+_PYTHON = re.compile(r"\s*[\[({]\s*['\"]")  # A list, tuple or set of texts as Python prints it; not JSON.
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE)
 
 
@@ -114,7 +114,7 @@ def label_finder(labels: Sequence[str]) -> Callable[[str], int | None]:
     """Function (word) -> the index of its label, or None; the word may be written in another way (`_sameness`)."""
     ids, key = {label: id for id, label in enumerate(labels)}, _sameness(labels)
     others = {key(label): id for label, id in ids.items()}
-    if len(others) < len(ids):  # A trained model tells apart what is one label now.
+    if len(others) < len(ids):  # The trained model distinguishes what is one label now.
         others = {}
     return lambda word: ids[word] if word in ids else others.get(key(word))
 

@@ -191,7 +191,7 @@ class Problem(abc.ABC):
 
     @property
     def compares_examples(self) -> bool:
-        """Whether the loss compares the examples of a batch with each other, in each slice and replica by itself."""
+        """Whether the loss compares the examples of a batch with each other, within each slice and replica."""
         return False
 
     @property
@@ -227,8 +227,8 @@ class Problem(abc.ABC):
         """Yields the examples of a split, a few thousand at a time.
 
         Args:
-            labelled: whether to read labels, for `objective` and `evaluate`. If these cannot be read piece by piece,
-                the split is a single window.
+            labelled: whether to read labels, for `objective` and `evaluate`. A split whose labels cannot be read piece
+                by piece is a single window.
         """
 
     @abc.abstractmethod
@@ -340,7 +340,7 @@ class Problem(abc.ABC):
         """A context in which `write(window, answers)` appends to the output."""
 
     def output_kind(self, split: str) -> str:
-        """Whether `predict` writes a split's answers to an `answer_files.FILE` or a `FOLDER`."""
+        """Whether `predict` writes a split's answers to a file or a folder: `answer_files.FILE` or `FOLDER`."""
         return FILE
 
 
@@ -365,7 +365,7 @@ def open_problem(
     Args:
         head: the head's config of a trained model, whose labels the task adopts; None for a new head.
         task_record: what that model's config.json says about its task; see `ModelFolder.task`.
-        asked: a file to answer, or "-" for stdin: the split `INPUT`, in place of all the task's splits.
+        asked: a file to answer, or "-" for stdin: the split `INPUT`, instead of all the task's splits.
 
     Raises:
         UserError: there is no such task, its data cannot be used, or a new head's recipe has settings that the task

@@ -1,6 +1,6 @@
 """Checks that a run still has the data and teacher it started with: `data.json` and `teacher.json` in its folder.
 
-Several runs of a command, and one with LoRA, also need the weights that they started from: `init.json`. And a run's
+Several runs of a command, and a run with LoRA, also need the weights that they started from: `init.json`. And a run's
 batches keep their number of shapes: `shapes.json`.
 """
 
@@ -43,7 +43,7 @@ def require_same_data(run: RunFolder, problem: Problem) -> None:
 
 
 def data_changes(run: str, problem: Problem, splits: Iterable[str]) -> list[str]:
-    """Says which splits have changed since the run in this folder read them there; of other data it knows nothing."""
+    """Says which splits have changed since the run in this folder read them; skips those that it did not read."""
     path, changed = files.join(run, FILE), []
     recorded = read_json(path) if files.exists(path) else {}
     for split in splits:
@@ -65,7 +65,7 @@ def require_same_text(run: RunFolder, entries: Iterable[str]) -> None:
 
 
 def text_difference(before: Iterable[list[Any]], now: Iterable[list[Any]]) -> str:
-    """The `difference` of two fingerprints of text, whatever folder the files are in that were given as objects."""
+    """The `difference` of two fingerprints of text, ignoring the folder of files that were given as objects."""
     return difference(*([[given_name(path), *of_file] for path, *of_file in entries] for entries in (before, now)))
 
 
@@ -81,10 +81,10 @@ def require_same_model(run: RunFolder, file: str, model: ModelFolder) -> None:
 
 
 def begun_shapes(run: RunFolder, affordable: int) -> int:
-    """The most shapes of a run's batches: `affordable` of a new run; those recorded of one that has begun.
+    """The most shapes of a run's batches: `affordable` for a new run, the recorded number for one that has begun.
 
-    More epochs, or another device, can afford more. But an epoch that is then laid out anew, after some of its steps,
-    would have some rows twice and others not at all.
+    More epochs or another device can afford more. But an epoch laid out anew after some of its steps would have some
+    rows twice and others not at all.
     """
     before = _before(run, SHAPES)
     now = before or {"most": affordable}

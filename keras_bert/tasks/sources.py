@@ -59,7 +59,7 @@ def split_file(task: Task | SpanTask, split: str, folder: str = "") -> str:
 def find_split_files(task: TaggingTask | ChoiceTask, folder: str | None) -> dict[str, str]:
     """`{split: path}` of the files in a folder that match a task's `patterns`, compressed or not.
 
-    These are the names that the file of each split may have, the likeliest first; * matches anything.
+    `patterns` lists the names that each split's file may have, the likeliest first; * matches anything.
 
     Raises:
         MissingData: no folder is given, or no file matches.
@@ -247,7 +247,7 @@ def _index(column: str, cell: object) -> int:
 def data_source(tfds_name: str | None, folder: str | None, splits: Iterable[Split]) -> Source:
     """The source of a benchmark's examples: its files in a folder, or the data set that TFDS prepared there.
 
-    Without a folder, it is TFDS's default folder, and a missing data set is downloaded.
+    Without a folder, TFDS's default folder is used, and a missing data set is downloaded.
     """
     if not folder:
         return TfdsSource(download=True, own_files=tuple(dict.fromkeys(split.files[0] for split in splits)))

@@ -9,7 +9,7 @@ from keras_bert.config.corpus import TABLE_FORMATS
 from keras_bert.config.finetuning import MULTI_LABEL, PROBLEM_TYPES, REGRESSION, SINGLE_LABEL, ProblemType
 from keras_bert.core.settings import require
 
-# The split that holds a user's file to answer, in place of all the task's splits.
+# The split that holds a user's file to answer, instead of all the task's splits.
 INPUT = "input"
 # No confusion matrix beyond this many labels: nobody reads it, and its memory grows with their square.
 MOST_CONFUSED = 500
@@ -86,7 +86,7 @@ class Task:
         label: the column with the label; None if no split has one.
         splits: `{name: Split}`. Names start with "train", "dev" or "test".
         metrics: of `METRIC_NAMES`; the first is the main one, which the BERT paper reports. With two labels, "f1" is
-            that of the second.
+            the second label's.
         labels: the names of the labels; a label's id is its index. None for a regression, and for labels to be found in
             the training split (see `with_labels`).
         written: the labels as files and submissions spell them, in the order of `labels`; None if by name.
