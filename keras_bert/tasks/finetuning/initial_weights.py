@@ -38,7 +38,7 @@ def set_initial_weights(model: keras.Model, config: FinetuneConfig, folder: Mode
 
 
 def freeze(model: keras.Model, config: FinetuneConfig, folder: ModelFolder) -> None:
-    """Makes a model's encoder untrainable, except for an untrained pooler, of which the head would only read noise.
+    """Makes a model's encoder untrainable, except for an untrained pooler, whose output would only be noise.
 
     Args:
         model: the new model.
@@ -51,7 +51,7 @@ def freeze(model: keras.Model, config: FinetuneConfig, folder: ModelFolder) -> N
 
 
 def add_lora(model: keras.Model, training: FinetuneTrainingConfig) -> None:
-    """Makes a model's encoder train LoRA's additions in place of its weights, and logs how many weights that leaves.
+    """Makes a model's encoder train LoRA's additions instead of its weights, and logs how many weights that leaves.
 
     Args:
         model: the new model; its encoder's weights may be loaded later.

@@ -80,7 +80,7 @@ def evaluation_lines(found: Mapping[str, Mapping[str, Mapping[str, Any]]], probl
 
 
 def published_beside(splits: Iterable[str], task: Any) -> list[PublishedScore]:
-    """The published scores to show beside some splits: for a dev or test split, those of either."""
+    """The published scores to show beside some splits: for a dev or test split, those of both."""
     beside = {split.replace("test", "dev") for split in splits}
     return [score for score in task.published if score.split.replace("test", "dev") in beside]
 

@@ -125,7 +125,7 @@ class Finetuning:
         by_chief(strategy, lambda: require_same_data(run, problem))
         if teacher:
             by_chief(strategy, lambda: require_same_model(run, TEACHER, teacher.folder))
-        if config.training.lora_rank:  # `adapter/` adds to these weights, and the checkpoints have those of then.
+        if config.training.lora_rank:  # `adapter/` adds to these weights, and checkpoints hold them as they were.
             by_chief(strategy, lambda: require_same_model(run, INIT, folder))
 
     def finetune(self) -> dict[str, Any] | None:
@@ -169,7 +169,7 @@ class Finetuning:
         rows, shares = problem.training_rows(training.seed)
         for line in problem.notes[told:]:  # Of another seed's draw.
             _log.info(line)
-        if process_count(self.strategy) > 1:  # Each keeps its part of the batches that it makes itself.
+        if process_count(self.strategy) > 1:  # Each makes the batches itself and keeps its part.
             require_same(self.strategy, self.run.path, training_examples=rows.fingerprint().encode())
         objective: Objective = problem.objective
         if self.teacher:
@@ -241,7 +241,7 @@ class Finetuning:
 
     @property
     def _examples_at_once(self) -> int:
-        """How many examples the replicas compute at once: in slices, because a whole batch may not fit in memory."""
+        """How many examples the replicas compute at once: a slice, because a whole batch may not fit in memory."""
         return self.config.training.batch_size // self.config.training.slices
 
     def _architecture(self) -> Any:
@@ -290,8 +290,7 @@ class Finetuning:
             self.began_at,
         ) as context:
             self._goodput = context.goodput
-            # Also before steps are timed, or their trace of the sample's width would be preferred for that width, by
-            # this process only.
+            # Also before steps are timed; otherwise this process alone would use their trace for the sample's width.
             self._trace_on_one_cpu()
             self.engine = self.engine.with_compilation(first_step, self.batches.sample, per_loop)
             self._trace_on_one_cpu()

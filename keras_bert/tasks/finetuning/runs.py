@@ -163,7 +163,7 @@ class FinetuningRuns:
             ).finetune()
 
     def _default_rate(self, *paths: str) -> float:
-        """The rate of runs that are given none: that of the first that has begun, else one for the model's width."""
+        """The rate of runs that are given none: the rate of the first begun one, else one for the model's width."""
         settings = (RunFolder(path).begun_settings() or {} for path in paths)
         begun = next(filter(None, (values.get("optimizer", {}).get("learning_rate") for values in settings)), None)
         model = self._folder.config

@@ -22,7 +22,7 @@ _SECONDS_TO_TRACE, _SECONDS_TO_COMPILE = 1.1, 2.2
 def affordable_shapes(
     rows: TokenRows, config: FinetuneConfig, model: BertConfig, strategy: tf.distribute.Strategy
 ) -> int:
-    """The most shapes that take no longer to make than the run's steps, by estimate.
+    """An estimate of the most shapes that take no longer to make than the run's steps.
 
     Without XLA, one CPU traces a step once for any shape (`Step.trace`), so it can have more shapes and less padding;
     several CPUs get the same batches.

@@ -103,7 +103,7 @@ class Teacher:
         logits = np.concatenate(parts)
         if self._order is None:
             return logits
-        labels = teacher.problem.head.labels  # In the order of its answers; the model's own may be another.
+        labels = teacher.problem.head.labels  # In the order of its answers; the model's own order may differ.
         return logits[:, [labels.index(label) for label in self._problem.head.labels]]
 
     def _order_of_labels(self) -> list[int] | None:
