@@ -80,14 +80,14 @@ class BatchSources:
 
 
 def open_batch_sources(config: PretrainConfig, folder: str, worker: int = 0, has_begun: bool = False) -> BatchSources:
-    """The `BatchSources` of a recipe; vocabulary and shards that are missing, or of other text, are made first.
+    """The `BatchSources` of a recipe; makes vocabulary and shards first if they are missing or made from other text.
 
     Args:
         config: the recipe.
         folder: the run's data folder.
         worker: this process's number in the run. Each process has its own plans, so none reads or removes another's.
             Process 0 makes the data before the others read them.
-        has_begun: whether the run has learned from the data in the folder, which then stay.
+        has_begun: whether the run has learned from the data in the folder, which are then kept.
     """
     is_settled = has_begun or worker > 0
     if config.data.source == "text":
@@ -142,7 +142,7 @@ def _text_sources(config: PretrainConfig, folder: str, is_settled: bool) -> Batc
     if not is_settled:
         remove_other_data(config, corpus_of(config), folder)
     lines = RawLines(config.data.files, config.data.validation_share)
-    if not is_settled:  # Told before a vocabulary is learned.
+    if not is_settled:  # Checked before a vocabulary is learned.
         for validation in (False, True):
             lines.require_text(validation)
     vocabulary = run_vocabulary(config, folder, lines.training_texts)

@@ -70,7 +70,7 @@ def run_vocabulary(
 
 
 def _require_its_padding(config: PretrainConfig, vocabulary: Vocabulary) -> None:
-    """Raises `UserError` if the model counts positions from another padding id than the vocabulary's."""
+    """Raises `UserError` if the model counts positions from a padding id other than the vocabulary's."""
     first = config.model.first_position
     if first not in (0, vocabulary.pad_id + 1):
         has_setting = hasattr(config.model, "pad_token_id")
@@ -92,7 +92,7 @@ def _require_its_rows(config: PretrainConfig, vocabulary: Vocabulary) -> None:
 
 
 def _given(path: str, own: str | None, wanted: int) -> Vocabulary:
-    """The vocabulary in a file; with fewer than `wanted` pieces, it must have as many as `own`, that of `init`."""
+    """The vocabulary in a file; with fewer than `wanted` pieces, it must have as many as `own`, the one of `init`."""
     vocabulary = Vocabulary.from_file(vocabulary_path(path))
     if len(vocabulary) != wanted and not (own and len(vocabulary) == len(Vocabulary.from_file(own)) < wanted):
         raise UserError(
@@ -185,8 +185,8 @@ def prepare_run_data(config: PretrainConfig, folder: str, is_settled: bool = Fal
     Args:
         config: the recipe.
         folder: the run's data folder.
-        is_settled: whether to use data in the folder whatever their text: the run has learned from them, or another of
-            its processes has compared them.
+        is_settled: whether to use the data in the folder without comparing their text, because the run has learned from
+            them or another of its processes has compared them.
 
     Returns: the run's tokenizer.
 
@@ -232,7 +232,7 @@ def prepare_run_data(config: PretrainConfig, folder: str, is_settled: bool = Fal
     if prepared:
         check_settings(config.data, meta, prepared)
     made_with = meta["lower_case"]
-    if lower_case != made_with and not (prepared and lower_case):  # True is the default of a recipe that does not say.
+    if lower_case != made_with and not (prepared and lower_case):  # True may be just the default.
         raise UserError(
             f"{shards}: made with vocabulary.lower_case {made_with}. Received: {lower_case}. "
             "Use the setting of the shards, or run `prepare` again."

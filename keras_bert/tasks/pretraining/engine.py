@@ -154,14 +154,14 @@ def phase_flops(
 
 
 def _read_flops(config: PretrainConfig, phase: int, model: BertConfig, predictions: int) -> int:
-    """The `training_flops` of a phase without those of tokens that are not among `tokens_read`."""
+    """The `training_flops` of a phase, less the `unread_flops` of tokens that are not among `tokens_read`."""
     length = config.phases[phase].sequence_length
     unread = unread_flops(model, length, tokens_read(config, phase, model))
     return kind_of_config(model).training_flops(model, length, predictions) - unread
 
 
 def tokens_read(config: PretrainConfig, phase: int, model: BertConfig) -> int:
-    """How many tokens' last states an example of a phase needs; for others the last block has only keys and values."""
+    """How many tokens' last states a phase's example needs; for others the last block computes only keys and values."""
     phase_config, kind = config.phases[phase], kind_of_config(model)
     trained, length = config.phase_objective(phase_config).trained, phase_config.sequence_length
     reads_states = config.teacher.maps_states or any(term.reads_states for term in trained)

@@ -43,8 +43,8 @@ class MemoryFit:
         batch_size, sequence_length: those of the recipe's largest phase.
         unit: batch sizes must be multiples of this.
         sizes: the two batch sizes that were measured, the smaller first.
-        peaks: their peaks, in bytes of a process or, on GPUs, of the first one.
-        limit: the memory available to a process or, on GPUs, to one of them, in bytes.
+        peaks: their peaks in a process or, on GPUs, on the first GPU, in bytes.
+        limit: the memory available to a process or, on GPUs, to one GPU, in bytes.
     """
 
     key: str
@@ -129,7 +129,7 @@ def _peak(pretraining: Pretraining, phase: int, size: int) -> int | None:
 
 
 def _trainer(pretraining: Pretraining, phase: int, size: int | None = None) -> Callable[[], dict[str, Any]]:
-    """Function () -> the result of further steps on a phase's batches, one or a loop; `size` replaces their size."""
+    """Function () -> the result of further steps (one or a loop) on a phase's batches; `size` replaces their size."""
     source, loop = pretraining.sources.training[phase], pretraining.config.training.steps_per_loop
     dataset = source.epoch(0).repeat()
     if size is not None:
@@ -224,7 +224,7 @@ class Estimate:
 
 
 def _count(number: float) -> str:
-    """A number of epochs: two significant digits of a small one, a large one whole."""
+    """A number of epochs: two significant digits if it is small, a whole number if it is large."""
     return f"{number:,.0f}" if number >= 10 else f"{number:.2g}"
 
 
@@ -315,7 +315,7 @@ def time_phase(pretraining: Pretraining, phase: int) -> Timing:
 def _timed(train: Callable[[], dict[str, Any]], seconds: float, agree: Callable[[float], float]) -> tuple[float, float]:
     """(seconds per step, tokens per step) over as many calls as fit, but at least `_LEAST_STEPS` steps.
 
-    A step sums over all processes; by `agree` (see `processes.agreement`) they do equally many.
+    A step sums over all processes, so they do equally many, by `agree` (see `processes.agreement`).
     """
     tokens, count, started_at = 0.0, 0, time.perf_counter()
     while count < _LEAST_STEPS or agree(time.perf_counter() - started_at < seconds) > 0:

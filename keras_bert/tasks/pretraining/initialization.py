@@ -128,7 +128,7 @@ def _start_discriminator_from(model: ElectraForPreTraining, folder: ModelFolder,
     into the generator.
 
     Raises:
-        UserError: the discriminator needs other shapes, or the run's vocabulary is another.
+        UserError: the discriminator needs other shapes, or the run's vocabulary differs.
     """
     if vocabulary.fingerprint != folder.vocabulary.fingerprint:
         raise UserError(

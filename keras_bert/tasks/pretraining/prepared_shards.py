@@ -1,4 +1,4 @@
-"""The shards that a recipe gives in place of text, in a folder that `prepare` wrote, and whether they fit it."""
+"""The shards that a recipe names instead of text, in a folder that `prepare` wrote, and whether they fit it."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -37,7 +37,7 @@ def given_folder(config: PretrainConfig) -> str | None:
 
 
 def require_collocations(config: PretrainConfig) -> None:
-    """Raises `UserError` if collocations are to be masked that neither the prepared folder nor the text will have."""
+    """Raises `UserError` if collocations are to be masked, but neither prepared folder nor text will have any."""
     if not config.masks_collocations:
         return
     prepared = given_folder(config)
@@ -69,7 +69,7 @@ def check_settings(data: DataConfig, meta: Mapping[str, Any], prepared: str) -> 
     """Compares a recipe's settings with those that the prepared shards were made with.
 
     A recipe that asks for nothing takes the shards as they are. `data.shard_megabytes` is not compared: it changes how
-    the text is divided into files, and not the text.
+    the text is divided into files, not the text.
 
     Args:
         data: the recipe's `data` section.

@@ -252,7 +252,7 @@ class Pretraining:
         return self.engine.start(self.run, self.config, self.begin)
 
     def begin(self) -> None:
-        """Sets the initial weights: of `init`, then of `initialization`, which with `init` needs `replaces`."""
+        """Sets the initial weights: from `init`, then by `initialization`, which with `init` needs `replaces`."""
         config = self.config
         is_used = not config.init or config.initialization.replaces
         needs_text = is_used and config.initialization.needs_text
@@ -280,7 +280,7 @@ class Pretraining:
     def held_out(self, phase: int) -> tf.data.Dataset:
         """The batches to validate on, in rows of a phase. Its graph is built once.
 
-        They stay in memory after the first validation, unless they are too many, so that the next need not make them.
+        Unless they are too many, they stay in memory after the first validation, for the next ones.
         """
         if phase not in self._held_out:
             batch_size = self.config.phases[phase].batch_size
@@ -296,7 +296,7 @@ class Pretraining:
     def _validation_batches(self, phase: int) -> tf.distribute.DistributedDataset:
         """The same data set for every validation, so that its graph is built once."""
         if phase not in self._validation:
-            # The same rows, in batches of a slice in training: a whole batch may not fit in memory.
+            # The same rows, in batches of the size of a training slice: a whole batch may not fit in memory.
             size = self.config.phases[phase].batch_size // self.config.training.slices
             self._validation[phase] = self.distribute(self.held_out(phase).rebatch(size, drop_remainder=True))
         return self._validation[phase]
@@ -350,7 +350,7 @@ class Pretraining:
 
             def evaluate(done: int) -> dict[str, float]:
                 figures = self.evaluate(self._phase_of(done))
-                if self.is_chief:  # After the validation, which keeps its batches: to stop after the first keeps none.
+                if self.is_chief:  # After the validation, which keeps its batches: reading only the first keeps none.
                     views.fillings(done, self._phase_of(done))
                 return figures
 
@@ -377,7 +377,7 @@ class Pretraining:
         return peak
 
     def _note_long_run(self, first_step: int, peak: float) -> None:
-        """Says so before the first step, which may take minutes, if even at `peak` FLOP/s the run lasts too long."""
+        """Warns before the first step, which may take minutes, if even at `peak` FLOP/s the run lasts too long."""
         config = self.config
         if config.training.minutes:
             return

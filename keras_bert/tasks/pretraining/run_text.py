@@ -1,4 +1,4 @@
-"""The text of a run, and whether the data in its folder were made from it, which `text.json` beside them tells."""
+"""The text of a run, and whether the data in its folder were made from it, as `text.json` beside them records."""
 
 import functools
 import itertools
@@ -57,10 +57,10 @@ class PythonDocumentation:
 
 
 class PreparedText:
-    """A folder that `prepare` wrote, with the members of `Corpus` that tell its text from another.
+    """A folder that `prepare` wrote, with the members of `Corpus` that distinguish its text from another.
 
     Args:
-        folder: the folder, whose meta.json on either side has the checksums of the shards.
+        folder: the folder, whose meta.json for each side has the checksums of the shards.
     """
 
     def __init__(self, folder: str):
@@ -87,7 +87,7 @@ def require_reachable(run: RunFolder, config: PretrainConfig) -> None:
     """Refuses local paths that a TPU on another machine would have to read.
 
     Args:
-        run: the run's folder, in which the shards and the plans of their pairs are.
+        run: the run's folder, which holds the shards and the plans of their pairs.
         config: the recipe.
 
     Raises:
@@ -108,7 +108,7 @@ def require_reachable(run: RunFolder, config: PretrainConfig) -> None:
 
 
 def require_outside(run: RunFolder, config: PretrainConfig) -> None:
-    """Raises `UserError` if what a run writes would be part of its text, as with the files of the working folder."""
+    """Raises `UserError` if what a run writes would be part of its text, such as all files of the working folder."""
     written = (run.config_file, run.metrics_file, run.results_file, files.join(run.path, MESSAGES))
     require_without_written("data.files", itertools.filterfalse(is_prepared, config.data.files), written)
 
@@ -134,7 +134,7 @@ def require_run_text(run: RunFolder, config: PretrainConfig) -> None:
 
 
 def keep_record(run: RunFolder, config: PretrainConfig) -> None:
-    """Copies the record of the text to where it stays if the run's data are removed, which could be made again."""
+    """Copies the record of the text to where it outlasts the run's data, which may be removed and made again."""
     recorded, path = _recorded(run.data), files.join(run.path, DATA)
     if config.data.source != "text" and recorded and recorded != _read(path):
         whole_files.write_json(path, recorded)
