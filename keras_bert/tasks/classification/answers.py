@@ -35,7 +35,7 @@ def submission_path(folder: str, task: Task, split: str) -> str:
 
 @contextlib.contextmanager
 def writing_submission(task: Task, split: str, folder: str) -> Iterator[Callable[[Iterable[int], ArrayLike], None]]:
-    """Open a split's submission in a folder; yields a function (indices, predictions) that appends lines to it.
+    """Opens a split's submission in a folder; yields a function (indices, predictions) that appends lines to it.
 
     A .jsonl file has SuperGLUE's format, any other GLUE's (TSV).
     """
@@ -147,7 +147,7 @@ def plain_answers(head: ClassificationConfig, logits: np.ndarray) -> Iterator[di
 def writing_answers(
     head: ClassificationConfig, task: Task, split: str, output: str
 ) -> Iterator[Callable[[TextWindow, np.ndarray], None]]:
-    """Open a split's output; yields a function (window, logits [examples, labels]) that appends the answers.
+    """Opens a split's output; yields a function (window, logits [examples, labels]) that appends the answers.
 
     If the benchmark accepts a submission for the split, it is written into the folder `output`. Otherwise `output` is a
     file, or "-" for stdout, with one JSON object per text: the texts by column, and `plain_answers`, with the prefix

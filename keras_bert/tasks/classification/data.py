@@ -77,7 +77,7 @@ class ExampleRows:
             raise UserError(_no_examples(table.origin, task, split.side))
 
     def warnings(self) -> Iterator[str]:
-        """Yield a line for each kind of row that was skipped or looks odd so far."""
+        """Yields a line for each kind of row that was skipped or looks odd so far."""
         table, ragged = self._table, self._table.ragged
         for count, first, what in (
             (len(ragged), ragged[0] if ragged else "", "skipped rows with too few or too many cells"),

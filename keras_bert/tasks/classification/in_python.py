@@ -45,8 +45,10 @@ def text_columns(texts: Sequence[str | tuple[str, str]], pair: bool | None = Non
 
 
 def class_answers(classification: ClassificationConfig, served: Iterable[Mapping[str, Any]]) -> list[Answer]:
-    """Convert the exported model's outputs for each text to a `Classification`, in a multi-label task to `{label:
-    probability}`, for a regression to a number."""
+    """Converts the exported model's outputs for each text to an answer.
+
+    That is a `Classification`; in a multi-label task, `{label: probability}`; for a regression, a number.
+    """
     return [_answer(classification, row) for row in served]
 
 

@@ -24,7 +24,7 @@ def shared_pieces(rows: TokenRows, special: Collection[int]) -> np.ndarray:
 
 
 def fitted_threshold(shares: np.ndarray, labels: np.ndarray) -> tuple[float, int]:
-    """Return the (threshold, class of the shares at or above it) with the most right answers.
+    """The (threshold, class of the shares at or above it) with the most right answers.
 
     Args:
         shares: float [examples].

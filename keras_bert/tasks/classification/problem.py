@@ -66,7 +66,7 @@ class TextRowsProblem(Problem):
 
     Attributes:
         task: the task with its labels.
-        head: its `ClassificationConfig`, the labels in the task's order whatever a trained model's is.
+        head: its `ClassificationConfig`, with the labels in the task's order, whatever the trained model's order.
 
     Raises:
         UserError: the labels cannot be read, or differ from the trained model's.
@@ -129,7 +129,7 @@ class TextRowsProblem(Problem):
         return ClassificationObjective(self.head.problem_type, self._class_weights(), self.head.logistic)
 
     def lay_out(self, windows: Iterable[Any]) -> TextLayout:
-        """Lay out examples as rows; each of the n rows of a long example has the weight 1/n."""
+        """Lays out examples as rows; each of the n rows of a long example has the weight 1/n."""
         rows, origin = self._new_rows(), ""
         labels = GrowingArray(np.int32 if self.task.kind == SINGLE_LABEL else np.float32)
         for window in windows:
@@ -151,7 +151,7 @@ class TextRowsProblem(Problem):
         return SequenceRows(self._tokenizer, self._config.input)
 
     def _as_read(self, texts: Sequence[str]) -> Sequence[str]:
-        """Apply `noise`, then `restore_spaces`, to texts, where set."""
+        """Applies `noise`, then `restore_spaces`, to texts, where set."""
         texts = list(map(self.noise, texts)) if self.noise else texts
         return self.restore_spaces(texts) if self.restore_spaces else texts
 

@@ -84,7 +84,7 @@ class QuestionProblem(TextRowsProblem):
         return judgement_scores(questions, labels, predictions(self.head, answers))
 
     def baseline(self, split: str) -> dict[str, float]:
-        """The scores of the most frequent label in training; for a cloze, of the candidate the passage names most."""
+        """The scores of the most frequent label in training; for a cloze, of the passage's most named candidate."""
         questions = self._questions(split)
         if self.task.is_cloze:
             counts = [

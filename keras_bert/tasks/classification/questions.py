@@ -91,7 +91,7 @@ class Question:
 def passages(
     task: QuestionTask, split: str, source: Source, labelled: bool = True
 ) -> tuple[str, Iterator[list[Question]]]:
-    """Return (the file or data set, for messages; an iterator over the lists of questions of each passage).
+    """(the file or data set, for messages; an iterator over the lists of questions of each passage).
 
     Args:
         labelled: whether to read labels and right answers; those of TFDS are always read.
@@ -187,7 +187,7 @@ def _from_tfds(rows: Sequence[Sequence[Any]]) -> Question:
 
 
 def _checked(origin: str, found: Iterable[list[Question]]) -> Iterator[list[Question]]:
-    """Yield the passages that have questions. Raises `UserError` if none has, or if only some questions have labels."""
+    """Yields the passages that have questions. Raises `UserError` if none has, or only some questions have labels."""
     first: Question | None = None
     for questions in found:
         for question in questions:

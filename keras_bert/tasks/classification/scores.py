@@ -4,7 +4,7 @@ Every metric is finite, even where its formula is 0/0:
 
 - `matthews` is 0.0 if all labels or all predictions are of one class, as in scikit-learn.
 - `f1` is 0.0 if the class is neither a label nor a prediction; so are `micro_f1` and `macro_f1`.
-- `pearson` and `spearman` are 0.0 if all labels or all predictions are equal, so also for a single example. SciPy
+- `pearson` and `spearman` are 0.0 if all labels or all predictions are equal, as with a single example. SciPy
   returns NaN there, but an answer that does not depend on the text is as uninformative as an uncorrelated one.
 
 Ties in `spearman` share the mean of their ranks.
@@ -29,14 +29,14 @@ from keras_bert.tasks.question_answering.scores import squad_v1_scores
 
 
 def predictions(classification: ClassificationConfig, logits: ArrayLike) -> np.ndarray:
-    """Turn logits into predictions.
+    """Turns logits into predictions.
 
     Args:
         classification: the head's config.
         logits: [examples, labels].
 
-    Returns: int [examples], the class (the first in a tie); multi-label: int [examples, labels] of 0 and 1, which is
-        for logits above 0; regression: float [examples].
+    Returns: int [examples], the class (the first in a tie); multi-label: int [examples, labels], 1 for logits above 0,
+        else 0; regression: float [examples].
 
     Raises:
         UserError: a logit is not finite.
@@ -51,7 +51,7 @@ def predictions(classification: ClassificationConfig, logits: ArrayLike) -> np.n
 
 
 def numbers(classification: ClassificationConfig, logits: np.ndarray) -> np.ndarray:
-    """The numbers of a regression, [examples], from logits [examples, 1]: a logistic head's are their sigmoid."""
+    """The numbers of a regression, [examples], from logits [examples, 1]; for a logistic head, their sigmoid."""
     return scipy.special.expit(logits[:, 0]) if classification.logistic else logits[:, 0]
 
 
@@ -207,7 +207,7 @@ METRICS: dict[str, dict[str, Callable[[np.ndarray, np.ndarray], float]]] = {
 
 
 def by_question(questions: Sequence[Question], values: np.ndarray) -> Iterator[np.ndarray]:
-    """Split an array [candidates, …] into one part per question."""
+    """Splits an array [candidates, …] into one part per question."""
     ends = np.cumsum([len(question.candidates) for question in questions])
     return iter(np.split(values, ends[:-1]))
 
