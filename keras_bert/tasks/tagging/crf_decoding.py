@@ -16,7 +16,7 @@ Scores = tuple[Tensor, Tensor, Tensor]  # Starts [labels], transitions [labels, 
 
 
 def decode(emissions: tf.Tensor, mask: tf.Tensor, scores: Scores) -> tuple[tf.Tensor, tf.Tensor]:
-    """Return the labels of each row's best path, int32 [batch, seq], and marginal probabilities, [batch, seq, labels].
+    """The labels of each row's best path, int32 [batch, seq], and marginal probabilities, [batch, seq, labels].
 
     Args:
         emissions: float32 [batch, seq, labels].
@@ -42,7 +42,7 @@ def decode_ragged(emissions: tf.RaggedTensor, scores: Scores) -> tuple[tf.Tensor
 
 
 def decode_words(emissions: np.ndarray, starts: np.ndarray, scores: Scores) -> tuple[np.ndarray, np.ndarray]:
-    """Return the labels of the best path of each sentence, int32 [words], and marginal probabilities, [words, labels].
+    """The labels of the best path of each sentence, int32 [words], and marginal probabilities, [words, labels].
 
     Args:
         emissions: [words, labels], of all sentences.

@@ -108,7 +108,7 @@ class TaggedFiles:
         return entities
 
     def _inferred_scheme(self, path: str, split: str) -> str:
-        """The scheme that a file's labels follow; for a file without labels that of training, or BIO."""
+        """The scheme that a file's labels follow; for a file without labels, the training file's scheme or BIO."""
         evidence: collections.Counter[str] = collections.Counter()
         for tagged in self._task.reader(path, labels_needed=False, **self._options).windows():
             if not tagged.words:
@@ -131,7 +131,7 @@ class TaggedFiles:
 
 @contextlib.contextmanager
 def _readable_twice(path: str) -> Iterator[str]:
-    """The path or, for "-", that of a temporary file with the content of stdin."""
+    """The path or, for "-", the path of a temporary file with the content of stdin."""
     if path != "-":
         yield path
         return
@@ -154,7 +154,7 @@ def noisy_words(tagged: TaggedWords, entities: Entities | None, noise: Noise) ->
 
     The noise is applied to the words of a sentence joined by single blanks; the result is split at blanks. So a lost
     blank joins two words, an added one splits a word, and a word that loses all its characters disappears; a sentence
-    that loses all of them stays as it was. A new word has the label of the word it comes from. If it comes from
+    that would lose all its words stays as it was. A new word has the label of the word it comes from. If it comes from
     several, it has the label of the first or, for entities, belongs to the first entity among them. Entities are marked
     in BIO anew: the first word of each has B.
 

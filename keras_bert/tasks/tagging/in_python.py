@@ -61,7 +61,7 @@ class TaggedText:
 
 
 def tagged_texts(function: ServingFunction, examples: Sequence[Any]) -> list[TaggedText]:
-    """Label the words of texts, or of lists of words.
+    """Labels the words of texts, or of lists of words.
 
     Args:
         function: the model's signatures.

@@ -112,7 +112,7 @@ class Entities:
         )
 
     def _before(self) -> tuple[np.ndarray, np.ndarray]:
-        """(prefix, type) of the previous word; those of O at the start of a sentence."""
+        """(prefix, type) of the previous word, or of O at the start of a sentence."""
         prefix = np.where(self.at_start, _O, np.roll(self.prefix, 1))
         return prefix, np.where(self.at_start, -1, np.roll(self.type, 1))
 

@@ -127,7 +127,7 @@ class TaggingProblem(Problem):
         self._columns = self._reader_options(config.data)
         self._by_document = config.data.rows == DOCUMENT
         unnamed: dict[str | None, str] = {}
-        if head and head.is_unnamed:  # Files may write their numbers.
+        if head and head.is_unnamed:  # Files may write the labels' numbers.
             unnamed.update((str(number), label) for number, label in enumerate(head.labels))
         self._files = TaggedFiles(task, source, config.data.scheme, self._columns, unnamed)
         self.notes = self._files.notes
@@ -169,7 +169,7 @@ class TaggingProblem(Problem):
             yield from itertools.starmap(TaggedWindow, found)
 
     def lay_out(self, windows: Iterable[TaggedWindow]) -> TaggedLayout:
-        """Lay out a single window as rows. Raises `UserError` if documents are needed, but the file marks none."""
+        """Lays out a single window as rows. Raises `UserError` if documents are needed, but the file marks none."""
         [window] = windows
         tagged, max_length = window.tagged, self._config.input.max_length
         starts = self._starts(tagged)
@@ -386,7 +386,7 @@ class TaggingProblem(Problem):
         return self._once(("entities", split), lambda: read_entities(labels, tagged.starts))
 
     def _label_ids(self, window: TaggedWindow) -> tuple[np.ndarray, list[str]]:
-        """(int [words], each word's label id, -1 for none or one that the head lacks; a warning of the latter)."""
+        """(int [words], each word's label id, -1 for none or one that the head lacks; a warning about the latter)."""
         tagged, labels = window.tagged, window.target_labels
         if labels is None:
             return np.full(len(tagged.words), -1), []

@@ -16,7 +16,7 @@ def entity_scores(gold: Entities, predicted: Entities) -> dict[str, float]:
         gold, predicted: entities of the same words.
 
     Returns: `{name: score}`, from 0 to 1: `f1`, `precision` and `recall` over all entities, whatever the schemes;
-        `accuracy`, the share of words with identical labels, for which both sides need one scheme; then
+        `accuracy`, the share of words with identical labels, which needs one scheme for both sides; then
         `precision_TYPE`, `recall_TYPE` and `f1_TYPE` of each type. 0/0 counts as 0.
     """
     true, found = _named_spans(gold), _named_spans(predicted)
@@ -65,7 +65,7 @@ def _named_spans(entities: Entities) -> set[tuple[int, int, str]]:
 
 
 def precision_recall_f1(right: int, found: int, true: int) -> dict[str, float]:
-    """The three scores by how many are correct, found and there; 0/0 counts as 0."""
+    """The three scores from the numbers of correct, found and true items; 0/0 counts as 0."""
     precision, recall = right / found if found else 0.0, right / true if true else 0.0
     f1 = 2 * precision * recall / (precision + recall) if right else 0.0
     return {"precision": precision, "recall": recall, "f1": f1}

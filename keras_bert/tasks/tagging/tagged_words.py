@@ -162,7 +162,7 @@ class TaggedReader:
         self._check(words)
 
     def _blocks(self, by_document: bool) -> Iterator[tuple[int, list[str], Sentences]]:
-        """Yield (number of the first line, lines, their sentences); see `windows`."""
+        """Yields (number of the first line, lines, their sentences); see `windows`."""
         block, sentences, characters, first = list[str](), Sentences(), 0, 1
         source, lines = itertools.tee(read_whole_lines(self.path))
         for original, (number, line) in zip(source, numbered(lines)):
@@ -214,7 +214,7 @@ class RowsReader(TaggedReader):
     """
 
     def _rows(self) -> Iterator[tuple[int, Sequence[str], Sequence[str | None], str]]:
-        """Yield (line, words, the label of each word or None, the `source` text for `labelled`) of each sentence."""
+        """Yields (line, words, the label of each word or None, the `source` text for `labelled`) of each sentence."""
         raise NotImplementedError
 
     def whole(self) -> TaggedWords:

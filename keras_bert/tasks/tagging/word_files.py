@@ -9,7 +9,7 @@ from keras_bert.core.errors import UserError
 from keras_bert.data.tables.tables import is_table
 from keras_bert.tasks.tagging.tagged_words import Sentences, SentencesReader, TaggedReader, TaggedWords
 
-DOCUMENT = "-DOCSTART-"  # Marks the start of a document, in the place of a word.
+DOCUMENT = "-DOCSTART-"  # Marks the start of a document, instead of a word.
 _NAMES = re.compile(r"#\s*global\.columns\s*=\s*(.*)")  # CoNLL-U Plus.
 _NEW_DOCUMENT = re.compile(r"#\s*newdoc\b")  # CoNLL-U.
 _NO_WORD = re.compile(r"\d+[-.]\d+[ \t]")
@@ -25,13 +25,13 @@ class ColumnsReader(TaggedReader):
     """Reads a file in columns.
 
     If the first line with cells, -DOCSTART- aside, contains a tab, cells are separated by tabs and may contain spaces;
-    otherwise they are separated by spaces. If a column is given by name, that line has the names of all. In CoNLL-U
-    Plus a comment before it has them (`# global.columns = ID FORM …`), lines between sentences that start with # are
-    comments too, and multiword tokens and empty nodes are skipped as by `ConlluReader`.
+    otherwise they are separated by spaces. If a column is given by name, that line names all columns. In CoNLL-U
+    Plus, a comment before it names them (`# global.columns = ID FORM …`), lines between sentences that start with #
+    are comments too, and multiword tokens and empty nodes are skipped as by `ConlluReader`.
 
     Args:
         path: the file, compressed or not; "-" for stdin.
-        word: the column of the words, by number (0 is the first) or by name; None for that named text, else the first.
+        word: the column of the words, by number (0 is the first) or by name; None for the one named text, or the first.
         label: the column of the labels, by number (-1 is the last) or by name.
         labels_needed: whether to refuse a file without a label column, or with an empty cell in it; otherwise such
             words have no label.
@@ -133,7 +133,7 @@ class ColumnsReader(TaggedReader):
         """The lines of a window with an additional last column, the predicted label of each word.
 
         A -DOCSTART- line gets an O, so that all lines have the same number of cells, as conlleval requires; the line
-        with the names of the columns gets PREDICTED, and a line that is no word _.
+        with the names of the columns gets PREDICTED, and a line with cells but no word gets _.
 
         Args:
             tagged: one of `windows`.
