@@ -196,7 +196,7 @@ def _read_tfds(task: SpanTask, split: Split, source: TfdsSource) -> QuestionSet:
 
 
 def _is_table(path: str) -> bool:
-    """Whether a file has a row for each question, and is not SQuAD's JSON."""
+    """Whether a file is a table with a row for each question, not SQuAD's JSON."""
     if is_data_set(path):
         return True
     may_be_squad = any(plain_ending(file) in ("", ".json") for file in named_files(path))
@@ -204,7 +204,7 @@ def _is_table(path: str) -> bool:
 
 
 def _read_table(source: str, answers: bool = True) -> QuestionSet:
-    """The questions of a table, without their answers if these are not asked for."""
+    """The questions of a table, with their answers if these are asked for."""
     table = open_table(source)
     if source.startswith(TFDS_PREFIX):
         return _from_rows(table.rows(Reading(_IN_TFDS)), table.name)
@@ -291,7 +291,7 @@ def found_at(passage: str, answer: Answer) -> int | None:
 
 
 def count_of(what: str, ids: Sequence[str]) -> str:
-    """A text with `what` the questions are, their number and the first of them."""
+    """A text that says `what` the questions are, how many there are, and which is the first."""
     return f"{what}: {len(ids):,} (the first: {ids[0]!r})"
 
 

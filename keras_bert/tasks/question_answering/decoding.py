@@ -114,8 +114,7 @@ def best_answers(
 
 
 def no_answer(start_logits: tf.Tensor, end_logits: tf.Tensor, windows: PassageWindows) -> tf.Tensor:
-    """The start and end logits of "no answer" to each question, [batch, 2]: those of [CLS] in the window with the
-    lowest sum.
+    """The start and end logits of "no answer", [batch, 2]: [CLS]'s logits in the window where their sum is lowest.
 
     Args:
         start_logits, end_logits: [windows], the logits of [CLS].
@@ -151,8 +150,8 @@ def _at(values: tf.Tensor, places: tf.Tensor) -> tf.Tensor:
 def _best_places(scores: tf.Tensor, windows: PassageWindows, count: int) -> tuple[tf.Tensor, tf.Tensor]:
     """The best scores of each passage, and their indices in the flattened `scores` [windows, n]: [batch, count] each.
 
-    Padded with -inf and 0. Ties keep their order. Nothing is padded to the passage with the most windows, because one
-    passage may have thousands while the others have one.
+    Padded with -inf and 0. Ties keep their order. Passages are not padded to the most windows, because one passage may
+    have thousands while the others have one.
     """
     width = tf.shape(scores)[1]
     best, inside = tf.math.top_k(scores, tf.minimum(width, count))

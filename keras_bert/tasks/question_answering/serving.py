@@ -61,7 +61,7 @@ def question_answering_signatures(
 
 
 def _passage_logits(logits: tf.Tensor, segments: Sequence[PieceSpans], vocabulary: Vocabulary) -> tf.Tensor:
-    """The logits of each window's pieces of the passage, [windows, pieces], out of those of its row, [windows, seq]."""
+    """The logits of the passage's pieces in each window, [windows, pieces], from its row's logits, [windows, seq]."""
     passages = segments[1]
     most = tf.reduce_max(tf.concat([passages.lengths, [1]], axis=0))
     starts = segment_starts(segments, vocabulary)[1][:, tf.newaxis]

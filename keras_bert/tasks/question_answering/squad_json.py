@@ -74,7 +74,7 @@ def read_squad(path: str) -> QuestionSet:
 def squad_passages(path: str) -> Iterator[tuple[str, list[Question]]]:
     """Iterates over (passage, its questions, with `passage` 0) while reading the file; "-" reads stdin.
 
-    Only one passage is in memory at a time. Raises `UserError` as `read_squad` does, when it gets to the error.
+    Only one passage is in memory at a time. Raises `UserError` as `read_squad` does, when it reaches the error.
     """
     try:
         yield from _passages(JsonBlocks(read_blocks(path)))

@@ -39,8 +39,8 @@ class SpanTask:
         name: as in `--task NAME`.
         splits: `{name: Split}`; names start with "train", "dev" or "test".
         scoring: "words" as in SQuAD's scripts; "characters" as in CMRC 2018's, where every question has an answer.
-        unanswerable: whether a question may have no answer (SQuAD 2.0); None to set it by whether the training split
-            has such a question.
+        unanswerable: whether a question may have no answer (SQuAD 2.0); None to look for such a question in the
+            training split.
         folders: names of the task's folder.
         tfds: the name of the same questions in TFDS.
         dev_share: share of the dev side if `Split.side` divides one file.
