@@ -53,7 +53,7 @@ class LabelPairsObjective:
 
     As in SetFit, pairs with the same label count as much as the others: a text's error is the average of its means over
     the two kinds of pairs, or the mean over one kind if it has no pair of the other. SetFit draws the pairs and encodes
-    both texts of each; here, each text is encoded once. Pairs are those of the same replica and slice of the batch.
+    both texts of each; here, each text is encoded once. Pairs are formed within a replica and slice of the batch.
 
     A batch has `labels` [batch] int32 and `example_weights` [batch] float32, 0 for texts that only fill the batch.
 
