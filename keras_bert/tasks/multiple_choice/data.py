@@ -108,7 +108,7 @@ def copa_rows(path: str) -> Iterator[ChoiceRow]:
     `choice1` and `choice2`; `label`, 0 or 1; and `idx`. "-" is stdin.
 
     Raises:
-        UserError: as `swag_rows`, or for any other question.
+        UserError: as `swag_rows`, or the question is neither cause nor effect.
     """
     rows = read_table(path, _COPA_COLUMNS, ["label", "idx"], format="jsonl", optional_in_rows=True)
     return _copa(f"{path} line", rows)
@@ -155,7 +155,7 @@ def choice_examples(
         labelled: whether to read labels.
 
     Raises:
-        UserError: rows are malformed, with their count and the first; or there are none, or only some have labels.
+        UserError: rows are malformed (gives their count and the first), there are none, or only some have labels.
     """
     kept, names, problems = [], [], []
     labels: list[int | None] = []
@@ -196,7 +196,7 @@ def _check_texts(context: object, beginning: object, choices: object) -> None:
 
 
 def _label(value: object, choices: int) -> int | None:
-    """The number of a label, which may be text, as in CSV, or a float, as from pandas; None for none or -1: hidden."""
+    """The number of a label, which may be text (CSV) or a float (pandas); None if it is hidden: no value, or -1."""
     text = "" if is_missing(value) else str(value).strip().removesuffix(".0")
     if text in ("", "-1"):
         return None

@@ -60,7 +60,7 @@ def _example(example: Any) -> tuple[str, str, list[str]]:
 
 
 def blank_choice(choices: Sequence[str]) -> str | None:
-    """The error for choices of which one is blank; None if none is."""
+    """The error if one of the choices is blank; None if none is."""
     return None if all(map(str.strip, choices)) else f"needs a text for each choice. Received: {choices!r:.60}."
 
 

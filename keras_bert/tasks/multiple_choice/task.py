@@ -44,7 +44,7 @@ class ChoiceTask:
         data_set: TFDS's name of the data set.
         tfds_rows: function (TFDS's name of a split, the source) -> (the origin for messages, the rows).
         folders: names of the task's folder inside its benchmark's.
-        submission: the name that the benchmark expects of the file with the answers to the test split.
+        submission: the name that the benchmark expects for the file of answers to the test split.
         published: published scores.
     """
 
