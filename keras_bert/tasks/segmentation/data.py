@@ -31,7 +31,7 @@ def segmented_reader(
 
 
 def word_labels(words: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Yield (character, label) for all characters of the words."""
+    """Yields (character, label) for all characters of the words."""
     for word in words:
         labels = SINGLE if len(word) == 1 else BEGIN + INSIDE * (len(word) - 2) + END
         yield from zip(word, labels)
@@ -56,7 +56,7 @@ class SegmentedReader(RowsReader):
     """Reads texts as sentences of characters without blanks, each labelled with its place in its word.
 
     Blanks separate words. In CoNLL-U, words are those of the surface text: a multiword token (`1-2`), not the words it
-    stands for; and there is a blank after each, unless it has `SpaceAfter=No`.
+    stands for; and a blank follows each, unless it has `SpaceAfter=No`.
 
     Raises:
         UserError: from `whole` and `windows`: the file cannot be read, is malformed, or has no text.
@@ -66,7 +66,7 @@ class SegmentedReader(RowsReader):
 
     @abc.abstractmethod
     def _texts(self) -> Iterator[tuple[int, list[str], str]]:
-        """Yield (line, words, the text with its own blanks) of each text; an empty one has no words."""
+        """Yields (line, words, the text with its own blanks) of each text; an empty one has no words."""
 
     def _rows(self) -> Iterator[tuple[int, Sequence[str], Sequence[str | None], str]]:
         for line, words, text in self._texts():
@@ -75,7 +75,7 @@ class SegmentedReader(RowsReader):
             yield line, characters, labels, text
 
     def labelled(self, tagged: TaggedWords, labels: list[str]) -> Iterator[str]:
-        """Yield a line for each text, even an empty one, with a blank between words; the text's own blanks stay."""
+        """Yields a line for each text, even an empty one, with a blank between words; the text's own blanks stay."""
         first = 0
         for text in tagged.source or ():
             after_blanks = begins(label for _, label in word_labels(text.split()))

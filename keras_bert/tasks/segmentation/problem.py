@@ -125,7 +125,7 @@ class SpaceRestorer:
 
 
 def set_restored_spaces(problem: Problem, model: str | None) -> None:
-    """Make a problem restore blanks with a model (`SpaceRestorer`); None changes nothing.
+    """Makes a problem restore blanks with a model (`SpaceRestorer`); None changes nothing.
 
     Raises:
         UserError: the model finds no words, or the task does not classify texts.
