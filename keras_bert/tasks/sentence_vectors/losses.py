@@ -48,8 +48,8 @@ class CosineObjective(_PairObjective):
 class CosentObjective(_PairObjective):
     """CoSENT (Su 2022): log(1 + Σ exp(20 (cos_i - cos_j))) over all i and j with score_i < score_j.
 
-    A batch has `labels` [batch] float32, scores of any range: only their order counts. Pairs are compared with those of
-    the same replica and slice of the batch; the losses of several slices are averaged, weighted by their pairs.
+    A batch has `labels` [batch] float32, scores of any range: only their order counts. Pairs are compared within a
+    replica and slice of the batch; the losses of several slices are averaged, weighted by their pairs.
     """
 
     def sums(self, outputs: Batch, batch: Batch) -> Sums:

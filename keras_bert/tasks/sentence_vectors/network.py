@@ -76,8 +76,9 @@ MASKED_SIMILARITY = -1e9
 
 
 class ContrastiveObjective:
-    """Cross-entropy of each text's partner among all texts of the batch, in both directions (in-batch negatives;
-    Henderson et al. 2017, section 4.4; Radford et al. 2021, figure 3); see `PretrainingObjective`.
+    """Cross-entropy of each text's partner among all the batch's texts, in both directions; see `PretrainingObjective`.
+
+    In-batch negatives: Henderson et al. 2017, section 4.4; Radford et al. 2021, figure 3.
 
     Hard negatives are candidates for every first text of the batch (Karpukhin et al. 2020, section 3.2). In the other
     direction, from the second texts to the first ones, there are none, as in sentence-transformers' symmetric loss.
@@ -118,7 +119,7 @@ class ContrastiveObjective:
 
 
 def _without_equal(similarities: Tensor, partners: Tensor, candidates: Tensor) -> Tensor:
-    """Mask similarities [batch, candidates] of texts to candidates that duplicate the text's own partner.
+    """Masks similarities [batch, candidates] of texts to candidates that duplicate the text's own partner.
 
     Args:
         similarities: the partners are on the diagonal.

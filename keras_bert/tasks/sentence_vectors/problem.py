@@ -61,8 +61,9 @@ class ContrastiveProblem(SequenceProblem):
         return SentenceVectorsConfig((str(self.task.label),), self.task.kind)
 
     def train_on(self, task: Task, source: Source) -> None:
-        """Add the split "train": the pairs of a table, without those scored below `data.positive` if the loss needs
-        pairs that mean the same.
+        """Adds the split "train", the pairs of a table.
+
+        If the loss needs pairs that mean the same, those scored below `data.positive` are left out.
         """
         self._training = (task, source)
 
@@ -145,7 +146,7 @@ class ContrastiveProblem(SequenceProblem):
         return found
 
     def _with_cosines(self, window: TextWindow, task: Task) -> TextWindow:
-        """For the loss `cosine`, scale the scores to 0 to 1, which does not change their correlation."""
+        """For the loss `cosine`, scales the scores to 0 to 1, which does not change their correlation."""
         vectors = self._config.vectors
         if vectors.loss != COSINE or window.labels is None:
             return window

@@ -82,7 +82,7 @@ def require_columns(data: TaskDataConfig, loss: VectorLoss) -> None:
 
 
 def judging_table(data: TaskDataConfig, own: Mapping[str, str]) -> tuple[Task, Source]:
-    """The scored pairs to evaluate on: the files in `own`, but those to train on, or else STS-B's dev set."""
+    """The scored pairs to evaluate on: the files in `own` except the training file, or else STS-B's dev set."""
     judged = {split: path for split, path in own.items() if split != "train"}
     if not judged:
         return _stsb(data, ("dev",))  # The scores of its test set are hidden.
