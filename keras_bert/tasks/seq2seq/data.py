@@ -76,7 +76,7 @@ class Pairs:
             needs_targets: whether a text without a target is refused; else targets are not read.
 
         Raises:
-            UserError: the file cannot be read, lacks a column, or has no pair; a cell is no text, or a target is empty.
+            UserError: the file cannot be read, lacks a column, or has no pair; a cell is not text, or a target empty.
         """
         path, count = self._own[split], 0
         side = split if self._is_shared and split in ("train", "dev") else None

@@ -14,7 +14,7 @@ PADDING = -1  # In `target_ids`.
 
 @keras.saving.register_keras_serializable(package="keras_bert")
 class BertForConditionalGeneration(EncoderDecoder):
-    """An `EncoderDecoder` that also takes batches with targets in place of what the decoder reads.
+    """An `EncoderDecoder` that also takes batches with targets instead of what the decoder reads.
 
     Call arguments:
         inputs: the encoder's inputs, and `target_ids` int32 [batch, targets], -1 at padding; or `decoder_input_ids`.
@@ -37,8 +37,8 @@ class BertForConditionalGeneration(EncoderDecoder):
 
 
 def shifted(target_ids: Tensor, first: int) -> Tensor:
-    """What a decoder reads before it writes each target: `first` and the targets but the last, [batch, targets]."""
-    # Only padding sees what stands in place of padding.
+    """What a decoder reads before it writes each target: `first`, then all targets but the last, [batch, targets]."""
+    # Padding becomes the id 0, which only later padding sees.
     return ops.concatenate([ops.full_like(target_ids[:, :1], first), ops.maximum(target_ids[:, :-1], 0)], axis=1)
 
 

@@ -1,6 +1,6 @@
 """How close the texts that a model wrote are to the wanted ones, in per cent.
 
-chrF2 (Popović 2015) and BLEU (Papineni et al. 2002) are of the whole set, as sacrebleu computes them. ROUGE-1, ROUGE-2
+chrF2 (Popović 2015) and BLEU (Papineni et al. 2002) are for the whole set, as sacrebleu computes them. ROUGE-1, ROUGE-2
 and ROUGE-L (Lin 2004) are the mean F1 over the texts, as rouge-score computes it with Porter's stemmer; it drops all
 characters but a to z and digits.
 """

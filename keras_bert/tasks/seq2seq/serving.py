@@ -20,7 +20,7 @@ def seq2seq_signatures(bert: Any, text_inputs: TextInputs, network: Network, n_b
     `WrittenText`. `tokens` gives `ids` int32 [batch, texts, tokens] too, padded after the end.
 
     Args:
-        n_best: the most texts of a row, which has no more than there are beams.
+        n_best: the most texts for a row; never more than there are beams.
     """
     settings = own_settings(bert.folder)
     writer = Writer(settings, text_inputs.vocabulary, min(n_best, settings.beams))

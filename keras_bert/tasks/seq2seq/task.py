@@ -39,7 +39,7 @@ class Seq2SeqTask:
 
 @dataclass(frozen=True)
 class WrittenText:
-    """What a model wrote for a text: in Python as many texts as it has beams, five at most; in a run `seq2seq.n_best`.
+    """What a model wrote for a text: in Python one text per beam, five at most; in a run `seq2seq.n_best` texts.
 
     Attributes:
         texts: the texts, the best first.

@@ -19,7 +19,7 @@ class Writer:
     Args:
         settings: how texts are written.
         vocabulary: the model's vocabulary.
-        n_best: how many texts to write for each row, at most as many as beams; None for what the settings say.
+        n_best: how many texts to write for each row, at most as many as beams; None for the settings' number.
     """
 
     def __init__(self, settings: Seq2SeqConfig, vocabulary: Vocabulary, n_best: int | None = None) -> None:
