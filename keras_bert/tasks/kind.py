@@ -48,7 +48,7 @@ class TaskKind(abc.ABC):
             models (`AlbertFor…`). If not, config.json calls the model a BertModel and names the head in the field
             `keras_bert`.
         pools: whether the head reads the pooled vector. A causal model trained here pools differently from
-            transformers, so config.json calls it a BertModel too.
+            transformers, so config.json then calls it a BertModel too.
         in_google: whether Google's files, which name no class, are searched for such a head.
         pipeline: the hub's pipeline tag.
         library: the hub's name of a library that opens the model by its `folder_files`, if no class of transformers
