@@ -1,4 +1,4 @@
-"""Fused attention kernels, which a training step may use in place of self-attention's own operations."""
+"""Fused attention kernels, which a training step may use instead of self-attention's own operations."""
 
 import contextlib
 import contextvars
@@ -16,7 +16,7 @@ _active: contextvars.ContextVar[Kernel | None] = contextvars.ContextVar("attenti
 
 @contextlib.contextmanager
 def attention_kernel(kernel: Kernel | None) -> Iterator[None]:
-    """Within the block, training computes self-attention without dropout by `kernel`; None for its own operations."""
+    """Within the block, training uses `kernel` for self-attention without dropout; None for its own operations."""
     token = _active.set(kernel)
     try:
         yield

@@ -154,7 +154,7 @@ def _expectations(chain: Chain) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def _label_before(gold: Tensor) -> Tensor:
-    """The one-hot label of the position in the mask before each, 0 at the first: [batch, seq, labels]."""
+    """For each position, the one-hot label of the one before it in the mask, 0 at the first: [batch, seq, labels]."""
 
     def forward(label: Tensor, here: Tensor) -> tuple[Tensor, Tensor]:
         # Outside the mask, no label is 1.
@@ -176,8 +176,8 @@ class CrfTaggingHead(PlainLayer):
     """Dropout, a dense layer for the emissions, and scores of transitions, starts and ends, initialized to 0.
 
     Args:
-        forbidden: [labels + 1, labels + 1] bool, whether the column's label may not follow the row's; the last row is
-            for the first label of a sentence, the last column for its last one. None forbids nothing.
+        forbidden: [labels + 1, labels + 1] bool, whether the column's label must not follow the row's; the last row is
+            for a sentence's first label, the last column for its last. None forbids nothing.
         dropout_prob, initializer_range: for the dense layer.
 
     Call arguments:
@@ -226,8 +226,8 @@ class CrfTaggingHead(PlainLayer):
         Args:
             emissions: [batch, seq, labels].
             mask: [batch, seq] bool, which positions are labelled.
-            has_start, has_end: [batch], whether the first and the last position of a row are those of its sentence; by
-                default they are.
+            has_start, has_end: [batch], whether a row holds the first and the last position of its sentence; by default
+                it does.
         """
         rows = ops.zeros_like(emissions[:, 0])
         starts, transitions, ends = self.scores()

@@ -2,8 +2,8 @@
 
 A training step opens `dropout_key` around the forward pass, with a key made of the seed and the step. Every `Dropout`
 called inside draws from that key, the number of the call, and the index that the element would have if the global batch
-were computed at once. So a repeated step draws the same masks, and so does any division of the batch among replicas and
-slices. Outside such a scope (a user's own `fit`) each layer uses a Keras seed generator.
+were computed at once. So a repeated step draws the same masks, however the batch is divided among replicas and slices.
+Outside such a scope (a user's own `fit`) each layer uses a Keras seed generator.
 """
 
 import contextlib
@@ -87,8 +87,8 @@ def counter_bits(key: Tensor, call: int, shape: Sequence[int | Tensor], part: in
     """Random bits as a hash of each element's index: a few integer operations that XLA fuses.
 
     The mixing constants are "lowbias32" of Chris Wellons' hash prospector. The second half of the key enters between
-    its two rounds, so that the sequences of two keys are not permutations of each other. The index is of the global
-    batch and wraps after 2^32 elements: examples that far apart share a mask.
+    its two rounds, so that the sequences of two keys are not permutations of each other. The index counts elements of
+    the global batch and wraps after 2^32: examples that far apart share a mask.
     """
     first = key[0] ^ _uint32((call * 0x9E3779B9) & 0xFFFFFFFF)
     size = int(np.prod(shape)) if is_static(shape) else ops.prod(ops.stack(shape))

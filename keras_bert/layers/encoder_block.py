@@ -106,9 +106,9 @@ def _in_float32(function: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tens
     return rounded
 
 
-# TensorFlow's own gelu takes twice as long, on CPUs in bfloat16 three times: it uses erfc, for the sake of very small
+# TensorFlow's own gelu takes twice as long (three times in bfloat16 on CPUs): it uses erfc, for the sake of very small
 # values, or a power. In half precision 1 + erf(x) would lose those values. LiteRT fuses each of these two into one op,
-# but not if their products are in another order.
+# but only with their products in this order.
 @_in_float32
 def _gelu(x: Tensor) -> Tensor:
     return (0.5 * x) * (1.0 + ops.erf(x / 2.0**0.5))
@@ -128,7 +128,7 @@ _FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "relu": ops.relu,
     "relu2": lambda x: ops.square(ops.relu(x)),
     "relu6": ops.relu6,
-    "leaky_relu": lambda x: ops.leaky_relu(x, negative_slope=0.01),  # PyTorch's slope; that of Keras is 0.2.
+    "leaky_relu": lambda x: ops.leaky_relu(x, negative_slope=0.01),  # PyTorch's slope; Keras' is 0.2.
     **dict.fromkeys(("silu", "swish"), ops.silu),
     "mish": lambda x: x * ops.tanh(ops.softplus(x)),
     "hardswish": ops.hard_silu,
@@ -149,9 +149,9 @@ def activation(name: str) -> Callable[[Tensor], Tensor]:
 class EncoderBlock(keras.layers.Layer):
     """Self-attention, then the feed-forward network, each with a residual connection and LayerNorm.
 
-    `attention_of` and `ffn_of` are blocks to share layers with (ALBERT): the attention and its LayerNorm of the first,
-    the feed-forward network and its LayerNorm of the second. `attention` is a layer in place of self-attention, with
-    the same interface, but `attention_bias` may be whatever it needs. `inner_dropout_rate` adds dropout within the
+    `attention_of` and `ffn_of` are blocks to share layers with (ALBERT): the attention and its LayerNorm come from the
+    first, the feed-forward network and its LayerNorm from the second. `attention` replaces self-attention: a layer with
+    the same interface, whose `attention_bias` may be whatever it needs. `inner_dropout_rate` adds dropout within the
     feed-forward network, which BERT does not have.
 
     Call arguments:

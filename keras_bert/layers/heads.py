@@ -1,4 +1,4 @@
-"""The layers on top of the encoder: the pooler and the heads of pretraining and tasks; and their cross-entropies."""
+"""The layers on top of the encoder: the pooler, and the heads of pretraining and tasks with their cross-entropies."""
 
 from typing import Any, NamedTuple
 
@@ -72,13 +72,13 @@ def cross_entropy(logits: Tensor, labels: Tensor) -> dict[str, Tensor]:
         logits: [..., classes].
         labels: [...] int32.
     """
-    # One op, which keeps its gradient in place of the exponentials; the gradient of a gather is a scatter into zeros.
+    # One op, which keeps its gradient instead of the exponentials; the gradient of a gather is a scatter into zeros.
     loss = ops.sparse_categorical_crossentropy(labels, logits, from_logits=True)
     logits = ops.stop_gradient(logits)
     picked = ops.take_along_axis(logits, labels[..., None], axis=-1)[..., 0]
     largest = ops.max(logits, axis=-1)
-    # The predicted class is the first of the largest logits, as in `ops.argmax`. XLA on a CPU writes what it reduces to
-    # memory, and booleans take a quarter of the logits' size.
+    # The predicted class is the first of the largest logits, as in `ops.argmax`. XLA on a CPU writes to memory what it
+    # reduces, and booleans take a quarter of the logits' size.
     is_earlier = ops.less(ops.arange(ops.shape(logits)[-1], dtype="int32"), labels[..., None])
     is_tied = ops.any(ops.equal(logits, largest[..., None]) & is_earlier, axis=-1)
     return {"loss": loss, "accuracy": ops.cast(ops.equal(picked, largest) & ops.logical_not(is_tied), "float32")}
@@ -88,8 +88,8 @@ def cross_entropy(logits: Tensor, labels: Tensor) -> dict[str, Tensor]:
 class MaskedLMHead(PlainLayer):
     """Dense, gelu, LayerNorm, then a decoder tied to the word embeddings, with its own bias.
 
-    `embedding_size` is the width of the word embeddings where it is not `hidden_size` (ALBERT). If not `tied`, the head
-    has a `decoder` of its own in place of the word embeddings.
+    `embedding_size` is the width of the word embeddings if it is not `hidden_size` (ALBERT). If not `tied`, the head
+    has a `decoder` of its own instead of the word embeddings.
 
     Call arguments:
         sequence_output: [batch, seq, hidden].
@@ -190,7 +190,7 @@ class ReplacedTokenHead(PlainLayer):
 
 
 def binary_cross_entropy(logits: Tensor, labels: Tensor) -> dict[str, Tensor]:
-    """Compute `loss` (nats), `accuracy` (0 or 1) and `majority`, the accuracy of always 0, for each label, all [...].
+    """Compute each label's `loss` (nats), `accuracy` (0 or 1) and `majority`, the accuracy of answering 0, all [...].
 
     Args:
         logits: [...] float32.
@@ -238,11 +238,11 @@ def span_places(positions: Tensor) -> SpanPlaces:
 
 @keras.saving.register_keras_serializable(package="keras_bert")
 class SpanBoundaryHead(PlainLayer):
-    """Predicts each token of a span from the two tokens next to the span and its place in it.
+    """Predicts each token of a span from its place there and the two tokens next to the span.
 
     [left; right; position embedding] go twice through dense, gelu and LayerNorm, then through a decoder tied to the
     word embeddings, with its own bias. Places after the 20th share its embedding; the objective leaves them out.
-    `embedding_size` is the width of the word embeddings where it is not `hidden_size`.
+    `embedding_size` is the width of the word embeddings if it is not `hidden_size`.
 
     Call arguments:
         sequence_output: [batch, seq, hidden].

@@ -15,7 +15,7 @@ def relative_sinusoids(queries: int | Tensor, keys: int | Tensor, width: int, cl
     """The sinusoids of all distances from a query back to a key, from `keys` down to 1 - `queries`.
 
     Args:
-        queries, keys: their numbers; the last key is the last query's own token.
+        queries, keys: how many there are; the last key is the last query's own token.
         width: even.
         clamp: the largest distance, to which larger ones are clipped; 0 or less for no limit.
 
@@ -127,7 +127,7 @@ class RelativeAttention(PlainLayer):
         """The keys, values and projected distances for queries to attend to.
 
         Args:
-            states: [batch, keys, hidden], those of the memory, then those of the row.
+            states: [batch, keys, hidden], the memory's, then the row's.
             distances: [keys + queries, hidden], the embeddings of relative positions.
         """
         keys, values = (ops.einsum("bjh,hnd->bnjd", states, self._cast(weight)) for weight in (self.k, self.v))

@@ -84,7 +84,7 @@ class PlainLayer(keras.layers.Layer):
 
 @contextlib.contextmanager
 def normal_replaced_by(initializer: Callable) -> Iterator[None]:
-    """Within the block, in this thread, build models with `initializer` in place of the normal ones."""
+    """Within the block, in this thread, build models with `initializer` instead of the normal ones."""
     token = _replacement.set(initializer)
     try:
         yield

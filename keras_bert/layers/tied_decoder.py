@@ -10,7 +10,7 @@ from keras_bert.layers.tensors import PlainLayer, Tensor, gather_positions
 
 @keras.saving.register_keras_serializable(package="keras_bert")
 class TiedDecoder(PlainLayer):
-    """From states and word embeddings to logits, without the dense layer and LayerNorm of a `MaskedLMHead`.
+    """Turns states and word embeddings into logits, without the dense layer and LayerNorm of a `MaskedLMHead`.
 
     Call arguments:
         states: [batch, seq, hidden].

@@ -5,7 +5,7 @@ from keras import ops
 from keras_bert.layers.tensors import Tensor
 
 PADDING_BIAS = -1e9
-# -1e9 would be -inf in float16, and the softmax over a row that is all padding NaN.
+# -1e9 would be -inf in float16, and the softmax over a row of nothing but padding would be NaN.
 FLOAT16_PADDING_BIAS = -3e4
 
 
