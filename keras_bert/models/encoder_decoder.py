@@ -30,7 +30,7 @@ class Cache(NamedTuple):
 
 
 class Decoder(keras.layers.Layer, abc.ABC):
-    """From the embeddings of tokens and the encoder's states to states that predict the next tokens.
+    """Turns the embeddings of tokens and the encoder's states into states that predict the next tokens.
 
     Args:
         heads, head_size: of the blocks' self-attention.

@@ -16,7 +16,7 @@ class EncoderWithHeads(ConfiguredModel):
     """An encoder of the config's kind of model. Subclasses create their heads and then call `build()`.
 
     Args:
-        bilstm_size: the units in each direction of a BiLSTM between the encoder and the heads, in place of the pooler;
+        bilstm_size: the units in each direction of a BiLSTM between the encoder and the heads, instead of the pooler;
             None for no BiLSTM.
     """
 

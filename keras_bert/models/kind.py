@@ -33,7 +33,7 @@ _OWN = (
     "roberta_prelayernorm", "prelayernorm_glu",
 )
 # fmt: on
-# transformers' classes for tasks whose heads read a decoder's states, for the text as its input again.
+# transformers' classes for tasks whose heads read the states of a decoder that is given the text again.
 _READ_BY_DECODER = ("BertForSequenceClassification", "BertForQuestionAnswering")
 _DEFAULT = "bert"  # The kind of a file without `model_type`: Google's files and model configs in YAML have none.
 
@@ -75,9 +75,9 @@ class ModelKind(abc.ABC):
         word_embeddings: the name of the word embeddings, after `stored_prefix`.
         also_word_embeddings: other names for them, one of which a file may use instead.
         encoder_pools: whether transformers' encoder alone has a pooler.
-        token_head_act: the activation in the masked LM's head, where transformers has one whatever `hidden_act` is.
-        classification_names: prefixes of tensor names here, each with that in transformers' class for sequence
-            classification where it differs.
+        token_head_act: the activation in the masked LM's head, if transformers has one whatever `hidden_act` is.
+        classification_names: prefixes of tensor names here that differ in transformers' class for sequence
+            classification, each with its counterpart there.
         classifier_classes: the classes of transformers with `classification_names`, under BERT's names for them.
         in_transformers: whether transformers has such models.
         in_sentence_transformers: whether sentence-transformers then opens the encoder alone.
@@ -133,7 +133,7 @@ class ModelKind(abc.ABC):
         return named_class(self.encoder)(config, with_pooler=with_pooler, **keras_options)
 
     def make_token_head(self, config: Any, **keras_options: Any) -> "keras.layers.Layer | None":
-        """A new layer that predicts tokens in place of a `MaskedLMHead`, called like one; None to use that head."""
+        """A new layer that predicts tokens instead of a `MaskedLMHead`, called like one; None to use that head."""
         return None
 
     def make_decoder(self, config: Any, **keras_options: Any) -> "Decoder | None":

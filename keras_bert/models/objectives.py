@@ -86,7 +86,7 @@ class DecodedTokens(MaskedTokens):
 
 
 class PermutedTokens(MaskedTokens):
-    """XLNet's permutation language model (Yang et al. 2019, section 2.2), of which 1 in K tokens is predicted."""
+    """XLNet's permutation language model (Yang et al. 2019, section 2.2), which predicts 1 in K tokens."""
 
     name, title, heading, sentence = "plm", "permuted token", "perm. token", "permutation language modelling"
 

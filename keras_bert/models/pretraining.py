@@ -136,12 +136,12 @@ class PretrainingObjective:
     Args:
         mask_id: the id of [MASK], to find the positions where the input is [MASK].
         unigram_nats: [vocab] float32, -log p of each token in the training text. If given, `sums` also measures the
-            unigram's cross-entropy at [MASK] positions or, of next tokens, at those of text (for validation).
+            unigram's cross-entropy at [MASK] positions or, for next tokens, at those of text (for validation).
         terms: the names of the loss terms (`models/objectives.py`), the token head's first. The batch says whether
             masked or next tokens are predicted, so a run whose phases differ in that keeps its terms.
         sep_id, cls_id: the ids of [SEP] and [CLS], which are predicted as next tokens but not counted as text.
         marker_ids: the ids of other tokens that a decoder predicts but texts lack, such as T5's sentinels.
-        weights: factors on the losses of terms, in place of `Term.weight`.
+        weights: factors on the losses of terms, instead of `Term.weight`.
     """
 
     terms: tuple[str, ...]
@@ -175,7 +175,7 @@ class PretrainingObjective:
         """`{term: {metric: scalar}}` of a model's outputs, some of which may be labels.
 
         `mask_token` has the loss at [MASK] positions only. A kept token gives the answer away and a replaced one
-        misleads, so the loss over all predictions tells less about what the model has learned. For next tokens,
+        misleads, so the loss over all predictions says less about what the model has learned. For next tokens,
         `text_token` has the loss without special tokens, which the unigram does not know.
         """
         batch = {**outputs, **batch}

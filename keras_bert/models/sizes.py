@@ -90,7 +90,7 @@ def training_flops(
         + P · (2·H·E + 2·E·V)              masked LM transform and decoder, at the masked positions only
         + 2·H² + 4·H                       pooler and a head of two classes, even if it is not trained
 
-    where E is the width of the word embeddings, in BERT H. ALBERT's mapping of them to H adds 2·S·E·H, and its L counts
+    where E is the width of the word embeddings, H in BERT. ALBERT's mapping of them to H adds 2·S·E·H, and its L counts
     the blocks that a token passes through, whether or not they share weights. The backward pass takes twice that, one
     product for each operand. Elementwise operations, LayerNorm, softmax, embedding lookups and the optimizer are not
     counted: they keep a step below the rate of a bare matrix product. Other heads add `Term.flops`.

@@ -102,7 +102,7 @@ def _table(kind: str, name: str, also: tuple[str, ...] = ()) -> TensorName:
 
 
 def decoder(config: BertConfig, head: str) -> tuple[TensorName, ...]:
-    """The output layer of a masked LM; `head` is what the names of the masked LM begin with in Hugging Face's files.
+    """The output layer of a masked LM; `head` is the prefix of the masked LM's names in Hugging Face's files.
 
     Its kernel is the word embeddings, unless config.json unties them; transformers then has a second, unused bias.
     """
@@ -166,7 +166,7 @@ def with_slashes(name: str) -> str:
 def bidirectional(attribute: str, name: str) -> tuple[TensorName, ...]:
     """The tensors of `layers.bilstm.bidirectional`.
 
-    The gates are in Keras' order, an LSTM's: input, forget, cell, output.
+    The gates are in Keras' order, for an LSTM: input, forget, cell, output.
     """
     return tuple(
         own_tensor(f"{attribute}.{direction}_layer.cell.{weight}", f"{name}.{direction}.{weight}")

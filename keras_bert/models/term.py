@@ -159,8 +159,8 @@ class Term(abc.ABC):
     def flops(self, config: BertConfig, predictions: int) -> int:
         """The FLOPs of its forward pass that `models.sizes.training_flops` does not count.
 
-        That counts the encoder, the token head and one head of two classes on the pooled vector. `predictions` are
-        those of the masked LM in a row, unused ones included.
+        That counts the encoder, the token head and one head of two classes on the pooled vector. `predictions` are the
+        masked LM's in a row, unused ones included.
         """
         return 0
 

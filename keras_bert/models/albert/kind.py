@@ -39,7 +39,7 @@ class AlbertConfig(BertConfig):
     Attributes:
         model_type: the kind of model.
         embedding_size: width of the word embeddings, which are mapped to `hidden_size`.
-        num_hidden_groups: groups of consecutive layers, at most `num_hidden_layers`; those of a group share their
+        num_hidden_groups: groups of consecutive layers, at most `num_hidden_layers`; the layers of a group share their
             weights.
         inner_group_num: blocks in a layer, which do not share weights with each other.
         sharing: which weights a group shares: all, those of attention, those of the feed-forward network, or none (the
@@ -183,7 +183,7 @@ class Albert(ModelKind):
     class_prefix, stored_prefix = "Albert", "albert."
     google_files = GoogleFiles("albert_config.json", "model.ckpt-best")
     pretraining_heads = ("sop",)
-    # Google's too: those of albert-xxlarge.
+    # albert-xxlarge's, which are Google's defaults too.
     json_defaults: ClassVar = {"hidden_size": 4096, "num_attention_heads": 64, "intermediate_size": 16384}
     values_here: ClassVar = {
         **Bert.values_here,

@@ -10,7 +10,7 @@ from keras_bert.models.encoder_decoder import Cache, Decoder
 
 
 class BartDecoder(Decoder):
-    """From words to states, each of which sees the words up to its own and the encoder's states."""
+    """Turns words into states, each of which sees the words up to its own and the encoder's states."""
 
     def __init__(self, config: BartConfig, **kwargs: Any) -> None:
         heads = config.decoder_attention_heads

@@ -16,7 +16,7 @@ _Layer = TypeVar("_Layer", bound="_MadeFromConfig")
 
 
 class _MadeFromConfig(keras.layers.Layer):
-    """A layer that takes BART's config, which its own config has as plain values."""
+    """A layer made from BART's config, which its own config holds as plain values."""
 
     config: BartConfig
 

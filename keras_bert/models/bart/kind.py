@@ -15,7 +15,7 @@ from keras_bert.models.tensor_names import DECODER, LM_HEAD, TensorName, for_lay
 if TYPE_CHECKING:
     import keras
 
-# Our fields by those of config.json.
+# {field of config.json: our field}.
 _NAMES = {
     "vocab_size": "vocab_size",
     "d_model": "hidden_size",
@@ -140,11 +140,11 @@ class Bart(ModelKind):
     also_word_embeddings: ClassVar = ("encoder.embed_tokens.weight", "decoder.embed_tokens.weight")
     encoder_class: ClassVar[str] = "BertEncoder"
     pretrains_pooler = encoder_pools = has_positions = False
-    in_sentence_transformers = False  # It adds a new decoder, and takes the states of that.
+    in_sentence_transformers = False  # It adds a new decoder and takes that one's states.
     decodes = True
     objective: ClassVar = {"objective.packing": "document"}
     vocabularies = ("bytes", "xlm-roberta")  # Positions are counted from the padding's id, 1.
-    # Those of bart-large.
+    # bart-large's.
     json_defaults: ClassVar = {
         "d_model": 1024,
         **dict.fromkeys(("encoder_layers", "decoder_layers"), 12),
@@ -196,7 +196,7 @@ class Bart(ModelKind):
     def training_flops(self, config: BartConfig, sequence_length: int, predictions_per_sequence: int) -> int:
         """The FLOPs of the forward and backward pass of one example; see `models.sizes.training_flops`.
 
-        With S tokens that are read and P that are written, the forward pass is
+        With S tokens read and P written, the forward pass is
 
             L · (8·S·H² + 4·S²·H + 4·S·H·F)                    the encoder
             + D · (8·P·H² + 4·P²·H)                            the decoder's self-attention

@@ -45,7 +45,7 @@ class BertConfig(Checked):
     The configs of other kinds of models extend it; a config's class determines its kind of model (`models/kind.py`).
 
     Attributes:
-        vocab_size: rows of the word embeddings, at least as many as the vocabulary has pieces.
+        vocab_size: rows of the word embeddings, at least one for each piece of the vocabulary.
         hidden_size: width of the hidden states, the paper's H.
         num_hidden_layers: encoder layers, the paper's L.
         num_attention_heads: heads in each layer, the paper's A; a divisor of `hidden_size`.

@@ -46,7 +46,7 @@ class BertEncoder(ConfiguredEncoder):
 
     Args:
         with_pooler: whether to add the pooler; models that use only the tokens' vectors need none.
-        embeddings: a layer to use in place of `make_embeddings()`.
+        embeddings: a layer to use instead of that of `make_embeddings()`.
 
     Attributes:
         recompute_every: 0, or n to keep only the input of every n-th block for the backward pass and recompute the
@@ -142,7 +142,7 @@ class BertEncoder(ConfiguredEncoder):
         return list({id(layer): layer for block in self.blocks for layer in block._flatten_layers()}.values())
 
     def enable_lora(self, rank: int, alpha: float | None = None) -> None:
-        """Train low-rank additions to the blocks' dense kernels in place of the weights (Hu et al. 2021).
+        """Train low-rank additions to the blocks' dense kernels instead of the weights (Hu et al. 2021).
 
         A kernel [in, out] becomes `kernel + alpha / rank * a @ b`, with `a` [in, rank] and `b` [rank, out]; `b` begins
         as zeros, so that outputs do not change at first. The embeddings, kernels, biases and LayerNorms are frozen; the

@@ -9,7 +9,7 @@ from keras_bert.models.roberta.kind import Roberta, RobertaConfig
 
 @dataclass
 class CamembertConfig(RobertaConfig):
-    """The architecture of a CamemBERT (Martin et al. 2020), that of RoBERTa. The defaults are camembert-base.
+    """The architecture of a CamemBERT (Martin et al. 2020), which is RoBERTa's. The defaults are camembert-base.
 
     Attributes:
         model_type: the kind of model.

@@ -1,4 +1,4 @@
-"""ELECTRA (Clark et al. 2020): BERT, with embeddings of a width of their own, that tells which tokens were replaced."""
+"""ELECTRA (Clark et al. 2020): a BERT that detects replaced tokens, with embeddings of a width of their own."""
 
 import dataclasses
 from collections.abc import Collection

@@ -13,8 +13,8 @@ from keras_bert.models.tensor_names import ENCODER, TensorName, dense, for_layer
 class PreLayerNormGluConfig(RobertaPreLayerNormConfig):
     """A RoBERTa-PreLayerNorm whose feed-forward networks are gated: `output(hidden_act(gate(x)) * intermediate(x))`.
 
-    `intermediate_size` is that of a network without a gate and with as many parameters: gated ones have two thirds of
-    it, in multiples of 8.
+    `intermediate_size` is the width of an ungated network with as many parameters: gated ones have two thirds of it, in
+    multiples of 8.
 
     Attributes:
         model_type: the kind of model.

@@ -1,1 +1,1 @@
-"""BERT with GRUs or LSTMs in place of self-attention."""
+"""BERT with GRUs or LSTMs instead of self-attention."""

@@ -1,4 +1,4 @@
-"""BERT's encoder with a bidirectional GRU or LSTM in place of self-attention."""
+"""BERT's encoder with a bidirectional GRU or LSTM instead of self-attention."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ class Recurrence(PlainLayer):
         block: gru or lstm.
 
     Call arguments: `hidden` [batch, seq, hidden], `is_token` [batch, seq] bool, False at padding, which is at the end.
-    Returns: ([batch, seq, hidden], 0 at padding; None in place of attention probabilities).
+    Returns: ([batch, seq, hidden], 0 at padding; None instead of attention probabilities).
     """
 
     def __init__(self, hidden_size: int, block: str, **kwargs: Any) -> None:

@@ -15,7 +15,7 @@ GRU, LSTM = BLOCKS = ("gru", "lstm")
 
 @dataclass
 class RecurrentConfig(BertConfig):
-    """A BERT in which each block has a bidirectional GRU or LSTM in place of self-attention.
+    """A BERT in which each block has a bidirectional GRU or LSTM instead of self-attention.
 
     Each direction has `hidden_size` / 2 units. All else is BERT's. `num_attention_heads` and
     `attention_probs_dropout_prob` are not used.
@@ -47,7 +47,7 @@ class RecurrentConfig(BertConfig):
 
 
 class Recurrent(Bert):
-    """BERT with recurrences in place of self-attention; a model config with a `block` is of this kind.
+    """BERT with recurrences instead of self-attention; a model config with a `block` is of this kind.
 
     Only this package has such models. What they share with BERT has BERT's names in files.
     """

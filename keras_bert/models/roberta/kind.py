@@ -30,7 +30,7 @@ class RobertaConfig(BertConfig):
     Attributes:
         model_type: the kind of model.
         pad_token_id: the id of <pad>. The first token's position is `pad_token_id` + 1, as in fairseq, so the position
-            embeddings have that many rows more than a row may have tokens; JSON files include these in
+            embeddings have that many rows before the first token's; JSON files include these in
             `max_position_embeddings`.
     """
 
@@ -92,7 +92,7 @@ class Roberta(Bert):
         "roberta.pooler.dense.": "classifier.dense.",
         "classifier.": "classifier.out_proj.",
     }
-    # Those of BERT.
+    # BERT's.
     json_defaults: ClassVar = {_POSITIONS: 512, "type_vocab_size": 2, "layer_norm_eps": 1e-12}
     values_here: ClassVar = {**Bert.values_here, "is_decoder": (False,)}
 

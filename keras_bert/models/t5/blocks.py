@@ -26,7 +26,7 @@ def t5_norm(config: T5Config, policy: Any, name: str) -> keras.layers.RMSNormali
 class T5Attention(PlainLayer):
     """Attention without scaling: the initial weights of the queries are smaller instead.
 
-    The width of a head is a setting of its own: the heads' widths need not add up to that of the states.
+    The width of a head is a setting of its own: the heads' widths need not add up to the states' width.
 
     Call arguments:
         queried: [batch, queries, hidden], the states that attend.
@@ -132,7 +132,7 @@ class T5Block(keras.layers.Layer):
 
     Call arguments:
         hidden: [batch, seq, hidden].
-        attention_bias: that of `T5Attention`.
+        attention_bias: see `T5Attention`.
     Returns: (output [batch, seq, hidden], probabilities of self-attention [batch, heads, seq, seq]).
     """
 

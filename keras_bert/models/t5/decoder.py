@@ -18,7 +18,7 @@ class T5DecoderBlock(T5Block):
 
     Call arguments:
         hidden: [batch, targets, hidden].
-        attention_bias: that of `T5Attention`.
+        attention_bias: see `T5Attention`.
         remembered: keys and values of the encoder's states, from `remember`.
         memory_bias: [batch, 1, 1, seq], which masks the encoder's padding.
     Returns: the output [batch, targets, hidden].
@@ -85,7 +85,7 @@ class T5DecoderBlock(T5Block):
 
 
 class T5Decoder(Decoder):
-    """From words to states, each of which sees the words up to its own and the encoder's states."""
+    """Turns words into states, each of which sees the words up to its own and the encoder's states."""
 
     def __init__(self, config: T5Config, **kwargs: Any) -> None:
         super().__init__(config.num_attention_heads, config.head_size, **kwargs)

@@ -22,7 +22,7 @@ from keras_bert.models.tensor_names import DECODER, TensorName
 if TYPE_CHECKING:
     import keras
 
-# Our fields by those of config.json.
+# {field of config.json: our field}.
 _NAMES = {
     "vocab_size": "vocab_size",
     "d_model": "hidden_size",
@@ -225,8 +225,8 @@ class T5(ModelKind):
     def training_flops(self, config: T5Config, sequence_length: int, predictions_per_sequence: int) -> int:
         """The FLOPs of the forward and backward pass of one example; see `models.sizes.training_flops`.
 
-        With S tokens that are read and P that are written, W the width of all heads and M the matrices of a
-        feed-forward network, 2 or gated 3, the forward pass is
+        With S tokens read and P written, W the width of all heads and M the number of matrices in a feed-forward
+        network (2, or 3 if gated), the forward pass is
 
             L · (8·S·H·W + 4·S²·W + 2·M·S·H·F)                 the encoder
             + D · (8·P·H·W + 4·P²·W)                           the decoder's self-attention

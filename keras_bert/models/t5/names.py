@@ -9,7 +9,7 @@ _GATED = (("gate", "wi_0"), ("inner", "wi_1"), ("output_dense", "wo"))
 
 
 def t5_parts(encoder_layers: int, decoder_layers: int, is_gated: bool, is_tied: bool) -> dict[str, list[TensorName]]:
-    """The names by part; an output layer tied to the word embeddings is no part of its own."""
+    """The names by part; an output layer tied to the word embeddings is not a part."""
     also = (f"{ENCODER}.embed_tokens.weight", f"{DECODER}.embed_tokens.weight", *([_OUTPUT] if is_tied else []))
     words = _named("encoder.embeddings.word_embeddings", _EMBEDDINGS, also=also)
     parts = {

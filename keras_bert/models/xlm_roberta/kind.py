@@ -9,7 +9,7 @@ from keras_bert.models.roberta.kind import Roberta, RobertaConfig
 
 @dataclass
 class XlmRobertaConfig(RobertaConfig):
-    """The architecture of an XLM-RoBERTa (Conneau et al. 2020), that of RoBERTa. The defaults are xlm-roberta-base.
+    """The architecture of an XLM-RoBERTa (Conneau et al. 2020), which is RoBERTa's. The defaults are xlm-roberta-base.
 
     Attributes:
         model_type: the kind of model.

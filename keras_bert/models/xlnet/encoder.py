@@ -70,7 +70,7 @@ class XlnetEncoder(ConfiguredEncoder):
             perm_mask: [batch, seq, seq], 1 at [b, i, j] if token i does not see token j.
             target_mapping: [batch, predictions, seq] one-hot, the place of each prediction. It adds the query stream,
                 which does not see the token that it predicts.
-            permutation_ranks: [batch, seq] int32, in place of both, with masked_lm_positions [batch, predictions]
+            permutation_ranks: [batch, seq] int32, instead of both, with masked_lm_positions [batch, predictions]
                 int32: see `hidden_by_order`.
             mems: a list of [batch, memory, hidden] for each block, from an earlier call; its tokens count as segment 0.
             mems_mask: [batch, memory], 0 for the tokens of the memory that a row does not see.

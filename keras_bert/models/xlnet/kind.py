@@ -24,9 +24,9 @@ from keras_bert.models.tensor_names import (
 if TYPE_CHECKING:
     import keras
 
-# Segments: those of two texts, and that of <cls>.
+# The segments of two texts, and that of <cls>.
 _SEGMENTS = 3
-# Our fields by those of config.json.
+# {field of config.json: our field}.
 _NAMES = {
     "vocab_size": "vocab_size",
     "d_model": "hidden_size",
@@ -65,7 +65,7 @@ class XlnetConfig(BertConfig):
 
     Attributes:
         model_type: the kind of model.
-        clamp_len: the distance between tokens to which larger ones are clipped; -1 for no limit.
+        clamp_len: the largest distance between tokens, to which larger ones are clipped; -1 for no limit.
         mem_len: how many states the memory keeps for a later row; null or 0 for all.
         reuse_len: how many of a row's first states go into the memory; null or 0 for all.
         summary_last_dropout: the dropout before the output layer of a task.
@@ -164,7 +164,7 @@ class Xlnet(ModelKind):
     classifier_classes: ClassVar = ("BertForSequenceClassification", "BertForMultipleChoice")
     pretrains_pooler = encoder_pools = attends = has_positions = False
     vocabularies = ("xlnet",)  # Its rows end with <cls>.
-    # Those of xlnet-large.
+    # xlnet-large's.
     json_defaults: ClassVar = {"d_model": 1024, "n_layer": 24, "n_head": 16, "d_inner": 4096, "mem_len": 512}
     values_here: ClassVar = {
         **{name: (value,) for name, value in _FIXED.items()},
