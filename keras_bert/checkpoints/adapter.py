@@ -71,7 +71,7 @@ class Adapter:
     """
 
     def __init__(self, path: files.StrPath) -> None:
-        """Raises `UserError` if it is of another kind than LoRA, or names no model."""
+        """Raises `UserError` if it is not LoRA, or names no model."""
         self.path = path
         config_file = files.join(path, ADAPTER_CONFIG)
         config = read_json(config_file)
@@ -110,7 +110,7 @@ def _base(config_file: str, config: Mapping[str, Any]) -> str:
 
 
 class AdaptedTensors(StoredTensors):
-    """The tensors of a model with an adapter: its additions are added, and modules that it holds whole replace others.
+    """The tensors of a model with an adapter: the model's plus the additions, and modules that the adapter replaces.
 
     Args:
         base: the model's tensors.
@@ -194,7 +194,7 @@ class _AdapterTensors(StoredTensors):
         return self._file.value(name_in_file)
 
     def addition(self, name: StoredName, shape: tuple[int, ...]) -> npt.NDArray[np.float32] | None:
-        """B · A [out, in], which needs `shape`, for a tensor of the table; None if the adapter has none for it.
+        """B · A [out, in], which must have `shape`, for a tensor of the table; None if the adapter has none for it.
 
         Raises `UserError` if the tensor's copies have other additions.
         """
@@ -225,7 +225,7 @@ class _AdapterTensors(StoredTensors):
 def write_adapter(
     path: files.StrPath, model: "keras.Model", base: str, base_path: str, fields: Mapping[str, Any]
 ) -> None:
-    """Writes LoRA's additions of a model, and what is trained beside them, so that peft opens them.
+    """Writes a model's LoRA additions, and what is trained beside them, in a form that peft opens.
 
     Args:
         path: replaced if it exists.

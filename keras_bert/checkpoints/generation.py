@@ -14,12 +14,12 @@ GENERATION = "generation_config.json"
 
 
 def with_generation(config: BertConfig, folder: files.StrPath) -> BertConfig:
-    """The config with the tokens that generation_config.json in the folder names instead, which count in transformers.
+    """The config with the tokens that the folder's generation_config.json names, which take precedence in transformers.
 
     It is unchanged without a decoder.
 
     Raises:
-        UserError: the file is no JSON object, or names a token by something else than one row of the vocabulary.
+        UserError: the file is no JSON object, or names a token by anything but one row of the vocabulary.
     """
     stored = stored_generation(folder).get(GENERATION, {})
     known = {name: stored[name] for name in DECODER_TOKENS if hasattr(config, name) and stored.get(name) is not None}

@@ -1,4 +1,4 @@
-"""Google's folder: for BERT bert_config.json, vocab.txt and a TF1 checkpoint (bert_model.ckpt.*)."""
+"""Google's folder: for BERT, bert_config.json, vocab.txt and a TF1 checkpoint (bert_model.ckpt.*)."""
 
 import contextlib
 import os

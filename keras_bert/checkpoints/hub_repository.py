@@ -101,7 +101,7 @@ class HubRepository:
         return found is not None
 
     def _record_absence(self, file: str) -> None:
-        """Asks for a file that the commit lacks, upon which the library records that in the cache."""
+        """Asks for a file that the commit lacks, so that the library records its absence in the cache."""
         with contextlib.suppress(self._library.errors.EntryNotFoundError, OSError):
             self._library.hf_hub_download(self.repository, file, revision=self._commit, repo_type=self.repository_type)
 
@@ -179,7 +179,7 @@ class HubRepository:
             )
 
     def _explained(self, error: Exception, file: str) -> "UserError | _NoAnswerError":
-        """The exception to raise in place of one of the library's; `file` is "" if that was not about a file."""
+        """The exception to raise instead of the library's; `file` is "" if that was not about a file."""
         errors, of_file = self._library.errors, f"{file}: " if file else ""
         status = getattr(getattr(error, "response", None), "status_code", None)
         folder = "" if self.repository_type == "model" else f"{self.repository_type}s/"

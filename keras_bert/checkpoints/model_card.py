@@ -89,7 +89,7 @@ class Scores:
 
 @dataclasses.dataclass(frozen=True)
 class ModelCard:
-    """What a model card says beyond what the model's files tell.
+    """What a model card says that the model's files do not.
 
     Attributes:
         title: the model's name.

@@ -215,13 +215,13 @@ class ModelFolder:
 
     @property
     def _vector_folder(self) -> str:
-        """The folder whose files say how vectors are made: for an adapter by peft, which has none, its base's."""
+        """The folder whose files say how vectors are made: its base's for an adapter by peft, which has none."""
         has_own = any(files.is_file(files.join(self.path, name)) for name in (CONFIG, sentence_transformers.MODULES))
         return self.path if has_own or not self.base else self.base._vector_folder
 
     @functools.cached_property
     def vocabulary(self) -> Vocabulary:
-        """The vocabulary, padded to the model's number of rows; `notes` then tell of rows without a piece.
+        """The vocabulary, padded to the model's number of rows; `notes` then mention rows without a piece.
 
         Raises:
             UserError: its file cannot be read or does not fit the model.
@@ -249,7 +249,7 @@ class ModelFolder:
             )
 
     def parts(self) -> list[str]:
-        """The parts, of `tensor_names.parts`, that the folder holds, without the heads of other tasks than the model's.
+        """The parts (of `tensor_names.parts`) that the folder holds, without heads of tasks other than the model's.
 
         Raises:
             UserError: a part is incomplete, or there is no encoder.
@@ -417,7 +417,7 @@ def given_prefix_space(path: StrPath, vocabulary: Vocabulary) -> bool:
     """Whether byte-level BPE reads sentences as if a space came before them.
 
     Args:
-        path: the vocabulary's file or `hf:NAME`, whose folder may say it.
+        path: the vocabulary's file or `hf:NAME`, whose folder may say so.
         vocabulary: the vocabulary, of any kind.
     """
     if "prefix_space" not in vocabulary.tokenizer_settings:

@@ -1,4 +1,4 @@
-"""The files that tell sentence-transformers how to make vectors of a model's states.
+"""The files that tell sentence-transformers how to make vectors from a model's states.
 
 modules.json lists what a text passes through: the model itself ("Transformer"), "Pooling" with its config.json, perhaps
 "Normalize". See https://sbert.net/docs/sentence_transformer/usage/custom_models.html
@@ -23,8 +23,8 @@ POOLING_CONFIG = f"{POOLING}/config.json"
 FILES = (MODULES, LIBRARY_CONFIG, *READING_CONFIGS, POOLING_CONFIG)
 
 _READ_HERE = {"cls": "cls", "mean": "mean", "max": "max"}  # Their names and ours.
-_PATH = re.compile(r"(?!\.)[\w.-]*", re.ASCII)  # Of a module: a folder in the model's, or "" for that itself.
-# Of the fields of a pooling's config, the true ones say what it does; newer versions write `pooling_mode`.
+_PATH = re.compile(r"(?!\.)[\w.-]*", re.ASCII)  # A module's folder within the model's, or "" for the model's.
+# The fields of a pooling's config, of which the true ones say what it does; newer versions write `pooling_mode`.
 _MODE_FIELDS = {
     "pooling_mode_cls_token": "cls",
     "pooling_mode_max_tokens": "max",
@@ -67,7 +67,7 @@ def vector_files(width: int, max_length: int) -> dict[str, Any]:
 
 
 def read_vectors(folder: StrPath, lower_case: bool) -> VectorConfig | None:
-    """How vectors are made, by the files of a folder; None if it has no such files or they name no pooling.
+    """How vectors are made, according to a folder's files; None if it has none or they name no pooling.
 
     Args:
         lower_case: whether the model's tokenizer lower-cases.
@@ -96,12 +96,12 @@ def read_vectors(folder: StrPath, lower_case: bool) -> VectorConfig | None:
 
 
 def read_max_length(folder: StrPath) -> int | None:
-    """The most tokens of a text, special tokens included, by the files of a folder; None if they do not say.
+    """The most tokens of a text, special tokens included, according to a folder's files; None if they do not say.
 
     Version 6 leaves it to the tokenizer's own settings, in a folder with modules.json.
 
     Raises:
-        UserError: the files cannot be read, or say something else than a number.
+        UserError: the files cannot be read, or say anything but a number.
     """
     places = [(name, "max_seq_length") for name in READING_CONFIGS]
     if is_file(join(folder, MODULES)):
@@ -116,7 +116,7 @@ def read_max_length(folder: StrPath) -> int | None:
 
 
 def stored_files(folder: StrPath, longest: int) -> dict[str, Any] | None:
-    """A folder's such files, `{path in it: content}`, with the most tokens of a text; empty without modules.json.
+    """These files of a folder, `{path in it: content}`, with the most tokens of a text; empty without modules.json.
 
     None if some modules have weights.
 

@@ -1,4 +1,4 @@
-"""The files beside a model's weights by which other libraries use it for its task."""
+"""The files beside a model's weights that let other libraries use it for its task."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -16,7 +16,7 @@ def write_task_files(
 
     Args:
         fields: the content of config.json.
-        more_files: more files, or others in place of those, `{path in the folder: content}`.
+        more_files: more files, or replacements for those, `{path in the folder: content}`.
     """
     kind = kind_of_fields(fields)
     of_kind = kind.folder_files(config, fields) if kind and kind_of_config(config).in_transformers else {}

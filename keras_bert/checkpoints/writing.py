@@ -58,7 +58,7 @@ def write_huggingface_folder(
     Args:
         path: replaced if it exists.
         tensors: the weights in our orientation.
-        other_fields: more fields for config.json; `architectures` only tells which kind of classifier it is.
+        other_fields: more fields for config.json; `architectures` only says which kind of classifier it is.
         card: what README.md says, or its full text.
         more_files: more JSON files, `{path in the folder: content}`, beside those of the model's kind of task.
     """
