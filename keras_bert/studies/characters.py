@@ -1,4 +1,4 @@
-"""The masked LM's loss by characters, which compares models whose vocabularies cut text differently."""
+"""The masked LM's loss per character, to compare models whose vocabularies cut text differently."""
 
 import math
 

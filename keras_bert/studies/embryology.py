@@ -256,7 +256,7 @@ def _first(tagged: TaggedWords, most: int) -> TaggedWords:
 
 
 def _longest_row(snapshots: Snapshots) -> int:
-    """The most tokens of a row: no positions that the run never trained."""
+    """The most tokens of a row, limited to positions that the run has trained."""
     return min(_MAX_LENGTH, max(phase.sequence_length for phase in snapshots.config.phases))
 
 

@@ -58,7 +58,7 @@ class LossPlane:
 
 
 def filter_normalized(random: np.random.Generator, name: str, weights: np.ndarray) -> np.ndarray:
-    """Noise of the shape of `weights`, each filter with the norm of theirs; 0 for biases and LayerNorm.
+    """Noise in the shape of `weights`, each filter with its norm there; 0 for biases and LayerNorm.
 
     Args:
         name: the variable's name; the filters of a `kernel` or `recurrent_kernel` [inputs, outputs] are its columns,

@@ -1,7 +1,7 @@
 """Whether one model scores better than another: a paired bootstrap over dev examples and seeds.
 
 Both models are scored on the same resamples: examples are drawn with replacement, as many as there are (Koehn 2004),
-and so are seeds, of which both models have the same ones (Sellam et al. 2022, "The MultiBERTs", section 3).
+and so are seeds, which both models share (Sellam et al. 2022, "The MultiBERTs", section 3).
 """
 
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 RESAMPLES = 10_000
-_DRAWN_AT_ONCE = 2_000_000  # Bounds the memory: some arrays of as many float64.
+_DRAWN_AT_ONCE = 2_000_000  # Bounds the memory: several arrays of this many float64.
 
 
 class Difference(NamedTuple):

@@ -31,7 +31,7 @@ class Destroyed(NamedTuple):
 
     Attributes:
         lost: tokens that the encoder does not read.
-        moved: tokens that it reads, and reads the token before them too, but not directly before them.
+        moved: tokens that it reads, but not directly after the token before them, which it also reads.
     """
 
     lost: npt.NDArray[np.bool_]

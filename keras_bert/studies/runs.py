@@ -33,7 +33,7 @@ class StudyRun:
         command: such as `finetune`.
         options: `{option: value}`, None for a flag.
         changes: `{setting: value}` for `--set`.
-        origin: the origin of `--init`'s model, if its path does not tell, such as that of a temporary copy.
+        origin: the origin of `--init`'s model, if its path does not say, such as that of a temporary copy.
     """
 
     folder: str

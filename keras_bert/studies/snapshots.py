@@ -35,7 +35,7 @@ class Snapshots:
         steps: the steps that have a checkpoint, ascending.
 
     Raises:
-        UserError: the folder does not hold a finished pretraining run with two checkpoints at least.
+        UserError: the folder does not hold a finished pretraining run with at least two checkpoints.
     """
 
     def __init__(self, path: str):
@@ -83,7 +83,7 @@ class Snapshots:
             )
 
     def nats_below_unigram(self, step: int) -> float | None:
-        """Nats below the unigram at [MASK]s of held-out text, by the last validation up to a step; None before any."""
+        """Nats below the unigram at [MASK]s of held-out text, at the last validation up to a step; None before any."""
         found = [line for line in self._validations if line["step"] <= step]
         return found[-1]["eval_mask_token_unigram_loss"] - found[-1]["eval_mask_token_loss"] if found else None
 
@@ -137,7 +137,7 @@ def finetuned(
 
 
 def _write_snapshot(snapshots: Snapshots, step: int, model: str) -> None:
-    """Writes a snapshot as a model folder, in place of the one before it."""
+    """Writes a snapshot as a model folder, which replaces the one before it."""
     if not files.exists(files.join(model, "config.json")):
         files.remove_folder(files.parent(model))
         snapshots.write(step, model)
