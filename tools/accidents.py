@@ -7,7 +7,7 @@ HOUR = 3600.0
 
 
 def cause(folder, tried, generator):
-    """Lets the accidents `tried` happen to a stopped run; returns {accident: what it was} of those that could.
+    """Makes the accidents `tried` happen to a stopped run; returns {accident: what it was} for those that could.
 
     A run that has results.json, which is written last, is finished: it never opens its files again, so nothing could
     mend them.
@@ -26,7 +26,7 @@ def cause(folder, tried, generator):
 
 
 def spoil_checkpoint(folder, generator):
-    """The newest checkpoint loses a part of a file, or the file's content, or the file; not if it is the only one."""
+    """Damages the newest checkpoint, unless it is the only one: a file loses a part, its content, or is removed."""
     whole = _whole_checkpoints(folder)
     if len(whole) < 2:
         return None
@@ -44,10 +44,10 @@ def spoil_checkpoint(folder, generator):
 
 
 def cut_metrics(folder, generator):
-    """A part of the last line of metrics.jsonl is missing, or zeros.
+    """Cuts off a part of the last line of metrics.jsonl, or overwrites it with zeros.
 
-    Lines of steps that a checkpoint has are on the disk before it is. So the line is one of later steps, or if there is
-    none, the beginning of a new one.
+    The lines up to a checkpoint's step are on the disk before the checkpoint. So the line is of a later step or, if
+    there is none, the beginning of a new one.
     """
     from keras_bert.training.metrics_log import read_metrics
 
@@ -71,7 +71,7 @@ def cut_metrics(folder, generator):
 
 
 def cut_events(folder, generator):
-    """The newest file of TensorBoard ends in the middle of a record."""
+    """Cuts the newest file of TensorBoard in the middle of a record."""
     where = os.path.join(folder, "tensorboard", "training")
     names = [name for name in os.listdir(where) if "tfevents" in name] if os.path.isdir(where) else []
     paths = sorted((os.path.join(where, name) for name in names), key=os.path.getmtime)
@@ -82,7 +82,7 @@ def cut_events(folder, generator):
 
 
 def shift_times(folder, generator):
-    """All that was written bears a time an hour off, as under a clock that has been set since."""
+    """Shifts the times of all files by an hour, as if the clock had been set since."""
     shift = generator.choice([-HOUR, HOUR])
     for where, _, names in os.walk(folder):
         for path in (os.path.join(where, name) for name in names):
@@ -91,7 +91,7 @@ def shift_times(folder, generator):
 
 
 def unreadable_events(folder, steps):
-    """(files of TensorBoard, those that it cannot read to the end of the run), for the rows of a comparison."""
+    """(TensorBoard's files, those that it cannot read to the end of the run), for the rows of a comparison."""
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
     bad = []

@@ -1,9 +1,9 @@
-"""`run.py` on a machine that is not well, for tools/torture.py. The environment says what is wrong with it:
+"""`run.py` on a faulty machine, for tools/torture.py. The environment says what is wrong with it:
 
-SECONDS_A_SAVE: each checkpoint takes so much longer, as on a slow disk.
-DISK_IS_FULL_AT: from this process's checkpoint with this number on, counted from 1, no file gets larger than half a
-    checkpoint, which is cut off in the middle. The limit is the system's own (RLIMIT_FSIZE).
-CLOCK_JUMPS: the wall clock jumps by an hour, forwards or backwards, at every other look on average.
+SECONDS_A_SAVE: each checkpoint takes this many seconds longer, as on a slow disk.
+DISK_IS_FULL_AT: from this process's checkpoint with this number on, counted from 1, no file can grow beyond half a
+    checkpoint, so the checkpoint is cut off in the middle. The limit is the system's own (RLIMIT_FSIZE).
+CLOCK_JUMPS: the wall clock jumps by an hour, forwards or backwards, every other time it is read on average.
 """
 
 import contextlib
@@ -23,7 +23,7 @@ HOUR = 3600.0
 
 
 def slow_down(seconds: float) -> None:
-    """Makes every checkpoint of this process take so much longer, half before it has its name and half after."""
+    """Makes every checkpoint of this process take `seconds` longer, half before it has its name and half after."""
     from keras_bert.training import checkpoints
 
     class SlowMoves:
@@ -39,7 +39,7 @@ def slow_down(seconds: float) -> None:
 
 
 def fill_the_disk(at: int) -> None:
-    """Lets the checkpoint numbered `at` be cut off in the middle of its largest file."""
+    """Cuts off the checkpoint numbered `at` in the middle of its largest file."""
     from keras_bert.training.checkpoints import Checkpoints
 
     write, saves = Checkpoints._write, []
@@ -56,7 +56,7 @@ def fill_the_disk(at: int) -> None:
 
 
 def let_the_clock_jump() -> None:
-    """Replaces what Python code knows of the wall clock; `time.monotonic` never jumps on any machine."""
+    """Replaces the wall clock that Python code reads; `time.monotonic` never jumps on any machine."""
     with contextlib.suppress(ImportError):
         import pandas  # noqa: F401  # Keras imports it if it is there; its C code ends on another class of dates.
     true_time, true_nanoseconds, true_datetime = time.time, time.time_ns, datetime.datetime

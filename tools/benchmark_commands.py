@@ -3,21 +3,21 @@
     pip install -r requirements/bench.txt
     python tools/benchmark_commands.py --task mrpc --init MODEL --data-dir glue --turns 3
 
-A person waits for a command: for imports, tokenizing, tracing and compiling, for the steps, for validation and until
-the model is written. The contestants do all of it in a process of their own, one after the other:
+A person waits for all of a command: imports, tokenizing, tracing and compiling, the steps, validation and writing the
+model. The contestants do all of it, each in a process of its own, one after the other:
 
     ours       `run.py finetune` with the task's recipe
     loop       transformers' class in a plain loop of torch: batches padded to their longest row, rows grouped by length
-    trainer    the same by transformers' Trainer
+    trainer    the same with transformers' Trainer
     compiled   `loop` under torch.compile with dynamic shapes
 
 All train on the same examples for one epoch or `--steps`, with the same batch size, maximum length and learning rate,
-with dropout, AdamW, clipping and linear decay, in float32 or by `--precision bfloat16` in half precision (theirs under
-torch's autocast). The score is accuracy (of tags at the first piece of each word for ner) or, for squad, the share of
-exact matches. They take turns, A B C A B C, and each round is compared within itself, in CPU seconds (of all threads)
-and in seconds of the wall: look at the median of the rounds' ratios, with quartiles. Only where nothing else runs do
-the seconds of the wall mean anything. `--examples` and `--dev-examples` shorten the data for all alike. With
-`--vocab` instead of `--init` all start from a BERT-mini of random weights.
+with dropout, AdamW, clipping and linear decay, in float32 or, with `--precision bfloat16`, in half precision (theirs
+under torch's autocast). The score is accuracy (for ner, of tags at the first piece of each word) or, for squad, the
+share of exact matches. They take turns, A B C A B C, and each round is compared within itself, in CPU seconds (of all
+threads) and in wall seconds: look at the median of the rounds' ratios, with quartiles. Wall seconds mean something only
+if nothing else runs. `--examples` and `--dev-examples` shorten the data for all alike. With `--vocab` instead of
+`--init`, all start from a BERT-mini with random weights.
 """
 
 import csv
@@ -243,7 +243,7 @@ _FOLDERS = {"mrpc": "MRPC", "sst2": "SST-2"}
 
 
 def train_theirs(kind, settings, output):
-    """What a contestant of transformers does in its process: it trains, writes the model and returns the score."""
+    """Trains a contestant of transformers in its process, writes the model and returns the score."""
     start_torch(settings.threads)
     import torch
     import transformers
@@ -302,7 +302,7 @@ def _loop(model, collator, rows, settings):
 
 
 def _grouped(rows, batch_size):
-    """Batches of numbers of rows, by length within stretches of `_MEGABATCH` batches, as transformers groups them."""
+    """Batches of row numbers, by length within stretches of `_MEGABATCH` batches, as transformers groups them."""
     import torch
 
     order = torch.randperm(len(rows)).tolist()
@@ -317,7 +317,7 @@ def _grouped(rows, batch_size):
 
 
 def _logits(model, collator, rows, batch_size):
-    """The logits of each row; of a reader, those of the starts and of the ends."""
+    """The logits of each row; for a reader, of starts and of ends."""
     import torch
 
     order = sorted(range(len(rows)), key=lambda number: len(rows[number]["input_ids"]))
@@ -364,7 +364,7 @@ def run_command(name, settings, scratch):
 
 
 def _our_arguments(settings, output):
-    """Those of `run.py` for the same training."""
+    """The arguments of `run.py` for the same training."""
     length = ["--steps", str(settings.steps)] if settings.steps else ["--epochs", "1"]
     shared = {
         "--task": settings.task,
@@ -398,7 +398,7 @@ def _found(folder, name):
 
 
 def cut_data(task, data_dir, scratch, counts):
-    """A folder with the first so many examples of each file, 0 for all of them."""
+    """A folder with the first examples of each file, as many as `counts` says; 0 for all."""
     inner = os.path.join(data_dir, _FOLDERS.get(task, ""))
     source = inner if os.path.isdir(inner) else data_dir
     target = os.path.join(scratch, "data")
@@ -411,7 +411,7 @@ def cut_data(task, data_dir, scratch, counts):
 
 
 def random_mini(vocab, folder):
-    """A folder with a BERT-mini of random weights, for transformers and for us."""
+    """A folder with a BERT-mini with random weights, for transformers and for us."""
     import transformers
 
     tokenizer = transformers.BertTokenizerFast(vocab, do_lower_case=True)
@@ -423,7 +423,7 @@ def random_mini(vocab, folder):
 
 
 def report(rounds):
-    """Prints medians and quartiles, and how many times ours is as fast as each other."""
+    """Prints medians and quartiles, and how many times as fast as each other contestant ours is."""
     click.echo(f"{'':10}{'CPU seconds':>24}{'times ours':>22}{'seconds':>24}{'times ours':>22}{'score':>24}")
     for name in rounds[0]:
         line = f"{name:10}"

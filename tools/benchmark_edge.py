@@ -3,8 +3,8 @@
     pip install -r requirements/bench.txt
     python tools/benchmark_edge.py --vocab vocab.txt [--models minilm,base] [--turns 7] [--seconds 2] [--threads 1,2]
 
-Strings in, probabilities out, by turns, as in benchmark_serving.py: a classifier of random weights of each size, texts
-of 16, 64 and 128 tokens. The exports for LiteRT tokenize in plain Python. Printed are sizes and milliseconds, and
+Strings in, probabilities out, in turns, as in benchmark_serving.py: a classifier of each size with random weights, on
+texts of 16, 64 and 128 tokens. The exports for LiteRT tokenize in plain Python. It prints sizes and milliseconds, and
 ratios to the pipeline.
 """
 

@@ -5,15 +5,15 @@
 
 The contestants train on the same sentences in batches of 32, float32, with AdamW, clipping and linear decay:
 
-    ours             batches by length, the step compiled by XLA, as configs/finetune/sst2.yaml
+    ours             batches by length, the step compiled by XLA, as in configs/finetune/sst2.yaml
     uncompiled       the same without XLA
     run_glue         transformers' Trainer with the defaults of its run_glue.py: every row padded to 128
     dynamic          the same, each batch padded to its longest row
     grouped          the same, rows grouped by length too
 
 Each lives in a process of its own and sleeps while it is not its turn. A turn is an epoch over the examples, after one
-that is not counted (which compiles, here). They take turns, and each round is compared within itself: look at the
-median of the rounds' ratios. The seconds that compiling took are printed beside them, for they are paid once a run.
+that is not counted (in which ours compiles). They take turns, and each round is compared within itself: look at the
+median of the rounds' ratios. The seconds of compiling are printed beside them, since they are paid once per run.
 `--clock cpu --threads 1` counts processor seconds, for machines that are never idle.
 """
 
@@ -75,7 +75,7 @@ def build_theirs(kind):
 
 
 def sentences(data_dir, count):
-    """The first so many sentences of SST-2's training file, and their labels."""
+    """The first `count` sentences of SST-2's training file, and their labels."""
     import numpy as np
 
     from keras_bert.tasks.classification.benchmarks import GLUE

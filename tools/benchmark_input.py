@@ -1,4 +1,4 @@
-"""Sequences a second of the input pipelines, beside Hugging Face's collators and a training step.
+"""Sequences per second of the input pipelines, beside Hugging Face's collators and a training step.
 
     pip install -r requirements/bench.txt
     python tools/benchmark_input.py --vocab vocab.txt 'wiki/*'
@@ -6,12 +6,12 @@
 The text is prepared once into shards. Then, at each length, these run in turns, and medians are printed: batches from
 shards (segment pairs and packed rows, masks in units of tokens, whole words, n-grams and spans), batches from raw text
 in one graph, and a PyTorch DataLoader over rows tokenised beforehand with `DataCollatorForLanguageModeling`, plain and
-with whole words. At length 128 the training step of BERT-mini takes its turn too, on batches that are there already. A
-pipeline is opened for its turn, before the clock, and closed after it, so that none works in another's turn. From
-shards one epoch is read over and over: to open one takes the same half a second for a small text as for a large one.
+with whole words. At length 128 the training step of BERT-mini takes its turn too, on batches made beforehand. A
+pipeline is opened for its turn, before the clock starts, and closed after it, so that none works in another's turn.
+From shards, one epoch is read over and over: opening one takes half a second, for a small text as for a large one.
 
 Rates are per CPU second of the process, so that other work on the machine weighs on all alike. With `--workers` the
-DataLoader has processes of its own, and rates are per second of the clock on the wall.
+DataLoader has processes of its own, and rates are per wall second.
 """
 
 import os
@@ -56,7 +56,7 @@ class Corpus:
             size += len(document)
             if size >= megabytes * 1e6:
                 break
-        # Of wikipedia every document is one line a paragraph with blank lines between; those part documents here.
+        # Wikipedia's paragraphs are lines with blank lines between them, which here would separate documents.
         plain = ["\n".join(line for line in document.split("\n") if line.strip()) for document in documents]
         os.mkdir(os.path.join(folder, "text"))
         for number in range(TEXT_FILES):
@@ -120,7 +120,7 @@ def from_collator(corpus, length, batch_size, whole_word, vocab, lower_case, row
 
 
 def _tokenized_rows(corpus, length, rows, whole_word):
-    """Rows as `run_mlm.py` keeps them, full to the length: a `datasets.Dataset`, or a list where that is missing."""
+    """Rows as `run_mlm.py` keeps them, filled to the length: a `datasets.Dataset`, or a list without that library."""
     vocabulary = corpus.tokenizer.vocabulary
     ids = np.resize(corpus.tokens(rows * (length - 2)), (rows, length - 2))
     ids = np.pad(ids, [(0, 0), (1, 1)], constant_values=((0, 0), (vocabulary.cls_id, vocabulary.sep_id)))
@@ -128,7 +128,7 @@ def _tokenized_rows(corpus, length, rows, whole_word):
     special[:, [0, -1]] = 1
     columns = {"input_ids": ids, "attention_mask": np.ones_like(ids), "special_tokens_mask": special}
     if whole_word:
-        # One character a piece, and a space before each word: all that the collator looks at.
+        # One character per piece, and a space before each word: all that the collator looks at.
         ends = np.cumsum(2 - vocabulary.is_continuation[ids], axis=1)
         columns["offset_mapping"] = np.where(special[:, :, None] > 0, 0, np.stack([ends - 1, ends], axis=2))
     columns = {name: values.tolist() for name, values in columns.items()}
@@ -170,7 +170,7 @@ def _phase(length, batch_size):
 
 
 def _rate(open_batches, batch_size, seconds, clock):
-    """Sequences a second over a turn."""
+    """Sequences per second over a turn."""
     batches = open_batches()
     for _ in islice(batches, BATCHES_BEFORE_THE_CLOCK):
         pass
@@ -239,7 +239,7 @@ def main(vocab, cased, megabytes, batch_size, seconds, turns, rows, workers, fil
             medians = _measure(contenders, batch_size, seconds, turns, clock)
             for masks in ("tokens", "whole words"):
                 collator = medians[f"Hugging Face's collator, {masks}"]
-                # The collator's rows are packed ones; pairs are planned too, and raw text is tokenised as it goes.
+                # The collator's rows are packed; pairs are planned too, and raw text is tokenised on the way.
                 _compare(f"packed / collator, {masks}", medians[f"shards, packed, {masks}"], collator, COLLATOR_GOAL)
                 _compare(f"pairs / collator, {masks}", medians[f"shards, pairs, {masks}"], collator)
                 _compare(f"raw text / collator, {masks}", medians[f"raw text, {masks}"], collator)

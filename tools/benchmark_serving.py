@@ -3,10 +3,10 @@
     pip install -r requirements/bench.txt
     python tools/benchmark_serving.py --vocab vocab.txt [--models minilm,base] [--turns 7] [--seconds 2] [--threads 2]
 
-A classifier of random weights of each size is written once and opened by every contestant in a process of its own. They
-take turns, one measuring while the others wait; before that their probabilities are compared. One text of 16, 64 and
-128 tokens is answered at a time, and 32 texts of mixed lengths together (lengths log-normal, as in SST-2: 13 tokens in
-the middle, 66 at most). Printed are medians of the turns' medians, their quartiles, and ratios to the pipeline.
+A classifier of each size with random weights is written once and opened by every contestant in a process of its own.
+They take turns, one measuring while the others wait; before that their probabilities are compared. They answer one text
+of 16, 64 or 128 tokens at a time, and 32 texts of mixed lengths together (lengths log-normal, as in SST-2: median 13
+tokens, 66 at most). It prints medians of the turns' medians, their quartiles, and ratios to the pipeline.
 """
 
 import argparse
@@ -130,9 +130,9 @@ def compare(size, contestants, folder, texts, threads, arguments):
 
 
 def serve(name, settings, scratch):
-    """A contestant: a turn answers batches for so many seconds and tells the first answer and the seconds of each."""
+    """A contestant: a turn answers batches for some seconds and returns the first answer and the seconds of each."""
     predict = CONTESTANTS[name][0](*settings, scratch)
-    # What it wrote, or else the folder that it opened.
+    # Of what it wrote, else of the folder that it opened.
     megabytes = (bytes_below(scratch) or bytes_below(settings[0])) / 1e6
 
     def turn(request):

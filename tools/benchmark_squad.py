@@ -7,14 +7,14 @@ The contestants train on the same questions, drawn from all of the file, in batc
 128, float32, with AdamW, clipping and linear decay. A turn begins with the questions and passages as text and ends when
 each window has been trained on once:
 
-    ours       windows, batches by length, and the step compiled by XLA, as configs/finetune/squad.yaml
+    ours       windows, batches by length, and the step compiled by XLA, as in configs/finetune/squad.yaml
     uncompiled the same without XLA
     run_qa     the fast tokenizer's windows and their answers' places as in transformers' run_qa.py, every window padded
                to 384, and its Trainer
     dynamic    the same, each batch padded to its longest window
 
 Each lives in a process of its own and sleeps while it is not its turn. They take turns, after one that is not counted
-(which compiles, here), and each round is compared within itself. `--clock cpu --threads 1` counts processor seconds,
+(in which ours compiles), and each round is compared within itself. `--clock cpu --threads 1` counts processor seconds,
 for machines that are never idle.
 """
 
@@ -30,7 +30,7 @@ BATCH, MAX_LENGTH, STRIDE, RATE = 12, 384, 128, 3e-5
 
 
 def questions_of(train, count):
-    """`AnsweredQuestions`, every so many-th of a file's, and no passage that none of them is about."""
+    """`AnsweredQuestions`: `count` of a file's at equal distances, with only the passages that they are about."""
     import dataclasses
 
     import numpy as np
@@ -101,7 +101,7 @@ def build_theirs(padding):
 
 
 def windows(tokenizer, questions, passages, spans, padding, max_length=MAX_LENGTH):
-    """Rows as run_qa.py makes them: the fast tokenizer's, with the places of the answers' first and last piece."""
+    """Rows as run_qa.py makes them: the fast tokenizer's, with the places of the answers' first and last pieces."""
     encoded = tokenizer(
         questions,
         passages,

@@ -39,7 +39,7 @@ def read_lines(files, megabytes):
 
 
 def tokenizers_to_compare(vocab, lower_case):
-    """Name to a function from a batch of bytes to its number of tokens."""
+    """`{name: function from a batch of bytes to its number of tokens}`."""
     import tensorflow as tf
     from tokenizers import BertWordPieceTokenizer, ByteLevelBPETokenizer
 
@@ -64,7 +64,7 @@ def tokenizers_to_compare(vocab, lower_case):
         theirs = ByteLevelBPETokenizer(vocab, merges_path(vocab))
     else:
         theirs = BertWordPieceTokenizer(vocab, lowercase=lower_case)
-    # The wrapper does not hand on the fast call, which leaves out the offsets.
+    # The wrapper does not pass on the fast call, which leaves out the offsets.
     encode_batch_fast = theirs._tokenizer.encode_batch_fast
 
     def hugging_face(batch):

@@ -8,35 +8,35 @@ A step is forward, backward, clipping and AdamW, in float32 with dropout, on row
     ours                   `training.step.Step`, compiled by XLA, but not in bfloat16 on CPUs
     transformers-gathered  transformers' BertForPreTraining, the masked positions gathered by hand before the head
     transformers-compiled  the same under torch.compile
-    transformers           as it comes: logits over the vocabulary at every position, and its own loss
+    transformers           as published: logits over the vocabulary at every position, and its own loss
     keras-hub              BertMaskedLM with its masked positions, compiled by XLA; no next sentence prediction
-    ours-fed               ours, its batches from a data set, one step a call (not by default; likewise those below)
+    ours-fed               ours, its batches from a data set, one step per call (on request only, like those below)
     ours-loop10            the same with training.steps_per_loop 10
     ours-loop50            the same with 50
 
-A model is pretrained as its kind is: an XLNet (`--models xlnet-mini`) by permutations, a BART or a T5 by restoring
-corrupted text with its decoder, which predicts as many tokens as in our batches. transformers' class is that of the
-kind, such as BartForConditionalGeneration. An XLNet and a decoder compute only the logits that are needed as they come,
-so compare them with `--baseline transformers`. Only a BERT has transformers-gathered and KerasHub's model; for others
-they are left out.
+Each kind of model is pretrained in its own way: an XLNet (`--models xlnet-mini`) by permutations, a BART or a T5 by
+restoring corrupted text with its decoder, which predicts as many tokens as in our batches. transformers' class is that
+of the kind, such as BartForConditionalGeneration. An XLNet and a decoder, as published, compute only the logits that
+are needed, so compare them with `--baseline transformers`. Only a BERT has transformers-gathered and KerasHub's model;
+for others they are left out.
 
-Where the frameworks have a GPU, all train on the first, with the clock of the wall:
+If the frameworks have a GPU, all train on the first, by the wall clock:
 
     python tools/benchmark_training.py --models base --shapes 32x128,8x512 --precision bfloat16
 
-There a compiled step of ours computes attention without dropout (`--no-attention-dropout`) by cuDNN's fused kernels.
-Those of torch have its fused AdamW; all have the same shapes, numbers of predictions and threads. Each lives in a
+There our compiled step computes attention without dropout (`--no-attention-dropout`) with cuDNN's fused kernels.
+torch's contestants have its fused AdamW; all have the same shapes, numbers of predictions and threads. Each lives in a
 process of its own and sleeps while it is not its turn. They take turns, A B C A B C, and as a machine's speed drifts,
 each round is compared within itself: look at the median of the rounds' ratios, with quartiles. A round during which
 other processes took more than a tenth of the processors is left out.
 
-Where a machine is never idle, `--clock cpu --threads 1` counts processor seconds of one thread each, and no round is
-left out: rougher, since the others use up caches and memory bandwidth, but not a measure of who waited longest. (More
-threads than one would not do: those of torch that wait for each other are busy doing so.)
+If a machine is never idle, `--clock cpu --threads 1` counts processor seconds of one thread each, and no round is left
+out: this is rougher, since other processes use up caches and memory bandwidth, but does not measure who waited longest.
+(It needs one thread, because torch's threads are busy while they wait for each other.)
 
-The share of peak is the kind's `training_flops` (predicted positions only, for all alike) a second over the best rate
-of a product in that precision, of 3072 x 3072 numbers on a CPU and 8192 x 8192 on a GPU, by any framework in the same
-round.
+The share of peak is the kind's `training_flops` (predicted positions only, for all alike) per second, divided by the
+best rate of a product in that precision, of 3072 x 3072 numbers on a CPU and 8192 x 8192 on a GPU, by any framework in
+the same round.
 """
 
 import dataclasses
@@ -83,7 +83,7 @@ class Shape:
 
 
 def serve(name, settings, _):
-    """A contestant, whose turn takes so many seconds; it tells those of a step, a product's GFLOP/s, its CPU time."""
+    """A contestant, whose turn of some seconds returns a step's seconds, a product's GFLOP/s and its CPU time."""
     shape, threads, clock, precision = settings
     shape = Shape(**shape)
     config = shape.config
@@ -108,7 +108,7 @@ def serve(name, settings, _):
 
 
 def take_turn(contestant, seconds):
-    """Seconds a step, the best product's GFLOP/s, and the share of the processors that others took."""
+    """Seconds per step, the best product's GFLOP/s, and the share of the processors that others took."""
     before, started_at = psutil.cpu_times(), time.perf_counter()
     answer = contestant.ask(seconds)
     elapsed = (time.perf_counter() - started_at) * psutil.cpu_count()
@@ -119,7 +119,7 @@ def take_turn(contestant, seconds):
 
 
 def _times(function, seconds, clock):
-    """Seconds of each call, one at least, until so many seconds are over."""
+    """The seconds of each call, at least one, until `seconds` are over."""
     now = CLOCKS[clock]
     times = []
     while not times or sum(times) < seconds:
@@ -130,7 +130,7 @@ def _times(function, seconds, clock):
 
 
 def run_rounds(shape, names, turns, seconds, threads, clock, precision, baseline):
-    """`[{name: (seconds a step, GFLOP/s of a product, share of others)}]`, one dict a round."""
+    """`[{name: (seconds per step, GFLOP/s of a product, share of others)}]`, one dict per round."""
     contestants, rounds = {}, []
     try:
         for name in names:

@@ -2,10 +2,10 @@
 
     python tools/check_older_tensorflow.py VENV [--model MODEL] [--opened VERSION_FOLDER]
 
-VENV is made, with tensorflow and tensorflow-text 2.20 and what the package needs, if it is not there. There a MODEL is
-exported (by default small ones, of every kind) and the export opened, and VERSION_FOLDER, an export that another
-TensorFlow made, is opened too. With --ops the names of all ops of that TensorFlow are printed, those of tensorflow_text
-included: tests/export/serving_ops.txt.
+VENV is made if it is missing, with tensorflow and tensorflow-text 2.20 and what the package needs. There a MODEL (by
+default small ones, of every kind) is exported and the export opened. VERSION_FOLDER, an export that another TensorFlow
+made, is opened too. --ops prints the names of all ops of that TensorFlow, including tensorflow_text's:
+tests/export/serving_ops.txt.
 """
 
 import argparse

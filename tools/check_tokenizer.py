@@ -77,7 +77,7 @@ def standalone_rows(vocabulary, lower_case):
 
 
 def original_encoder(vocabulary, lower_case):
-    """The function from a line to `(ids, starts, ends)` as the published code has them."""
+    """The function from a line to `(ids, starts, ends)` as the published code computes them."""
     from keras_bert.text.byte_vocabulary import ByteVocabulary, piece_bytes
 
     if not isinstance(vocabulary, ByteVocabulary):

@@ -2,8 +2,8 @@
 
     python tools/compare_runs.py runs/one runs/other
 
-Every line of metrics.jsonl and results.json but the figures of time, the weights of model/, and the last checkpoint.
-Exit status 1 on any difference.
+It compares every line of metrics.jsonl and results.json except the times, the weights of model/, and the last
+checkpoint. The exit status is 1 on any difference.
 """
 
 import json
@@ -23,7 +23,7 @@ OF_TIME = re.compile(r"per_second|_wait_|seconds|minutes|utili[sz]ation|goodput"
 
 
 def compare(one, other):
-    """[(what, how many compared, names of those that differ)] of two run folders that are finished."""
+    """[(what, how many were compared, names of those that differ)] of two finished run folders."""
     rows = []
     for what, read in {
         "lines of metrics.jsonl": _lines,
@@ -73,7 +73,7 @@ def _without_time(figures):
 
 
 def _is_same(one, other):
-    if one is None or other is None:  # One of the runs does not have it.
+    if one is None or other is None:  # One of the runs lacks it.
         return False
     if isinstance(one, np.ndarray):
         return (one.dtype, one.shape, one.tobytes()) == (other.dtype, other.shape, other.tobytes())

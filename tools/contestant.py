@@ -17,7 +17,7 @@ class Contestant:
 
     Args:
         name: what the script's `serve` is called with, beside the settings.
-        settings: what JSON can hold.
+        settings: JSON values.
         threads: for OpenMP.
         environment: variables of its own.
     """
@@ -39,7 +39,7 @@ class Contestant:
         )
 
     def ask(self, request=None):
-        """Its answer to one request, both what JSON can hold."""
+        """Its answer to one request; both are JSON values."""
         print(json.dumps(request), file=self._process.stdin, flush=True)
         line = self._process.stdout.readline()
         if not line:
@@ -55,7 +55,7 @@ def run(main, serve):
     """`main()`, or, in a contestant's process, `serve(name, settings, scratch)`.
 
     `serve` makes whatever takes time and returns a function from a request to an answer. What it prints is not seen;
-    the folder `scratch` is there as long as the contestant.
+    the folder `scratch` exists as long as the contestant.
     """
     if _FLAG not in sys.argv:
         return main()

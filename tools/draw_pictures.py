@@ -59,7 +59,7 @@ def terminal(command, printed):
             f'style="animation-delay: {0.3 * number:.1f}s" textLength="{len(line) * width:.1f}" '
             f'lengthAdjust="spacingAndGlyphs">{html.escape(line)}</text>'
         )
-    # Where nothing is animated, every line is there from the start.
+    # Without animation, every line is there from the start.
     style = "@keyframes appear { from { opacity: 0 } } .line { animation: appear 0.1s backwards; white-space: pre }"
     dots = "".join(f'<circle cx="{20 + 16 * n}" cy="15" r="5" fill="#4b5563"/>' for n in range(3))
     frame = f'<rect width="100%" height="100%" rx="8" fill="#111827"/>{dots}'
@@ -210,7 +210,7 @@ def tables():
 
 
 def table(page, beginning, number=0, with_header=False):
-    """The rows of the table whose header begins so, the first or another of a page; each a list of cells."""
+    """The rows, lists of cells, of a page's table whose header begins with `beginning`; `number` counts such tables."""
     with open(os.path.join(ROOT, page), encoding="utf-8") as stream:
         lines = stream.read().splitlines()
     at = [place for place, line in enumerate(lines) if line.startswith(beginning)][number]
@@ -220,7 +220,7 @@ def table(page, beginning, number=0, with_header=False):
 
 
 def times(cell):
-    """(whether it is the row's main figure, how many times as fast, as what) of each "N× …" of a cell."""
+    """(whether it is the row's main figure, how many times as fast, as what) for each "N× …" in a cell."""
     found = re.findall(r"(\**)([\d.]+)×\**\s+([^;]+)", cell)
     return [(bool(bold), float(factor), of.strip()) for bold, factor, of in found]
 

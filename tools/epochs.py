@@ -1,4 +1,4 @@
-"""What benchmarks of fine-tuning share: contestants of which each turn is an epoch, ours or transformers' Trainer's."""
+"""What benchmarks of fine-tuning share: contestants whose turns are epochs, ours or transformers' Trainer's."""
 
 import itertools
 import os
@@ -11,7 +11,7 @@ SEED = 1
 
 
 def our_training(model, objective, pad_id, batch_size, rate, jit_compile=True):
-    """Function (TokenRows) that trains on them once, by length, and gives the mean loss."""
+    """Function (TokenRows) that trains on them once, by length, and returns the mean loss."""
     import tensorflow as tf
 
     from keras_bert.config.finetuning import FinetuneOptimizerConfig
@@ -35,7 +35,7 @@ def our_training(model, objective, pad_id, batch_size, rate, jit_compile=True):
 
 
 def their_training(model, collator, batch_size, rate, scratch, **arguments):
-    """Function (rows) that trains on them once by transformers' Trainer and gives the mean loss."""
+    """Function (rows) that trains on them once with transformers' Trainer and returns the mean loss."""
     import transformers
 
     settings = transformers.TrainingArguments(
@@ -53,7 +53,7 @@ def their_training(model, collator, batch_size, rate, scratch, **arguments):
     )
 
     def train(rows):
-        # A Trainer's epoch is all of its run, so each turn has its own, on the same model.
+        # A Trainer's run is one epoch, so each turn has a Trainer of its own, on the same model.
         return transformers.Trainer(model, settings, data_collator=collator, train_dataset=rows).train().training_loss
 
     return train
@@ -77,12 +77,12 @@ def start_torch(threads):
 
 
 def autocast(torch, device, precision):
-    """Where products are computed in a precision, under which weights stay float32."""
+    """The context in which products are computed in `precision`; weights stay float32."""
     return torch.autocast(device, torch.bfloat16, enabled=precision == "bfloat16")
 
 
 def serve_epochs(builders):
-    """The `serve` of `contestant.run`: each turn tells the seconds, the rows and the loss of an epoch.
+    """The `serve` of `contestant.run`: each turn returns the seconds, the rows and the loss of an epoch.
 
     Args:
         builders: `{name: build}`; `build(*settings, threads, scratch)` returns a function () -> (rows, loss).
@@ -119,11 +119,11 @@ def options(names, rounds):
 
 
 def compare(settings, rounds, contestants, threads, clock):
-    """Prints the seconds of each round, then medians, and how many times ours is as fast as each other.
+    """Prints the seconds of each round, then medians, and how many times as fast as each other contestant ours is.
 
     Args:
-        settings: what the builders are given first.
-        rounds, contestants, threads, clock: of `options`.
+        settings: the builders' first arguments.
+        rounds, contestants, threads, clock: as in `options`.
     """
     running = {name: Contestant(name, [*settings, threads, clock], threads) for name in contestants.split(",")}
     first = {name: one.ask() for name, one in running.items()}

@@ -66,7 +66,7 @@ def edge_outputs(model, rows, by_token, pad_id):
         numbers.append(batch["row_numbers"][0])
         for name, values in model(batch).items():
             values = values[0, : batch["input_mask"].sum()] if name in by_token else values[0]
-            if name == "score":  # Of a regression, which the task knows as its only logit.
+            if name == "score":  # A regression's, which the task takes as its only logit.
                 name, values = "logits", np.atleast_1d(values)
             found.setdefault(name, []).append(values)
     order = np.argsort(numbers)

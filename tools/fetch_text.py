@@ -1,4 +1,4 @@
-"""The documents of a data set as a file: for the commands of the documentation, which read 'wiki/*'.
+"""Writes a data set's documents to a file, for the documentation's commands that read 'wiki/*'.
 
 python tools/fetch_text.py tfds:wikipedia/20230601.simple wiki/simple.jsonl
 """

@@ -4,13 +4,13 @@ import numpy as np
 import tensorflow as tf
 from tensorflow_serving.apis import predict_pb2
 
-# The caller's fault. Any other status, or none at all in time, is the server's.
+# The caller's fault. Any other status, or no answer in time, is the server's.
 REFUSALS = {"INVALID_ARGUMENT", "NOT_FOUND", "RESOURCE_EXHAUSTED", "FAILED_PRECONDITION", "OUT_OF_RANGE"}
 LONGEST = 20_000  # Characters of a text.
 
 
 def texts(rng):
-    """{what it is: a text as bytes}, each of which a model has to answer."""
+    """{what it is: a text as bytes}; a model has to answer each."""
     characters = rng.integers(1, 0x11000, 200)
     return {
         "random bytes": rng.bytes(int(rng.integers(1, 400))),
@@ -30,7 +30,7 @@ def texts(rng):
 
 
 def messages(rng, name, input_name):
-    """{what it is: a request}, each of which a server has to refuse or, an empty or a large batch, may answer."""
+    """{what it is: a request}; a server has to refuse each, except that it may answer an empty or a large batch."""
 
     def request(*values, model=name, key=input_name, signature=""):
         built = predict_pb2.PredictRequest()

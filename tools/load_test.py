@@ -4,14 +4,14 @@
     python tools/load_test.py served/sst2 --vocab vocab.txt [--clients 1,8,32] [--seconds 120] [--at HOST:PORT]
         [--batching served/sst2/batching.config] [--intra-op-threads 1] [--swaps 3] [--hostile]
 
-Starts tools/serve.py on the folder, or loads the server at --at, such as TensorFlow Serving with and without batching.
-Every client sends one text after the other (lengths log-normal, as in SST-2) for so many seconds. With --swaps a copy
-of the folder is served, in which so many new versions appear, evenly over each test. --hostile adds a client that sends
-what a fuzzer would (tools/hostile_requests.py), each of which has to be answered, or refused as the caller's fault.
-Printed are, for each number of clients: requests, errors, requests a second, milliseconds at the median and the 99th
-percentile, the server's memory before and after and its slope in MB an hour (least squares over the second half), and
-how many requests each version answered. Exits with status 1 if a request failed or was answered with a number that is
-not finite, or if a new version answered none.
+Starts tools/serve.py on the folder, or puts load on the server at --at, such as TensorFlow Serving with and without
+batching. Every client sends one text after the other (lengths log-normal, as in SST-2) for --seconds. With --swaps a
+copy of the folder is served, in which that many new versions appear, evenly over each test. --hostile adds a client
+that sends what a fuzzer would (tools/hostile_requests.py): each request has to be answered, or refused as the caller's
+fault. For each number of clients it prints requests, errors, requests per second, milliseconds at the median and the
+99th percentile, the server's memory before and after and its slope in MB per hour (least squares over the second half),
+and how many requests each version answered. Exits with status 1 if a request failed or was answered with a number that
+is not finite, or if a new version answered none.
 """
 
 import argparse
@@ -37,7 +37,7 @@ sys.path.insert(0, os.path.dirname(HERE))
 from tools.hostile_requests import REFUSALS, messages, text_request, texts  # noqa: E402
 from tools.own_memory import own_memory, slope  # noqa: E402
 
-SECONDS_TO_SWAP = 60  # That a new version may take to answer.
+SECONDS_TO_SWAP = 60  # The time a new version may take to answer.
 SECONDS_TO_ANSWER = 60
 SECONDS_BETWEEN_LOOKS = 1.0
 
@@ -106,7 +106,7 @@ def start(folder, batching=None, intra_op_threads=0):
 
 
 def add_version(folder):
-    """Copies the highest version of a model's folder as the next one, whole or not at all; returns its number."""
+    """Copies the highest version in a model's folder as the next one, whole or not at all; returns its number."""
     highest = max(int(entry) for entry in os.listdir(folder) if entry.isdecimal())
     copy = shutil.copytree(os.path.join(folder, str(highest)), os.path.join(folder, "copying"))
     os.rename(copy, os.path.join(folder, str(highest + 1)))
@@ -114,16 +114,16 @@ def add_version(folder):
 
 
 def load(address, name, input_name, words, clients, seconds, server=None, swapped=None, swaps=1, hostile=False):
-    """Loads a server and prints a line.
+    """Puts load on a server and prints a line.
 
     Args:
         swapped: the model's folder, in which `swaps` new versions are to appear, evenly over the seconds. The next part
             of the seconds begins when the version answers, because a busy machine takes long to load it.
         hostile: adds a client that sends what a fuzzer would.
 
-    Returns: `requests`, `errors`, `rate` (requests a second), `p50` and `p99` in milliseconds, `versions` (`{version:
-        the requests that it answered}`), `hostile` (`{answered or a status: hostile requests}`) and, of a server that
-        was started here, the `memory` in MB before and after, and its `slope` in MB an hour.
+    Returns: `requests`, `errors`, `rate` (requests per second), `p50` and `p99` in milliseconds, `versions` (`{version:
+        the requests that it answered}`), `hostile` (`{answered or a status: hostile requests}`) and, for a server that
+        was started here, the `memory` in MB before and after, and its `slope` in MB per hour.
     """
     memory, is_over = [resident(server)], threading.Event()
     found, answered_hostile = [([], []) for _ in range(clients)], collections.Counter()
@@ -178,13 +178,13 @@ def load(address, name, input_name, words, clients, seconds, server=None, swappe
 
 
 def watch(server, is_over, samples):
-    """Appends (seconds, MB) of the server's process until `is_over` is set."""
+    """Appends (seconds, MB) for the server's process until `is_over` is set."""
     while not is_over.wait(SECONDS_BETWEEN_LOOKS):
         samples.append((time.perf_counter(), resident(server)))
 
 
 def client(address, name, input_name, words, seed, is_over, answers, errors):
-    """Sends one request after the other until `is_over` is set, and appends (its seconds, the version) or its error."""
+    """Sends one request after the other until `is_over` is set; appends (its seconds, the version) or its error."""
     rng = np.random.default_rng(seed)
     with grpc.insecure_channel(address) as channel:
         stub = prediction_service_pb2_grpc.PredictionServiceStub(channel)
@@ -204,7 +204,7 @@ def client(address, name, input_name, words, seed, is_over, answers, errors):
 
 
 def hostile_client(address, name, input_name, is_over, counts, errors):
-    """Sends what a fuzzer would until `is_over` is set; counts answers and refusals, and appends what was neither."""
+    """Sends what a fuzzer would until `is_over` is set; counts answers and refusals, and appends everything else."""
     rng = np.random.default_rng(0)
     with grpc.insecure_channel(address) as channel:
         stub = prediction_service_pb2_grpc.PredictionServiceStub(channel)

@@ -180,7 +180,7 @@ def _default(node: ast.expr, module: str) -> str:
 
 
 def _class_parameters(value: type) -> list[str] | None:
-    """Of the first `__init__` among a class and its bases in the package, else of its fields; None without either."""
+    """Those of the first `__init__` of a class and its bases in the package, else its fields; None without either."""
     fields: dict[str, str] = {}
     for base in value.__mro__:
         if not base.__module__.startswith("keras_bert"):
@@ -194,7 +194,7 @@ def _class_parameters(value: type) -> list[str] | None:
             if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and _is_field(node):
                 default = f" = {_default(node.value, base.__module__)}" if node.value else ""
                 own[node.target.id] = f"{node.target.id}: {_source(node.annotation)}{default}"
-        fields = {**own, **fields}  # A base's come first.
+        fields = {**own, **fields}  # A base's fields come first.
     if hasattr(value, "_fields"):
         return list(fields.values())
     known = getattr(value, "__dataclass_fields__", None)

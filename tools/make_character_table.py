@@ -1,4 +1,4 @@
-"""Builds character_table.npz, albert_table.npz and character_classes.npz of keras_bert/text from this `unicodedata`.
+"""Builds character_table.npz, albert_table.npz and character_classes.npz in keras_bert/text from this `unicodedata`.
 
 python tools/make_character_table.py
 """
@@ -78,7 +78,7 @@ def build_character_table(lower_case: bool, strip_accents: bool | None = None) -
 def build_albert_table(lower_case: bool) -> CharacterTable:
     """Builds the table of ALBERT's normalization: NFKD, without combining marks, lower case (about 3 seconds).
 
-    The final sigma looks at what NFKD gives, so casings belong to the characters of an expansion.
+    The final sigma depends on NFKD's output, so casings belong to the characters of an expansion.
     """
     entries = np.zeros(CODE_POINTS, np.int64)
     expansions: list[int] = []
@@ -184,7 +184,7 @@ def _outputs(character: str, lower_case: bool, strips_accents: bool) -> list[tup
 
 
 def _kind(character: str, output: str) -> int:
-    """The original splits off ideographs before lower-casing and stripping accents, punctuation after."""
+    """The kind: the original splits off ideographs before lower-casing and stripping accents, punctuation after."""
     if any(first <= ord(character) <= last for first, last in IDEOGRAPH_RANGES):
         return IDEOGRAPH
     return PUNCTUATION if _is_punctuation(output) else LETTER

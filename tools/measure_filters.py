@@ -1,10 +1,10 @@
-"""What reading and filtering text costs: megabytes per CPU second, without filters, with each one, and with C4's.
+"""What reading and filtering text costs: megabytes per CPU second, without filters, with each, and with C4's.
 
     python tools/measure_filters.py web.jsonl.gz
     python tools/measure_filters.py --formats wiki.xml.bz2 page.warc.wet.gz
 
-Text is counted in UTF-8 bytes of the documents without filters. `prepare` reads and filters in one process; its other
-processes tokenize.
+Text is counted in UTF-8 bytes, before filtering. `prepare` reads and filters in one process; its other processes
+tokenize.
 """
 
 import dataclasses

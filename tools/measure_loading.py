@@ -3,10 +3,10 @@
     pip install -r requirements/bench.txt
     python tools/measure_loading.py [--folder DIR] [--rounds 5] [--format safetensors|bin|legacy-bin]
 
-Without --folder a folder of random weights of BERT-base's size is written: model.safetensors, or pytorch_model.bin in
-PyTorch's layout of today or of before 1.6. Every measurement is a process of its own, the two in turn. `load` is the
-call alone: transformers maps the file and has read almost nothing when it returns, so
-`load and first text` is measured too, after which every weight of the encoder has been read.
+Without --folder, random weights of BERT-base's size are written: model.safetensors, or pytorch_model.bin in PyTorch's
+current layout or the one before 1.6. Every measurement is a process of its own; the two packages take turns. `load` is
+the call alone: transformers maps the file and has read almost nothing when it returns, so `load and first text` is
+measured too, after which every weight of the encoder has been read.
 """
 
 import argparse
@@ -43,7 +43,7 @@ def main():
         folder = arguments.folder
         if not folder:
             folder = os.path.join(scratch, "base")
-            # Linux counts what a process held when it started another one as that one's peak: so not in this one.
+            # Not in this process: on Linux, what it holds would count towards the peak of those that it starts.
             in_a_process("--write", folder)
             if arguments.format != FORMATS[0]:
                 save_as_torch(folder, arguments.format == "bin")
@@ -60,7 +60,7 @@ def main():
 
 
 def in_a_process(*options):
-    """What this program prints with other options."""
+    """What this program prints with these options, in a process of its own."""
     command = [sys.executable, os.path.abspath(__file__), *options]
     # The repository, not what happens to be installed, is measured.
     environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "PYTHONPATH": ROOT}

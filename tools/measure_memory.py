@@ -6,9 +6,9 @@
 
 Each value of `training.recompute_every` is measured in a process of its own, on random tokens, dropout on: the peak of
 the steps after the first, which traces and compiles, and the medians of their seconds. CPU seconds are those of all
-cores, and hardly depend on what else the machine does. A model is pretrained as its kind is, which
-benchmark_training.py describes; with a teacher, one of random weights. --transformers measures its class too, as it
-comes; as PyTorch makes the optimizer's state in the first step, it is not counted before the steps.
+cores, and hardly depend on what else the machine does. Each kind of model is pretrained in its own way, which
+benchmark_training.py describes; a teacher has random weights. --transformers measures its class too, as published;
+PyTorch makes the optimizer's state in the first step, so it is not counted before the steps.
 """
 
 import argparse
@@ -69,7 +69,7 @@ def main():
 
 
 def in_a_process(*options):
-    """What `measured` returns in a new process: the peak of one that measured another setting would stay."""
+    """What `measured` returns in a new process; in one process, an earlier setting's peak would remain."""
     command = [sys.executable, os.path.abspath(__file__), *options]
     environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "PYTHONPATH": ROOT}
     result = subprocess.run(command, env=environment, capture_output=True, text=True)
@@ -105,7 +105,7 @@ def measured(arguments):
 
 
 def process_peak():
-    """From the start of the process on. Our own needs TensorFlow, whose libraries are no part of transformers'."""
+    """The peak since the process started. Ours needs TensorFlow, whose libraries are no part of transformers'."""
     return 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 

@@ -3,10 +3,10 @@
     python tools/measure_prepare.py --vocab vocab.txt wiki_00 wiki_01.gz
     python tools/measure_prepare.py --vocab vocab.txt --megabytes 200 --parts 8 --runner direct --repeats 3 wiki_0*
 
-The text is that of the files, over and over until it is large enough, every tenth word exchanged for another one of
-the same document, so that no document stands there twice. Memory is that of all processes together, shared pages
-counted in each, at its peak. The time is the command's own, from start to end; the processor's seconds, of all
-processes together, tell what it takes where other work runs on the machine too.
+The text is the files', repeated until it is large enough, with every tenth word exchanged for another one of the same
+document, so that no document occurs twice. Memory is the peak of all processes together, with shared pages counted in
+each. The time is the command's own, from start to end; the processor's seconds, of all processes together, show the
+cost even if other work runs on the machine.
 """
 
 import gzip
@@ -51,7 +51,7 @@ def write_text(path, documents, megabytes):
 
 
 def tree_memory(process):
-    """Bytes of a process and all that it started."""
+    """Bytes of a process and of all that it started."""
     total = 0
     for member in [process, *process.children(recursive=True)]:
         try:
@@ -62,7 +62,7 @@ def tree_memory(process):
 
 
 def processor_seconds():
-    """Of all processes that have ended, their own ended children included."""
+    """The processor's seconds of all processes that have ended, their own ended children included."""
     usage = resource.getrusage(resource.RUSAGE_CHILDREN)
     return usage.ru_utime + usage.ru_stime
 

@@ -3,7 +3,7 @@
     python tools/measure_retrieval.py dev-v1.1.json squad_dev --model MODEL
 
 Writes the questions and the distinct paragraphs of a SQuAD file into a folder in BEIR's form, which
-`run.py retrieve --data squad_dev` takes, and searches there: by words, and by the vectors as they are, cut and at fewer
+`run.py retrieve --data squad_dev` takes, and searches there: by words, and by the vectors, whole, cut and at fewer
 bits. Each text is embedded once.
 """
 
@@ -112,7 +112,7 @@ def bm25_scores(asked: RetrievalSet) -> dict[str, float]:
 
 def bm25_found(asked: RetrievalSet, top_k: int, k1: float = 1.2, b: float = 0.75) -> np.ndarray:
     """The places of each query's best passages, int [queries, top_k], by BM25 (Robertson and Zaragoza 2009) on
-    lower-cased words, neither stemmed nor left out."""
+    lower-cased words, without stemming or stop words."""
     texts = [text for _, text in asked.passages.items()]
     places: dict[str, int] = {}
     counts = [Counter(re.findall(r"\w+", text.lower())) for text in texts]

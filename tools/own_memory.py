@@ -1,4 +1,4 @@
-"""The memory that a process holds itself, and how it grows."""
+"""The memory that a process itself holds, and how it grows."""
 
 import numpy as np
 import psutil
@@ -7,13 +7,13 @@ SECONDS_AN_HOUR = 3600.0
 
 
 def own_memory(pid):
-    """Megabytes of a process without the files that it maps, whose pages the system takes and brings back."""
+    """Megabytes of a process without the files that it maps, whose pages the system drops and reloads."""
     memory = psutil.Process(pid).memory_info()
     return (memory.rss - getattr(memory, "shared", 0)) / 1e6
 
 
 def slope(samples):
-    """Megabytes an hour, by least squares over [(seconds, megabytes)]; nan for fewer than three samples."""
+    """Megabytes per hour, by least squares over [(seconds, megabytes)]; nan for fewer than three samples."""
     if len(samples) < 3:
         return float("nan")
     seconds, megabytes = np.array(samples).T

@@ -1,7 +1,7 @@
 """Random full rows for benchmarks of pretraining: a batch as a `ShardBatches` gives it, and as transformers takes it.
 
-Which tokens of a row are predicted is what the model's config says: masked ones, permuted ones, those that a
-generator replaces, or a decoder's.
+The model's config determines which tokens of a row are predicted: masked ones, permuted ones, those that a generator
+replaces, or a decoder's.
 """
 
 import os
@@ -17,7 +17,7 @@ from keras_bert.models.kind import kind_of_config
 from keras_bert.models.term import term_named
 
 PREDICTIONS = {128: 20, 512: 77}
-IGNORED = -100  # By transformers' losses.
+IGNORED = -100  # The label that transformers' losses ignore.
 _CORRUPTIONS = {"t5": ["sentinels"]}  # Others have the default, BART's.
 
 
@@ -32,7 +32,7 @@ def objective_of(config):
 
 
 def predictions_of(config, sequence_length):
-    """How many tokens are predicted of a row: all of the decoder's, or about 15%."""
+    """How many tokens of a row are predicted: all of the decoder's, or about 15%."""
     if config.predicts == DECODED:
         from keras_bert.data.batches.corruption.corruption import most_targets
 
@@ -100,7 +100,7 @@ def _permuted_for_transformers(batch):
     ranks, places = batch["permutation_ranks"], np.arange(batch["input_word_ids"].shape[1])
     return {
         "token_type_ids": batch["input_type_ids"],
-        # As `layers.relative_attention.hidden_by_order`.
+        # As in `layers.relative_attention.hidden_by_order`.
         "perm_mask": ((ranks[:, None] >= 0) & (ranks[:, :, None] <= ranks[:, None])).astype("float32"),
         "target_mapping": (batch["masked_lm_positions"][:, :, None] == places).astype("float32"),
         "labels": batch["masked_lm_ids"],

@@ -18,7 +18,7 @@ Waiting = collections.namedtuple("Waiting", ["inputs", "rows", "since", "answer"
 
 
 def read_settings(path):
-    """The settings in a file as `run.py export` writes it, batching.config; the server's own for what it lacks."""
+    """The settings in a batching.config as `run.py export` writes it; the server's own for those that it lacks."""
     with open(path, encoding="utf-8") as file:
         text = re.sub(r"#.*", "", file.read())
     found = {name: int(value) for name, value in re.findall(r"(\w+)\s*\{\s*value\s*:\s*(\d+)\s*\}", text)}
@@ -36,13 +36,13 @@ class RequestBatches:
     def __init__(self, settings):
         self._rows, self._most = settings["max_batch_size"], settings["max_enqueued_batches"]
         self._timeout = settings["batch_timeout_micros"] / 1e6
-        self._queues = collections.OrderedDict()  # {key: its waiting requests}, those that wait longest first.
+        self._queues = collections.OrderedDict()  # {key: its waiting requests}, the longest waiting first.
         self._changed = threading.Condition()
         for _ in range(settings["num_batch_threads"]):
             threading.Thread(target=self._work, daemon=True).start()
 
     def predict(self, version, signature, inputs):
-        """What `version.predict` answers to these inputs, computed together with others'."""
+        """What `version.predict` answers to these inputs, computed together with those of other requests."""
         shapes = [(name, value.dtype, tuple(value.shape[1:])) for name, value in sorted(inputs.items())]
         numbers = {int(value.shape[0]) if value.shape.rank else 0 for value in inputs.values()}
         if len(numbers) != 1 or 0 in numbers:
@@ -70,7 +70,7 @@ class RequestBatches:
                 outputs = version.predict(signature, inputs)
                 ends = np.cumsum([request.rows for request in requests])[:-1]
                 parts = {name: np.split(values, ends) for name, values in outputs.items()}
-            except Exception as error:  # Whatever it is, it is the answer to all of them.
+            except Exception as error:  # Whatever it is, all of them get it as their answer.
                 for request in requests:
                     request.answer.set_exception(error)
                 continue

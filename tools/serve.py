@@ -3,10 +3,9 @@
     pip install -r requirements/dev.txt
     python tools/serve.py served/sst2 [--port 8500] [--rest-port 8501] [--batching served/sst2/batching.config]
 
-It answers what TensorFlow Serving answers to the same requests (PredictionService.Predict and GetModelMetadata;
-GET /v1/models/NAME[/metadata], POST /v1/models/NAME[/versions/V]:predict), so that a client can be written where no
-server binary can be had. The highest version in the folder answers, also when it comes later. It uses nothing of
-keras_bert.
+It gives TensorFlow Serving's answers to the same requests (PredictionService.Predict and GetModelMetadata;
+GET /v1/models/NAME[/metadata], POST /v1/models/NAME[/versions/V]:predict), so that a client can be written without the
+server's binary. The highest version in the folder answers, even if it is added later. It uses nothing of keras_bert.
 """
 
 import argparse
@@ -226,7 +225,7 @@ def tensor(values, dtype):
 
 
 def to_json(name, values):
-    """Nested lists; bytes are text, or {"b64": …} in outputs whose names end so."""
+    """Nested lists; bytes are text, or {"b64": …} in outputs whose names end in _bytes."""
     if values.dtype != object:
         return np.asarray(values).tolist()
     if name.endswith("_bytes"):

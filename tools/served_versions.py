@@ -1,4 +1,4 @@
-"""The versions in a model's folder, as a server has them: the highest one answers, and a new one takes over."""
+"""The versions in a model's folder, as a server handles them: the highest one answers, and a new one takes over."""
 
 import gc
 import os
@@ -39,7 +39,7 @@ class Version:
             self.predict(request.model_spec.signature_name or "serving_default", inputs)
 
     def signature(self, name):
-        """The SignatureDef; that of the initialization, which the loader keeps beside them, is none."""
+        """The SignatureDef; the initialization's, which the loader keeps beside the others, does not count."""
         if name not in self._loaded.signatures:
             raise Refused(grpc.StatusCode.INVALID_ARGUMENT, f'Serving signature key "{name}" not found.')
         return self.signature_defs[name]
@@ -61,7 +61,7 @@ class ServedModel:
     """The highest version in a folder.
 
     Attributes:
-        name: the model's, by default the folder's.
+        name: the model's name, by default the folder's.
         version: the `Version` that answers. A request keeps the one it began with; the next one is loaded beside it.
     """
 
@@ -74,7 +74,7 @@ class ServedModel:
         self.version = Version(folder, highest)
 
     def require(self, name, number=None):
-        """The version that answers; raises `Refused` unless it is the one that is asked for."""
+        """The version that answers; raises `Refused` unless it is the one asked for."""
         version = self.version
         if name != self.name or number not in (None, version.number):
             versioned = "" if number is None else f" version {number}"
@@ -82,7 +82,7 @@ class ServedModel:
         return version
 
     def watch(self, seconds):
-        """Looks for another highest version every so many seconds, in a thread of its own."""
+        """Looks for a new highest version every `seconds`, in a thread of its own."""
         threading.Thread(target=self._follow, args=(seconds,), daemon=True).start()
 
     def _highest(self):
@@ -102,10 +102,10 @@ class ServedModel:
                 if number in (None, self.version.number):
                     continue
                 self.version = Version(self._folder, number)
-            except Exception as error:  # A version may be half copied, and a server outlives it.
+            except Exception as error:  # A version may be half copied; the server goes on.
                 if str(error) != refused:
                     print(f"{self.name} version {self.version.number} stays: {error}", flush=True)
                 refused = str(error)
                 continue
-            gc.collect()  # A loaded model refers to itself, so the old one would stay for a while.
+            gc.collect()  # A loaded model refers to itself, so the old one would stay in memory for a while.
             print(f"{self.name} version {self.version.number} answers now", flush=True)

@@ -1,4 +1,4 @@
-"""What benchmark_serving.py compares: each opens the same classifier and gives strings to probabilities.
+"""What benchmark_serving.py compares: each opens the same classifier and turns strings into probabilities.
 
 `build(folder, threads, scratch)` returns a function from a list of str to an array [texts, labels].
 """
@@ -40,7 +40,7 @@ def build_ours_computed_in_bfloat16(folder, threads, scratch):
 
 
 def build_litert(folder, threads, scratch, quantization="none"):
-    """The export for LiteRT behind the tokenizer in plain Python that lies beside it, one text at a time."""
+    """The export for LiteRT with the plain-Python tokenizer in its folder, one text at a time."""
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     import keras_bert
     from keras_bert.export.litert import LiteRTModel, write_litert
@@ -83,7 +83,7 @@ def build_pipeline_bfloat16(folder, threads, scratch):
 
 
 def build_onnxruntime(folder, threads, scratch, quantized=False):
-    """onnxruntime behind Hugging Face's tokenizers, padded to the longest of the batch."""
+    """onnxruntime with Hugging Face's tokenizers, padded to the longest of the batch."""
     import onnxruntime
     import tokenizers
     import torch

@@ -1,13 +1,13 @@
-"""A pretraining run of hours, killed every few minutes: its memory stays flat, its numbers are those of one left alone.
+"""A pretraining run of hours, killed every few minutes: its memory must stay flat, its numbers those of one left alone.
 
     python tools/soak.py --steps 60000 --every 10 --data 'wiki/*' --output runs/soak [--config five_minutes] [--alone]
 
-Trains by `run.py pretrain` and ends the process by SIGKILL every so many minutes, until it has finished by itself. The
-process's memory is read every five seconds. Printed are, for each start: the steps, the memory when the first of them
-were done and at the end, and its slope in MB an hour (least squares, without the first minute of training); then the
-slope over the whole run, in which a start that needs more than the one before it would show. --alone trains the same
-steps once more in OUTPUT-alone without a kill, and compares the two as tools/compare_runs.py does: exit status 1 on any
-difference.
+Trains with `run.py pretrain` and ends the process with SIGKILL every `--every` minutes, until it has finished by
+itself. The process's memory is read every five seconds. For each start it prints the steps, the memory after the first
+of them and at the end, and its slope in MB per hour (least squares, without the first minute of training); then the
+slope over the whole run, which would show a start that needs more than the one before. --alone trains the same steps
+once more in OUTPUT-alone without a kill, and compares the two as tools/compare_runs.py does: the exit status is 1 on
+any difference.
 """
 
 import os
@@ -30,15 +30,15 @@ SECONDS_TO_SETTLE = 60.0
 
 
 def last_step(folder):
-    """The last step that metrics.jsonl has; 0 before the first."""
+    """The last step in metrics.jsonl; 0 before the first."""
     lines = read_metrics(os.path.join(folder, "metrics.jsonl"))
     return lines[-1]["step"] if lines else 0
 
 
 def live(command, folder, seconds, log):
-    """Runs `command` for so many seconds, or to its end.
+    """Runs `command` for `seconds`, or to its end.
 
-    Returns: (whether it ended by itself, [(time, MB)] from its first new line of figures on). Raises where it failed.
+    Returns: (whether it ended by itself, [(time, MB)] from its first new line of figures on). Raises if it failed.
     """
     begun_with, samples, until = last_step(folder), [], time.monotonic() + seconds
     with open(log, "ab") as output:

@@ -3,19 +3,19 @@
     python tools/torture.py --kills 20
     python tools/torture.py --kills 20 --signal TERM --workers 2 --slow-save 1.5
 
-Trains a tiny model (dropout on, two phases, a checkpoint every few steps) by `run.py pretrain`, once left alone and
-once stopped at random instants and started again with the same command until it is finished. Of ten stops three are
+Trains a tiny model (dropout on, two phases, a checkpoint every few steps) with `run.py pretrain`: once left alone, and
+once stopped at random instants and started again with the same command until it is finished. Of ten stops, three are
 aimed at a save and one each at the start-up, the vocabulary and shards, the building of the model, the validation, and
-the end of the run, where model/ is written; the others are anywhere in training. Then every line of metrics.jsonl, the
-weights, the last checkpoint and results.json are compared. Exit status 1 on any difference.
+the end of the run, where model/ is written; the others come anywhere in training. Then every line of metrics.jsonl, the
+weights, the last checkpoint and results.json are compared. The exit status is 1 on any difference.
 
---accident adds what a machine does besides killing. A `checkpoint` is half-written: after a stop a file of the newest
-one is truncated, zeroed or gone, and every other start finds the disk full in the middle of a save, where the run must
-end by itself with status 2. The `clock` jumps by an hour either way while the run trains and between two starts. Of a
-`log`, metrics.jsonl and TensorBoard's events, a part of the last record is missing.
+--accident adds other faults of a machine. `checkpoint`: after a stop, a file of the newest checkpoint is truncated,
+zeroed or gone, and every other start finds the disk full in the middle of a save, where the run must end by itself with
+status 2. `clock`: the clock jumps by an hour either way while the run trains and between two starts. `log`: a part of
+the last record of metrics.jsonl and of TensorBoard's events is missing.
 
-SIGKILL ends the process, or with --workers one of them, and `launch` must end the others. SIGTERM goes to the process
-or to `launch`, SIGINT to all of the group as from a terminal; after either, once training has begun, the run must say
+SIGKILL ends the process or, with --workers, one of them, and `launch` must end the others. SIGTERM goes to the process
+or to `launch`, SIGINT to the whole group as from a terminal; after either, once training has begun, the run must say
 that it stopped with a checkpoint, have one of that step, and end with status 75.
 """
 
@@ -88,7 +88,7 @@ def leave_alone(run):
 def stop_at(run, aim, after_step, delay, number):
     """Ends the process `delay` seconds into the first fitting visit to a stage, or once that stage is passed.
 
-    Returns the stage that the signal hit, or None where the process came to its end before.
+    Returns the stage that the signal hit, or None if the process ended before.
     """
     while not run.is_over():
         stage, step = run.look()
@@ -103,7 +103,7 @@ def stop_at(run, aim, after_step, delay, number):
 
 
 def plan_kills(kills, steps, generator):
-    """[(stage to aim at, step from which on, part of the stage's time)], in the order in which a run passes them."""
+    """[(stage to aim at, earliest step, part of the stage's time)], in the order in which a run passes them."""
     planned = []
     for index in range(kills):
         aim = AIMS[index % len(AIMS)]
@@ -128,7 +128,7 @@ def torture(
     """Does what the docstring of this file says.
 
     Args:
-        folder: where all of it is written; new or empty.
+        folder: where everything is written; new or empty.
         data: text; None for generated text.
         jit_compile: as in a recipe.
         report: takes one line of text at a time.
@@ -137,7 +137,7 @@ def torture(
         slow_save: seconds that each checkpoint takes longer.
         tried: the accidents to try, of `ACCIDENTS`.
 
-    Returns: ({stage: stops that hit it}, times started again, rows of `compare` for each stopped run,
+    Returns: ({stage: stops that hit it}, number of restarts, rows of `compare` for each stopped run,
         {accident: times}).
     """
     recipe_file = os.path.join(folder, "torture.yaml")
@@ -168,7 +168,7 @@ def torture(
             if is_full:
                 hit = FULL_DISK if run.ends_by_itself() else None
             else:
-                # Half, because a stage can be shorter than it was, and some come but once.
+                # Half, because a stage can be shorter than it was, and some come only once.
                 hit = stop_at(run, aim, after_step, 0.5 * part * seconds.get(aim, 0.0), number)
             if hit is None:
                 break  # The rest goes to another run.
@@ -188,7 +188,7 @@ def torture(
 
 
 def next_is_full(tried, planned, generator):
-    """What to start the next process with so that it finds its disk full: every other time, else nothing."""
+    """The variables for the next process to find its disk full, every other time; else nothing."""
     if "checkpoint" not in tried or not planned or len(planned) % 2:
         return {}
     return {"DISK_IS_FULL_AT": str(generator.randint(1, 2))}

@@ -48,7 +48,7 @@ START, DATA, BUILD, TRAIN = "start-up", "vocabulary and shards", "model and rest
 SAVE, DROP, VALIDATE = "saving a checkpoint", "dropping an old checkpoint", "validation"
 END, MODEL = "after the last step", "writing model/"
 STAGES = [START, DATA, BUILD, TRAIN, VALIDATE, SAVE, DROP, END, MODEL]
-BAD_INPUT = 2  # The exit status of what ends with one line for the user.
+BAD_INPUT = 2  # The exit status of a command that ends with one line for the user.
 
 
 class Run:
@@ -73,7 +73,7 @@ class Run:
         ]
 
     def start(self, **afflictions):
-        """Starts it; `afflictions` are variables of tools/bad_machine.py for this start alone."""
+        """Starts a process; `afflictions` are variables of tools/bad_machine.py for this start alone."""
         self.starts += 1
         self._left = self._traces()
         self._output_file = f"{self.folder}-{self.starts}.log"
@@ -88,7 +88,7 @@ class Run:
             )
 
     def end(self, number):
-        """Ends it by a signal; returns whether the signal ended it. Raises if it did not stop as promised."""
+        """Sends it a signal; returns whether that ended it. Raises if it did not stop as promised."""
         if number == signal.SIGKILL:
             workers = psutil.Process(self.process.pid).children() if self._workers > 1 else []
             (random.choice(workers) if workers else self.process).kill()
@@ -102,7 +102,7 @@ class Run:
         if number == signal.SIGKILL:
             return status != 0
         if not status:
-            return True  # It came after the last step, and all that was left was written.
+            return True  # The signal came after the last step; the run wrote what was left.
         if stopped:
             saved = os.path.join(
                 self.folder, "checkpoints", f"step-{int(stopped[1].replace(',', '')):09d}", "state.json"
@@ -114,14 +114,14 @@ class Run:
         raise click.ClickException(f"Start {self.starts} ended with status {status} on signal {number}:\n{output}")
 
     def ends_by_itself(self):
-        """Waits for a process whose disk gets full; whether it ended for that, and raises where it ended otherwise."""
+        """Waits for a process whose disk gets full; returns whether it ended for that, and raises if otherwise."""
         status, output = self.process.wait(), self._output()
         if status and (status != BAD_INPUT or "File too large" not in output or "Traceback" in output):
             raise click.ClickException(f"Start {self.starts} ended with status {status} on a full disk:\n{output}")
         return status != 0
 
     def is_over(self):
-        """Whether the process has ended by itself; raises where it failed."""
+        """Whether the process has ended by itself; raises if it failed."""
         if self.process.poll() is None:
             return False
         if self.process.returncode:
@@ -129,7 +129,7 @@ class Run:
         return True
 
     def look(self):
-        """(stage, last step printed) of the process, or of what it was at when it was killed."""
+        """(stage, last step printed) of the process, now or when it was killed."""
         output = self._output()
         # Rows of the table of figures: `    1,200   30%  …  validation`.
         steps = re.findall(r"^ +([\d,]+) +\d+% .*?( validation)?$", output, re.MULTILINE)
@@ -152,7 +152,7 @@ class Run:
             return stream.read()
 
     def _traces(self):
-        """What lies in the folder while something is written or removed, told apart from what earlier kills left."""
+        """What is in the folder while something is written or removed, without what earlier kills left."""
         traces = set()
         checkpoints = os.path.join(self.folder, "checkpoints")
         paths = [(MODEL, os.path.join(self.folder, "model.partial"))]

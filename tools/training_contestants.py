@@ -1,13 +1,13 @@
-"""The implementations that benchmark_training.py compares: each builds its model and gives a function of one step.
+"""The implementations that benchmark_training.py compares: each builds its model and returns a function of one step.
 
-The model is of the config's kind, transformers' class that which files of the kind name.
+The model is of the config's kind; transformers' class is the one that files of the kind name.
 
 A step is forward, backward, clipping by a global norm of 1 and AdamW that spares biases and LayerNorm, with dropout at
-the config's rates, on a batch that lies in memory, on the first GPU if the framework has one.
+the config's rates, on a batch in memory, on the first GPU if the framework has one.
 `build(config, batch, threads, precision)` returns `(step, matmul)`: `step()` trains `step.steps` times and returns the
 loss as a number, so the work is done; on a GPU, which Python feeds while it computes, it is read every tenth step.
-`matmul()` is one square product in that precision, `float32` or `bfloat16`, which leaves the weights float32, of
-matrices that keep the device busy, with `matmul.size` rows.
+`matmul()` is one square product in that precision (`float32`, or `bfloat16` with the weights in float32), of matrices
+with `matmul.size` rows, which keep the device busy.
 """
 
 import functools
@@ -42,7 +42,7 @@ def build_ours(config, batch, threads, precision):
 
 
 def build_ours_fed(config, batch, threads, precision, steps_per_loop=1):
-    """The same, its batches from a data set, as the training loop has them: so many steps a call."""
+    """The same, its batches from a data set, as in the training loop: `steps_per_loop` steps per call."""
     tf = _tensorflow(threads)
     from keras_bert.training.device_integers import distribute_to_steps
     from keras_bert.training.metrics import each_step
@@ -123,9 +123,9 @@ def build_keras_hub(config, batch, threads, precision):
 
 
 def build_transformers(config, batch, threads, precision, compiled=False):
-    """As it comes: of a BERT, logits over the vocabulary at every position, labels of -100 where nothing is predicted.
+    """As published: for a BERT, logits over the vocabulary at every position, labels of -100 where none is predicted.
 
-    An XLNet and a decoder compute none but those of the predictions.
+    An XLNet and a decoder compute only those of the predictions.
     """
     torch, model, device = _transformers(config, threads)
     tensors = _tensors(torch, for_transformers(config, batch), device)
@@ -183,7 +183,7 @@ BERTS_ONLY = {"transformers-gathered", "keras-hub"}
 
 
 def takes(name, config):
-    """Whether a contestant has models of the config's kind."""
+    """Whether a contestant has a model of the config's kind."""
     kind = kind_of_config(config)
     return _is_bert(config) if name in BERTS_ONLY else kind.in_transformers or not name.startswith("transformers")
 
@@ -211,7 +211,7 @@ def _has_gpu(tf):
 
 
 def _read_at_times(train, on_gpu):
-    """The function `step`, of one that trains once and returns a loss that may still be computed."""
+    """The function `step`, made from one that trains once and returns a loss that may still be being computed."""
 
     def step():
         for _ in range(step.steps):
@@ -225,7 +225,7 @@ def _read_at_times(train, on_gpu):
 def _tensorflow_matmul(tf, precision):
     size = GPU_MATMUL_SIZE if _has_gpu(tf) else CPU_MATMUL_SIZE
     matrix = tf.cast(tf.random.normal((size, size)), precision)
-    # By oneDNN and by XLA's own product in turns: the caller takes the best.
+    # By XLA's own product and by oneDNN in turns: the caller takes the best.
     products = itertools.cycle([tf.function(tf.matmul, autograph=False, jit_compile=True), tf.matmul])
 
     def matmul():

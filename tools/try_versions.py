@@ -5,7 +5,7 @@
 For each pair an environment is made in FOLDER, without the checkout on its path. There the package is imported, the
 demo trained for 20 steps, a classifier fine-tuned on a CSV file, both exported, and the exports opened and asked.
 An interpreter is taken from the PATH or from pyenv, else from `uv python find`. A pair that cannot be installed is
-named with the reason; the exit status is 1 where anything that was installed failed.
+named with the reason; the exit status is 1 if anything that was installed failed.
 """
 
 import argparse
@@ -64,7 +64,7 @@ def build_wheel(folder: str) -> str:
 
 
 def try_pair(folder: str, wheel: str, python: str, tensorflow: str) -> tuple[str, bool]:
-    """(what came of it in one line, whether that is a failure)."""
+    """(the result in one line, whether it is a failure)."""
     interpreter = find_interpreter(python)
     if interpreter is None:
         return "not tried: no such Python here", False
@@ -83,7 +83,7 @@ def try_pair(folder: str, wheel: str, python: str, tensorflow: str) -> tuple[str
         with tempfile.TemporaryDirectory() as work:
             try:
                 pins = [f"{name}=={tensorflow}.*" for name in ("tensorflow", "tensorflow-text")]
-                if shutil.which("uv"):  # Takes seconds where pip takes minutes.
+                if shutil.which("uv"):  # Takes seconds; pip takes minutes.
                     run("uv", "venv", "--quiet", "--clear", "--python", interpreter, venv)
                     run("uv", "pip", "install", "--quiet", "--python", inside, *pins, wheel)
                 else:
@@ -105,7 +105,7 @@ def try_pair(folder: str, wheel: str, python: str, tensorflow: str) -> tuple[str
 
 
 def use(inside: str, run, work: str) -> None:
-    """What a new user does first; `run` raises `CalledProcessError` where a command fails."""
+    """What a new user does first; `run` raises `CalledProcessError` if a command fails."""
     program = os.path.join(os.path.dirname(inside), "keras-bert")
     reviews = os.path.join(work, "reviews.csv")
     with open(reviews, "w", encoding="utf-8", newline="") as stream:
@@ -150,14 +150,14 @@ def use(inside: str, run, work: str) -> None:
 
 
 def find_interpreter(version: str) -> str | None:
-    """The path of a Python of this version, None where the machine has none."""
+    """The path of a Python of this version; None if the machine has none."""
     candidates = [shutil.which(f"python{version}")]
     candidates += sorted(glob.glob(os.path.expanduser(f"~/.pyenv/versions/{version}.*/bin/python")), reverse=True)
     if shutil.which("uv"):
         found = subprocess.run(["uv", "python", "find", version], capture_output=True, text=True)
         candidates.append(found.stdout.strip())
     code = "import sys, venv; print('%d.%d' % sys.version_info[:2])"
-    for candidate in filter(None, candidates):  # pyenv's shims are there for versions that do not run.
+    for candidate in filter(None, candidates):  # pyenv also has shims for versions that do not run.
         answer = subprocess.run([candidate, "-c", code], capture_output=True, text=True)
         if answer.returncode == 0 and answer.stdout.strip() == version:
             return candidate
