@@ -27,7 +27,7 @@ _NO_ANSWER = (408, 429, *range(500, 600))
 
 
 class HubRepository:
-    """A repository of the hub, of which files are fetched one by one, each checked against its hash.
+    """A repository of the hub, whose files are fetched one by one, each checked against its hash.
 
     Args:
         asked: what the user wrote, for messages.

@@ -175,7 +175,7 @@ class ModelFolder:
         return next((kind for kind in kinds if self._holds(kind.part, self._names.get(kind.part, []))), None)
 
     def _may_be(self, kind: TaskKind) -> bool:
-        """Whether the other tensors are those of a kind's models in transformers."""
+        """Whether the tensors besides the head's fit a kind's models in transformers."""
         has_pooler, has_masked_lm = (
             any(map(self.tensors.holds, self._names.get(part, ()))) for part in (POOLER, MASKED_LM_HEAD)
         )

@@ -186,7 +186,7 @@ def unregister_term(term: Term) -> None:
 
 
 def all_terms() -> list[Term]:
-    """Every term, in the order of registration, which is that of their heads and figures."""
+    """Every term, in the order of registration, which is also the order of heads and figures."""
     return list(_by_name().values())
 
 

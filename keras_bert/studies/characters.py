@@ -17,7 +17,7 @@ def held_out_meta(run: str) -> Meta | None:
 
 
 def held_out_characters(run: str) -> int:
-    """The number of characters in the held-out documents of a run's own text, all of which is read."""
+    """The number of characters in the held-out documents of a run's own text; reads all of the text."""
     config = PretrainConfig.from_file(files.join(run, "config.yaml"))
     documents = Corpus(config.data.files, config.data).documents()
     return sum(len(text) for text, held_out in split_documents(documents, config.data.validation_share) if held_out)
