@@ -250,13 +250,13 @@ def _use(
         others.append((library, kind.library_example(fields)))
     for name, code in others:
         yield f"## Use in {name}"
-        yield f"In this folder, or with the name of the model on the hub in place of `.`:\n\n```python\n{code}\n```"
+        yield f"Run it in this folder, or replace `.` with the model's name on the hub:\n\n```python\n{code}\n```"
     yield "## Use in keras_bert"
     code = kind.card_example(fields) if kind else f"print(bert.{method}([{example}]))"
     command = f"\n\n```\n{card.use}\n```" if card.use else ""
     yield (
         "```python\nimport keras_bert\n\n"
-        'bert = keras_bert.load(".")  # This folder, or "hf:NAME" with the name of the model on the hub.\n'
+        'bert = keras_bert.load(".")  # This folder, or "hf:NAME" for the model on the hub.\n'
         f"{code}\n```{command}"
     )
 

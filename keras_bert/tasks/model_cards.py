@@ -98,7 +98,7 @@ def finetuning_card(
     """
     best = (
         f"Measured by this run with the weights of epoch {results['best_epoch']:g}, which were chosen by "
-        f"{results['main_metric']} on the same split and so score slightly higher there."
+        f"{results['main_metric']} on the same split; this raises the scores slightly."
     )
     return _card(config, path, results, command, best)
 
@@ -163,7 +163,7 @@ def _prepared(config: FinetuneConfig) -> str:
 
 def _with(teacher: TeacherConfig) -> str:
     """The teacher, in words; "" if there was none."""
-    return f" and learning from `{shown_name(teacher.model)}`" if teacher.model and teacher.weight else ""
+    return f", with `{shown_name(teacher.model)}` as its teacher" if teacher.model and teacher.weight else ""
 
 
 def _length(config: FinetuneConfig, results: Mapping[str, Any]) -> str:
