@@ -192,7 +192,7 @@ def sources(variants: Mapping[str, VariantPlan]) -> Iterator[str]:
         if variant.source:
             by_source.setdefault(variant.source, []).append(_shown(name))
     if by_source:
-        yield "In italics, what was published for models of other sizes:"
+        yield "Figures in italics were published for models of other sizes:"
         yield ""
         yield from (f"- {', '.join(names)}: {source}" for source, names in by_source.items())
 

@@ -216,8 +216,8 @@ def differences(
     if not others:
         return
     yield (
-        f"Difference to {control}: the mean over the seeds, and the 95% interval of {RESAMPLES:,} paired bootstrap "
-        "samples of dev examples and seeds. **Bold** where that leaves out 0."
+        f"Difference from {control}: the mean over the seeds, and the 95% interval of {RESAMPLES:,} paired bootstrap "
+        "samples of dev examples and seeds. **Bold** where the interval excludes 0."
     )
     yield ""
     rows, reasons = [], dict[str, None]()
@@ -242,7 +242,7 @@ def _reason(name: str, examples: Mapping[str, Mapping[str, np.ndarray] | None]) 
     """Why there is no interval of a metric's difference between two models; "" if there is one."""
     for model, of_metrics in examples.items():
         if of_metrics is None:
-            return f"the runs of {model} have no examples.json, as those of older versions"
+            return f"the runs of {model} lack examples.json, which older versions did not write"
         if name not in of_metrics:
             return f"examples.json has nothing about {name}"
     shapes = {of_metrics[name].shape for of_metrics in examples.values() if of_metrics}

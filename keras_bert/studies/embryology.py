@@ -352,5 +352,5 @@ def notes(found: Mapping[str, Any], plan: EmbryologyPlan) -> Iterator[str]:
     yield "A word is right if all its pieces are the likeliest ones; words with [UNK] are left out."
     if plan.published:
         correlation, count = agreement(found["words"], plan.published)
-        yield f"Published: half reconstructed at, {plan.source}. Spearman's correlation of the {count} steps with ours:"
-        yield f"{correlation:.2f}."
+        yield f"Published: the step at which half were reconstructed, {plan.source}."
+        yield f"Spearman's correlation of the {count} steps with ours: {correlation:.2f}."

@@ -93,7 +93,7 @@ def piece_of(loaded: LoadedModel, word: str) -> int:
         raise UserError(f"--word {word}: needs a word that is one piece of the vocabulary. Received: {shown!r}.")
     if not is_word(vocabulary, pieces[0]):
         raise UserError(
-            f"--word {word}: needs a word of letters alone, as those that it is compared with. "
+            f"--word {word}: needs a word of letters alone, like those it is compared with. "
             f"Received: {word_of(vocabulary, pieces[0])!r}."
         )
     return pieces[0]

@@ -186,7 +186,8 @@ def table(runs: Mapping[str, Mapping[str, Any]], grids: Mapping[str, Grid]) -> I
         edge = np.concatenate([losses[0], losses[-1], losses[1:-1, 0], losses[1:-1, -1]])
         score = f"{split} {metric} {per_cent_scale(results['per_cent']) * results['splits'][split][metric]:.1f}"
         rows.append([name, score, f"{middle:.3f}", f"{np.median(edge):.3f}", f"{(losses < 2 * middle).mean():.0%}"])
-    header = ["", "score", "training loss at the end", "median at the plane's edge", "of the plane below twice the end"]
+    header = ["", "score", "training loss at the end", "median at the plane's edge"]
+    header += ["share of the plane below twice the loss at the end"]
     return rows_of_markdown(header, rows)
 
 

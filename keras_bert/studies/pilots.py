@@ -54,7 +54,7 @@ def pilots(study: StudyFolder, plan: PilotsPlan, names: Iterable[str], data: str
         "Pretrained",
     )
     found = {name: [read(made[f"{name}, seed {seed}"]) for seed in numbers] for name in names}
-    title = "What changes of the recipe save"
+    title = "What changes to the recipe save"
     curves = {
         f"{name}, seed {seed}" if seeds > 1 else name: [(tokens / 1e6, below) for tokens, _, below in curve]
         for name, runs in found.items()

@@ -95,7 +95,7 @@ def test_each_variant_has_its_better_rate_over_all_seeds_and_the_papers_figures(
         "| no nsp | 2.500 (2.000–3.000) | 40.0 (40.0–40.0) | – |",
         "| no nsp frozen | 2.500 (2.000–3.000) | 55.0 (50.0–60.0) | – |",
         "",
-        "In italics, what was published for models of other sizes:",
+        "Figures in italics were published for models of other sizes:",
         "",
         "- base: The paper",
         "",

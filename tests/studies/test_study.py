@@ -325,7 +325,7 @@ def test_differences_to_the_first_model_or_why_there_are_none(tmp_path):
     *_, accuracy, f1, _, old, _, no_f1 = lines
     assert accuracy.startswith("| mrpc | accuracy | +0.0 (+0.0 to +0.0) | **+") and accuracy.endswith("** |  |")
     assert f1 == "| mrpc | f1 |  |  |  |"
-    assert old == "mrpc: no interval, because the runs of old have no examples.json, as those of older versions."
+    assert old == "mrpc: no interval, because the runs of old lack examples.json, which older versions did not write."
     assert no_f1 == "mrpc: no interval, because examples.json has nothing about f1."
 
 
