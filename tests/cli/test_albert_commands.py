@@ -1,4 +1,4 @@
-"""ALBERT with a SentencePiece model as a user gives it: learned, pretrained, fine-tuned, asked and exported."""
+"""ALBERT with a SentencePiece model, as a user works: learned, pretrained, fine-tuned, asked and exported."""
 
 import json
 import random
@@ -29,7 +29,7 @@ def finetune(task, init, data, folder, *arguments):
 
 @pytest.fixture(scope="module")
 def texts(tmp_path_factory):
-    """Documents of sentences of the words that the tasks below use."""
+    """Documents whose sentences use the words of the tasks below."""
     rng, path = random.Random(0), tmp_path_factory.mktemp("text") / "text.txt"
     documents = [
         "\n".join(" ".join(rng.choice(WORDS) for _ in range(rng.randint(4, 9))).capitalize() + "." for _ in range(5))
@@ -53,7 +53,7 @@ def prepared(texts, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def run(prepared, tmp_path_factory):
-    """A run of the recipe, few steps on the prepared text."""
+    """A run of the recipe for a few steps on the prepared text."""
     folder = str(tmp_path_factory.mktemp("run") / "run")
     size = len(keras_bert.Vocabulary.from_file(f"{prepared}/spiece.model"))
     settings = sets(
@@ -76,7 +76,7 @@ def run(prepared, tmp_path_factory):
 
 
 def test_the_run_is_an_albert_with_its_own_objectives(run):
-    """n-grams, sentence order, a SentencePiece model in the folder, and names as transformers'."""
+    """N-grams, sentence order, a SentencePiece model in the folder, and transformers' names."""
     with open(f"{run}/model/config.json", encoding="utf-8") as stream:
         fields = json.load(stream)
     assert fields["architectures"] == ["AlbertForPreTraining"] and fields["model_type"] == "albert"
@@ -128,7 +128,7 @@ def test_a_classifier_is_trained_and_served_from_strings(run, tmp_path):
 
 @pytest.mark.slow
 def test_answers_are_text_of_the_passage(run, tmp_path):
-    """Offsets of SentencePiece: an answer is in the passage, without the space that belongs to its first piece."""
+    """SentencePiece's offsets must leave out the space that begins an answer's first piece."""
     found = []
     for number, (text, _) in enumerate(reviews(32)):
         answer = next(word for word in text.split() if word in TELLING)

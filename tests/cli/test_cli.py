@@ -52,7 +52,7 @@ TINY_RUN = sets(
     ],
 )
 def test_help_and_bad_arguments_never_import_tensorflow(arguments, status):
-    """A broken `tensorflow` first on the path shows any import of it; that is what keeps the answer under a second."""
+    """Importing TensorFlow, which fails here, would make users wait seconds for an answer."""
     words = ["run.py", *arguments.split()]
     code = f"import sys; sys.modules['tensorflow'] = None; sys.argv = {words!r}; import run; run.main()"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, timeout=60)
@@ -61,7 +61,7 @@ def test_help_and_bad_arguments_never_import_tensorflow(arguments, status):
 
 
 def test_the_list_of_commands_says_all_of_each_and_shows_the_path():
-    """Half of its lines ended in dots, and the examples were in no order."""
+    """No command's summary may be cut off with dots, and the examples follow the order of the work."""
     told = invoke("--help").output
     assert "..." not in told.partition("Commands:")[2] + invoke("study", "--help").output.partition("Commands:")[2]
     assert all(len(command.short_help) <= 45 for command in main.commands.values())
@@ -72,7 +72,7 @@ def test_the_list_of_commands_says_all_of_each_and_shows_the_path():
 
 @pytest.mark.parametrize("name", ["t5-mini", "elmo-mini", "large"])
 def test_the_columns_of_inspect_do_not_touch(name):
-    """The name of a T5's feed-forward kernels ran into their number."""
+    """The long name of a T5's feed-forward kernels would run into the number beside it."""
     config = BertConfig.from_file(find_config("models", name))
     rows = [line for line in invoke("inspect", name).output.splitlines() if line.startswith("  ")]
     for part in encoder_parts(config):
@@ -109,7 +109,7 @@ def invoke(*arguments):
         ("finetune --task sst2 --seeds 1,4294967296", "--seeds: needs distinct whole numbers from 0 to"),
         ("generate --model absent --seed 4294967296 A", "4294967296 is not in the range"),
         ("pretrain --minutes nan", "nan is not finite"),
-        ("pretrain --minutes 0", "0.0 is not in the range x>0"),  # In a recipe 0 is for no limit.
+        ("pretrain --minutes 0", "0.0 is not in the range x>0"),  # In a recipe 0 means no limit.
         ("pretrain --steps 0", "0 is not in the range x>=1"),
         ("pretrain --strategy tpus", "'tpus' is not one of 'auto', 'one', 'mirrored', 'multiworker', 'tpu'"),
         ("finetune --features all", "'all' is not one of 'embeddings', 'second_to_last', 'last'"),
@@ -169,7 +169,7 @@ def test_a_file_where_a_folder_is_to_be_written_is_told_before_anything_is_done(
     ],
 )
 def test_a_path_that_cannot_be_written_is_told_before_anything_is_read(command, place, tmp_path, monkeypatch):
-    """`vocab` read the whole corpus first, and `predict` loaded the model."""
+    """`vocab` would read the whole corpus first, and `predict` load the model."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "in.txt").write_text("text")
     result = give(*command.split(), place, status=2)
@@ -187,7 +187,7 @@ def test_a_path_that_cannot_be_written_is_told_before_anything_is_read(command, 
     ],
 )
 def test_an_empty_path_is_told_before_anything_is_read(command, named):
-    """As from a shell variable that is not set: `export` wrote into the working folder, `embed` failed at its end."""
+    """With an unset shell variable, `export` would write into the working folder and `embed` fail at its end."""
     result = give(*command.split(), "", status=2)
     assert result.output.splitlines()[-1] == f"Error: {named}: needs a path. Received: an empty text. Give one."
 
@@ -204,7 +204,7 @@ def test_an_empty_path_is_told_before_anything_is_read(command, named):
     ],
 )
 def test_an_empty_name_is_no_option_that_is_left_out(command, named):
-    """`--init "$MODEL"` trained from random weights, or from the newest run, if MODEL was not set."""
+    """If MODEL is unset, `--init "$MODEL"` would train from random weights or from the newest run."""
     result = give(*command.split(), "", *(["out"] if named == "MODEL" else []), status=2)
     assert result.output.splitlines()[-1] == f"Error: {named}: needs a value. Received: an empty text. Give one."
 
@@ -216,7 +216,7 @@ def test_a_folder_where_a_file_is_to_be_written_is_told_before_anything_is_done(
 
 
 def test_a_bare_strategy_tpu_without_a_tpu_is_one_line_before_any_data(tmp_path, monkeypatch):
-    """Whoever types it on the wrong machine must not wait for Wikipedia first, nor find a run folder."""
+    """On the wrong machine nobody should wait for Wikipedia first, or be left with a run folder."""
     monkeypatch.chdir(tmp_path)
     result = give("pretrain", "--strategy", "tpu", status=2)
     assert not os.listdir(tmp_path)
@@ -237,7 +237,7 @@ def test_every_command_shows_an_example():
 
 @pytest.mark.slow
 def test_pretrain_continue_fill_inspect_as_a_user(tmp_path, monkeypatch):
-    """The commands by hand in a folder of the user's own: quiet, resumable, and the next command named."""
+    """The commands, typed in a user's own folder, are quiet and resumable, and name the next command."""
     corpus = write_corpus(tmp_path / "text.txt", count=120)
     arguments = ["pretrain", "--config", "wiki_mini", "--data", corpus, "--output", "out", *TINY_RUN]
     first = run(*arguments, "--steps", "3", cwd=tmp_path)
@@ -247,7 +247,7 @@ def test_pretrain_continue_fill_inspect_as_a_user(tmp_path, monkeypatch):
     assert "run.py fill --model out" in first.stdout
     card = (tmp_path / "out" / "model" / "README.md").read_text(encoding="utf-8")
     assert f"python run.py {shlex.join([*arguments, '--steps', '3'])}" in card
-    # A process for each command costs more than the command: those that differ from the first in no stream go without.
+    # Starting a process costs more than the command, so only the first, whose streams matter, has one.
     monkeypatch.chdir(tmp_path)
     assert "out is finished: 3 steps" in invoke(*arguments, "--steps", "3").stdout
     other = give(*arguments, "--steps", "3", "--set", "optimizer.learning_rate=1", status=2)
@@ -261,7 +261,7 @@ def test_pretrain_continue_fill_inspect_as_a_user(tmp_path, monkeypatch):
 
 
 def test_a_fault_keeps_its_traceback(tmp_path, monkeypatch):
-    """A bug is not dressed up as bad input: status 1, and the traceback is in the run's folder."""
+    """A bug does not pass for bad input: the status is 1, and the traceback is in the run's folder."""
     os.makedirs(tmp_path / "run")
 
     def fail(*arguments):
@@ -289,7 +289,7 @@ def test_a_full_disk_is_one_line(tmp_path, monkeypatch):
     [(["pretrain"], "keras_bert.tasks.pretraining.run.pretrain"), (["finetune", "--task", "sst2"], "one")],
 )
 def test_what_resumes_a_run_is_never_fresh(tmp_path, monkeypatch, arguments, runs):
-    """After --fresh the same command starts yet another run in yet another folder."""
+    """Repeated with --fresh, the command would start another run in another folder instead of resuming."""
 
     def stop(*arguments, **options):
         raise RunStopped(f"Run {same_command()} to resume from there.", 75)
@@ -319,7 +319,7 @@ def test_what_resumes_a_run_is_never_fresh(tmp_path, monkeypatch, arguments, run
     ],
 )
 def test_a_command_begins_before_its_model_is_fetched(tmp_path, monkeypatch, module, arguments, runs):
-    """What --max-minutes counts from: a download, and the import of TensorFlow, are part of a job's slot."""
+    """--max-minutes counts a job's slot, which includes the download and the import of TensorFlow."""
     fetched, times = [], []
 
     def run(*arguments, started_at=None, **options):
@@ -340,7 +340,7 @@ def test_a_command_begins_before_its_model_is_fetched(tmp_path, monkeypatch, mod
 
 
 def test_blanks_between_devices_are_no_part_of_their_names():
-    """`--devices "CPU:0, CPU:1"` asked for a device called " CPU:1", which no machine has."""
+    """`--devices "CPU:0, CPU:1"` would ask for a device called " CPU:1", which no machine has."""
     given = dict.fromkeys(("strategy", "tpu", "steps", "minutes", "max_minutes"))
     assert run_settings({}, devices="CPU:0, CPU:1", **given) == {"training.devices": ["CPU:0", "CPU:1"]}
 
@@ -357,7 +357,7 @@ def test_blanks_between_devices_are_no_part_of_their_names():
     ],
 )
 def test_settings_are_found_by_key_section_or_part(asked, told):
-    """One had to read the code to learn what there is to set, and its default."""
+    """Users would have to read the code to learn which settings there are, and their defaults."""
     result = give("settings", *asked.split())
     assert all(part in result.output for part in told), result.output
     assert ("Settings of finetune" in result.output) is (asked not in ("pretrain", "phases.1.sequence-length"))
@@ -379,7 +379,7 @@ def test_a_misspelt_setting_names_the_nearest():
     ],
 )
 def test_sizes_are_those_of_every_phase(options, sizes, tmp_path, monkeypatch):
-    """The batch of a recipe without phases, and the share of a longer row that is predicted, would be the default's."""
+    """Otherwise a recipe without phases would keep the default batch, and longer rows the default predictions."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "bare.yaml").write_text("data: {source: python_documentation}")
 
@@ -416,7 +416,7 @@ def test_only_what_was_measured_is_shown(capsys, more, expected):
 
 @pytest.mark.parametrize("predicts", TOKENS)
 def test_what_is_proposed_can_be_given_to_the_shell(predicts):
-    """A run in a folder with a blank in its name was two arguments."""
+    """A run folder with a blank in its name would be split into two arguments."""
     words = shlex.split(_next("runs/my run", predicts))
     assert words[:2] == ["python", "run.py"] and words.count("runs/my run") == 2
 

@@ -37,7 +37,7 @@ def test_converted_there_and_back_fills_the_same(folder, tmp_path):
 
 
 def test_what_google_omits_is_said_with_the_value_in_effect(folder, tmp_path):
-    """`strip_accents` was told as None, which means as texts are lower-cased."""
+    """`strip_accents` None follows lower-casing: the message must name the value that results."""
     path = os.path.join(folder, "tokenizer_config.json")
     config = read_json(path)
     write_json(path, {**config, "strip_accents": None, "tokenize_chinese_chars": False})
@@ -56,7 +56,7 @@ def test_a_folder_that_is_not_empty_is_left_alone(folder, tmp_path):
 
 @pytest.mark.parametrize("exists", [False, True])
 def test_whole_or_not_there_at_all(folder, tmp_path, monkeypatch, exists):
-    """A disk that fills up on the way leaves nothing that looks like a model."""
+    """A disk that fills up midway leaves nothing that looks like a model."""
 
     def fail(*arguments, **options):
         raise OSError(28, "No space left on device")

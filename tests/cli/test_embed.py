@@ -41,7 +41,7 @@ def test_the_last_line_opens_the_file(folder, tmp_path):
 
 
 def test_a_column_of_a_table_is_embedded(folder, tmp_path):
-    """The lines of a CSV were embedded, with their labels and commas."""
+    """Otherwise whole lines of the CSV would be embedded, with their labels and commas."""
     table, output = tmp_path / "a.csv", str(tmp_path / "out.npz")
     table.write_text('label,review\n1,"w1, w2"\n0,w3\n')
     result = embed(folder, "--input", str(table), "--text", "review", "--output", output)
@@ -54,7 +54,7 @@ def test_a_column_of_a_table_is_embedded(folder, tmp_path):
 
 
 def test_the_folder_chooses_the_pooling_unless_the_user_does(folder, tmp_path):
-    """The mean was taken of a model trained for [CLS], and its texts were not cut."""
+    """A model trained for [CLS] would be averaged, and its texts would not be cut."""
     copy = shutil.copytree(folder, tmp_path / "copy")
     for name, content in {**vector_files(16, 5), POOLING_CONFIG: {"pooling_mode": "cls"}}.items():
         (copy / name).parent.mkdir(exist_ok=True)
@@ -88,7 +88,7 @@ def test_bad_input_is_one_line_and_status_2(folder, tmp_path, arguments, message
 
 
 def test_the_index_finds_the_nearest_texts(folder, tmp_path):
-    """By cosine, as all pairs do; the keys are the lines' numbers, over several windows of lines too."""
+    """By cosine, as comparing all pairs does; keys are line numbers, also over several windows of lines."""
     lines = [f"w{number % 50} w{number // 50}" for number in range(60)]
     output, index = str(tmp_path / "out.npz"), str(tmp_path / "out.usearch")
     result = embed(folder, "--input", "-", "--output", output, "--index", index, input="\n".join(lines))
@@ -106,7 +106,7 @@ def test_the_index_finds_the_nearest_texts(folder, tmp_path):
 
 @pytest.mark.parametrize("precision", ["float16", "int8", "binary"])
 def test_smaller_vectors_are_indexed_and_found_by_queries(folder, tmp_path, precision):
-    """Queries have the documents' ranges; a query that is a document is nearest to itself."""
+    """Queries use the documents' ranges, and a query that equals a document has its vector."""
     lines = [f"w{number % 50} w{number // 50}" for number in range(60)]
     output, index, queries = (str(tmp_path / name) for name in ("out.npz", "out.usearch", "queries.npz"))
     options = ["--precision", precision, "--size", "12"]

@@ -1,4 +1,4 @@
-"""finetune, evaluate and predict as a user gives them."""
+"""finetune, evaluate and predict as a user runs them."""
 
 import json
 import os
@@ -28,12 +28,12 @@ from keras_bert.tasks.finetuned_model import FinetunedModel
 from keras_bert.training.run_folder import RunFolder
 
 SMALL = sets("input.max_length=24", "optimizer.learning_rate=1e-2", "training.batch_size=8")
-UNCOMPILED = [*SMALL, *sets("training.jit_compile=false")]  # To compile takes longer than the steps here.
+UNCOMPILED = [*SMALL, *sets("training.jit_compile=false")]  # Compiling takes longer than the steps here.
 
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
-    """A folder with a model, SST-2 and all of GLUE in small."""
+    """A folder with a model, SST-2 and a small version of all of GLUE."""
     folder = tmp_path_factory.mktemp("cli")
     write_tiny_bert(folder / "bert")
     write_sst2(folder / "sst2")
@@ -66,9 +66,9 @@ def finetune(place, task, run, *more):
     ],
 )
 def test_runs_that_have_begun_stay_with_the_commit_of_their_model(tmp_path, monkeypatch, begun, options):
-    """A new commit under the same name ended the run: its own command was refused for another `init`.
+    """After a new commit under the same name, a run would refuse its own command for a different `init`.
 
-    A file beside the runs of a sweep, such as the traceback of a failure, was taken for one of them.
+    A file beside the runs of a sweep, such as the traceback of a failure, must not be taken for a run.
     """
     recorded, opened = f"hf:me/bert@{'0123456789' * 4}", []
 
@@ -76,7 +76,7 @@ def test_runs_that_have_begun_stay_with_the_commit_of_their_model(tmp_path, monk
         opened.append(path)
         raise UserError("not here")
 
-    # By its name the module is hidden behind its command.
+    # The function of the same name hides the module.
     monkeypatch.setattr(sys.modules["keras_bert.api.finetuning"], "open_model_folder", open_folder)
     run = RunFolder(str(tmp_path / "run" / begun))
     with run:
@@ -96,7 +96,7 @@ def test_evaluate_scores_the_run_also_with_errors_in_the_texts(trained, place, t
     record.write_text(json.dumps({"dev": {**json.loads(said)["dev"], "bytes": 1, "sha256": ""}}), encoding="utf-8")
     result = give("evaluate", "--model", trained, "--noise", "nospace", "--noise", "typo=1", "--output", figures)
     record.write_text(said, encoding="utf-8")
-    assert f"Not the data that {trained} was trained with: dev, " in result.output  # Its own scores compare to nothing.
+    assert f"Not the data that {trained} was trained with: dev, " in result.output  # So its scores cannot be compared.
     found = json.loads(figures.read_text(encoding="utf-8"))["dev"]
     kept = json.load(open(os.path.join(trained, "results.json"), encoding="utf-8"))["splits"]["dev"]
     assert found["as it is"]["accuracy"] == kept["accuracy"] > 0.8
@@ -105,7 +105,7 @@ def test_evaluate_scores_the_run_also_with_errors_in_the_texts(trained, place, t
 
 
 def test_what_cannot_be_scored_is_refused_before_anything_is(trained, monkeypatch):
-    """Neither a split without labels nor a task that takes no noise was refused until all models had answered."""
+    """A split without labels, or a task that takes no noise, would be refused only after all models had answered."""
     monkeypatch.setattr(Evaluator, "_outputs", lambda self, *of: pytest.fail("something was scored"))
     result = give("evaluate", "--model", trained, "--split", "test", status=2)
     assert "test.tsv: needs labels to evaluate on" in result.output, result.output
@@ -123,7 +123,7 @@ def test_what_cannot_be_scored_is_refused_before_anything_is(trained, monkeypatc
     ],
 )
 def test_a_path_that_the_run_recorded_begins_where_it_was_started(trained, place, tmp_path, monkeypatch, more, message):
-    """`no such folder` sounded as if the data were gone."""
+    """From another folder, a bare `no such folder` would sound as if the data were gone."""
     run = tmp_path / "run"
     shutil.copytree(trained, run, ignore=shutil.ignore_patterns("checkpoints"))
     recipe = (run / "config.yaml").read_text(encoding="utf-8")
@@ -137,9 +137,9 @@ def test_a_path_that_the_run_recorded_begins_where_it_was_started(trained, place
 
 
 def biased(trained, folder, margins):
-    """A copy of a model that finds texts more negative; between the two, the mean changes some of its answers.
+    """A copy of the model that leans to negative, so that averaging the two changes some of the model's answers.
 
-    Of two classes the mean is positive where the sum of the two margins is.
+    With two classes, the mean is positive where the sum of the two margins is.
     """
     shutil.copytree(os.path.join(trained, "model"), folder)
     path = folder / "model.safetensors"
@@ -152,7 +152,7 @@ def biased(trained, folder, margins):
 
 
 def test_several_models_answer_together(trained, place, tmp_path):
-    """By the mean of their probabilities; the table and the picture have what others reached."""
+    """They answer with the mean of their probabilities; the table and picture show published results too."""
     figures, picture = tmp_path / "figures.json", tmp_path / "scores.png"
     data, first = ("--data-dir", place / "sst2"), FinetunedModel(trained)
     logits = [first.evaluate.answers("dev")[0]]
@@ -198,7 +198,7 @@ def test_predict_answers_lines_and_tables_alike(trained, place, tmp_path):
 
 
 def test_predict_writes_no_answers_of_a_broken_model(trained, place, tmp_path):
-    """Neither to texts of one's own nor to a benchmark's: a label chosen among NaN would look like any other."""
+    """For a user's texts as for a benchmark's: a label chosen among NaN would look like any other."""
     broken, texts, output = tmp_path / "broken", tmp_path / "texts.txt", tmp_path / "answers"
     shutil.copytree(os.path.join(trained, "model"), broken)
     spoil(broken)
@@ -211,7 +211,7 @@ def test_predict_writes_no_answers_of_a_broken_model(trained, place, tmp_path):
 
 @pytest.mark.slow
 def test_a_whole_dev_set_by_the_loop_and_by_the_reloaded_export(place, tmp_path):
-    """Of texts that are read by windows, whose outputs are averaged."""
+    """Texts are read in windows, whose outputs are averaged: both must do so alike."""
     run, served = tmp_path / "run", tmp_path / "served"
     settings = [*UNCOMPILED, *sets("input.max_length=8", "input.long=windows")]
     finetune(place, "sst2", run, *settings, "--epochs", "1")
@@ -240,7 +240,7 @@ def test_all_of_glue_in_one_table(place, tmp_path):
     assert set(tasks["mnli"]["splits"]) == {"dev_matched", "dev_mismatched"}
     rows = {line[:18].strip(): line.split()[-1] for line in result.output.splitlines() if "(" in line[:20]}
     assert rows["BERT base (test)"] == "79.6" and rows["BERT large (test)"] == "82.1"
-    # The diagnostic set is answered by the model of MNLI.
+    # MNLI's model answers the diagnostic set.
     asked = ("--task", "ax", "--split", "test", "--data-dir", place / "glue", "--output", tmp_path / "ax")
     give("predict", "--model", output / "mnli", *asked)
     lines = (tmp_path / "ax" / "AX.tsv").read_text(encoding="utf-8").splitlines()
@@ -336,7 +336,7 @@ def test_ones_own_table_by_its_columns(place, tmp_path):
         "finetune", "--task", "text", "--init", place / "bert", "--train", train, "--text", "txt", *SMALL, status=2
     )
     assert "'txt'" in wrong.output
-    # The folder of the model alone knows its columns and its labels.
+    # The model's folder alone knows its columns and labels.
     dev = write_reviews(tmp_path / "dev.jsonl", 20, seed=5)
     result = give("evaluate", "--model", run / "model", "--dev", dev)
     assert "macro_f1" in result.output, result.output
@@ -362,7 +362,7 @@ def test_ones_own_table_by_its_columns(place, tmp_path):
     ],
 )
 def test_a_folder_of_other_runs_is_refused_before_anything_is_opened(holds, arguments, message, tmp_path, monkeypatch):
-    """All of GLUE into the folder of a run replaced its results, and left it unable to go on."""
+    """Running all of GLUE into one run's folder would replace its results and keep it from resuming."""
     monkeypatch.chdir(tmp_path)
     for name, content in holds.items():
         (tmp_path / "out" / name).parent.mkdir(parents=True, exist_ok=True)
@@ -378,7 +378,7 @@ def test_a_folder_of_other_runs_is_refused_before_anything_is_opened(holds, argu
     [({"epochs": 2.0}, (2.0, 0, 0.0)), ({"steps": 9}, (3.0, 9, 0.0)), ({"minutes": 1.0}, (3.0, 5, 1.0))],
 )
 def test_a_length_that_is_given_counts_whatever_the_recipe_is_limited_by(options, length):
-    """--epochs was ignored under a recipe of so many steps, and so were lengths given by --set."""
+    """--epochs, and lengths given with --set, would be ignored under a recipe limited in steps."""
     none = dict.fromkeys(("strategy", "devices", "tpu", "steps", "minutes", "max_minutes"))
     recipe = {"task": "sst2", "training": {"steps": 5, "minutes": 7.0}}
     by_key = {f"training.{name}": value for name, value in options.items()}

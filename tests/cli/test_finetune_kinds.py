@@ -1,4 +1,4 @@
-"""Every kind of task as a user gives it: trained, evaluated, asked, submitted and exported."""
+"""Every kind of task as a user runs it: trained, evaluated, asked, submitted and exported."""
 
 import json
 import os
@@ -22,7 +22,7 @@ from keras_bert.tasks.finetuned_model import FinetunedModel
 from keras_bert.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 
 SMALL = sets("input.max_length=32", "optimizer.learning_rate=1e-2", "training.batch_size=8")
-SMALL += sets("training.jit_compile=false")  # To compile takes longer than all that is trained here.
+SMALL += sets("training.jit_compile=false")  # Compiling takes longer than all the training here.
 TELLING = WORDS[:6]
 
 
@@ -32,7 +32,7 @@ def bert(tmp_path_factory):
 
 
 def write_columns(path, count, seed):
-    """A word a line with its entity: the telling words are persons."""
+    """A word per line with its entity: the telling words are persons."""
     sentences = [text.split() for text, _ in reviews(count, seed)]
     lines = ["\n".join(f"{word} {'B-PER' if word in TELLING else 'O'}" for word in words) for words in sentences]
     path.write_text("\n\n".join(lines) + "\n", encoding="utf-8")
@@ -61,7 +61,7 @@ def write_questions(path, count, seed):
 
 
 def write_choices(path, count, seed):
-    """Two or three choices of which the one with a telling word is right."""
+    """Two or three choices, of which the one with a telling word is right."""
     lines = []
     for number, (text, _) in enumerate(reviews(count, seed)):
         choices = ["w3 w4", "w5"][: 1 + number % 2]
@@ -89,7 +89,7 @@ def test_a_kind_of_task(kind, bert, tmp_path):
     run = tmp_path / "run"
     kind, *head = kind.split()
     given = ["--task", kind, "--init", bert, "--train", train, "--dev", dev, "--output", run]
-    given += ["--label", "1"] if kind == "ner" else []  # The folder of the model keeps it, for evaluation.
+    given += ["--label", "1"] if kind == "ner" else []  # The model's folder keeps it for evaluation.
     given += ["--set", f"head.{head[0]}=true"] if head else []
     lengths = ["--set", "input.max_question_length=4"] if kind == "qa" else []
     said = output_of("finetune", *given, *SMALL, *lengths, "--epochs", "4")
@@ -100,7 +100,7 @@ def test_a_kind_of_task(kind, bert, tmp_path):
     assert best > 75 and best > scale * results["baseline"]["dev"][metric] or kind in ("ner", "pos") and best > 99
 
     figures = tmp_path / "figures.json"
-    # Also of the model's folder alone, without the recipe.
+    # The model's folder is enough, without the recipe.
     output_of("evaluate", "--model", run / "model", "--dev", dev, "--output", figures)
     again = json.loads(figures.read_text(encoding="utf-8"))["dev"]["as it is"][metric]
     assert again * scale == pytest.approx(best, abs=1e-6)
@@ -127,7 +127,7 @@ def test_a_kind_of_task(kind, bert, tmp_path):
 
 
 def ask_as_told(said, run):
-    """The command that comes next, says the run, answers an example, or names files if texts are not enough."""
+    """The next command that the run proposes answers an example, or names files if texts are not enough."""
     example = re.search(r"Next: .* predict --model \S+ (.+?)   \|", said)[1]
     texts = ["w1 w2"] * example.count("…")
     assert texts or example == "--input FILE --output FILE"
@@ -135,7 +135,7 @@ def ask_as_told(said, run):
 
 
 def assert_same_files(one, other):
-    """Equal texts, and numbers within 1e-5."""
+    """Texts are equal, and numbers within 1e-5."""
     if one.is_dir():
         assert sorted(os.listdir(one)) == sorted(os.listdir(other))
         for name in os.listdir(one):
@@ -150,7 +150,7 @@ def assert_same_files(one, other):
 
 @pytest.mark.slow
 def test_a_tagger_over_frozen_features(bert, tmp_path):
-    """Of its own name and rate unless told otherwise, and asked like any other."""
+    """It has its own name and rate unless told otherwise, and is asked like any other."""
     train, dev, run = tmp_path / "train.txt", tmp_path / "dev.txt", tmp_path / "run"
     write_columns(train, 200, seed=1)
     write_columns(dev, 40, seed=2)
@@ -171,7 +171,7 @@ def test_a_tagger_over_frozen_features(bert, tmp_path):
 
 
 def test_features_are_for_taggers_and_for_models_deep_enough(bert):
-    """In one line each, before anything is read."""
+    """Refused in one line each, before anything is read."""
     for given, line in (
         (("--task", "sst2", "--features", "last"), "features: needs a tagging task (ner, pos, tokens)"),
         (("--task", "pos", "--features", "concat_last4"), "need a model with at least 4 layers. Received: one with 1"),
@@ -181,13 +181,13 @@ def test_features_are_for_taggers_and_for_models_deep_enough(bert):
 
 
 def write_texts(path, count, seed):
-    """A text a line; the words begin with w or are telling ones, so that a letter and its neighbours tell them."""
+    """A text per line; its words begin with w or are telling ones, so a letter and its neighbours show which."""
     path.write_text("".join(f"{text}\n" for text, _ in reviews(count, seed)), encoding="utf-8")
 
 
 @pytest.mark.slow
 def test_words_are_found_and_lost_blanks_restored(tmp_path):
-    """Trained on texts without blanks, then before classifying texts that lost theirs."""
+    """Trained on texts without blanks, then used before classifying texts that lost theirs."""
     bert, sst2, run, spaces = tmp_path / "bert", tmp_path / "glue", tmp_path / "run", tmp_path / "spaces"
     write_letter_bert(bert)
     write_sst2(sst2)
@@ -237,7 +237,7 @@ def test_words_are_found_and_lost_blanks_restored(tmp_path):
 
 
 def write_letter_bert(folder):
-    """A model whose vocabulary has the letters too, as that of every real BERT."""
+    """A model whose vocabulary has the letters too, like that of every real BERT."""
     letters = "abcdefghijklmnopqrstuvwxyz0123456789"
     vocabulary = Vocabulary([*SPECIAL_TOKENS, *WORDS, *letters, *(f"##{letter}" for letter in letters)])
     config = without_dropout(vocab_size=len(vocabulary), max_position_embeddings=64, num_hidden_layers=1)
@@ -250,7 +250,7 @@ GOOD, BAD = WORDS[:3], WORDS[3:6]
 
 
 def words_of_wic(random, number):
-    """Both sentences have a good and a bad word: only which one is marked in the first tells the label."""
+    """Both sentences have a good and a bad word, so only the marked one reveals the label."""
     row = {"word": "w", "idx": number}
     for which in (1, 2):
         words = [random.choice(GOOD), random.choice(BAD), *(f"w{index}" for index in random.integers(0, 49, 3))]
@@ -281,7 +281,7 @@ def answers_of_multirc(random, number):
 
 
 def gaps_of_record(random, number):
-    """The good one of a passage's words belongs in the gap."""
+    """One of the passage's words, the good one, belongs in the gap."""
     names = [str(random.choice(GOOD)), str(random.choice(BAD)), f"w{random.integers(10, 20)}"]
     order = [names[index] for index in random.permutation(3)]
     starts = np.cumsum([0, *(len(name) + 1 for name in order[:-1])]).tolist()

@@ -1,4 +1,4 @@
-"""The launcher: what becomes of all workers when one fails, or is asked to stop."""
+"""The launcher: what happens to all workers when one fails or is asked to stop."""
 
 import os
 import signal
@@ -13,21 +13,21 @@ from keras_bert.cli.launch import Workers, _started
 
 
 def test_one_that_fails_stops_all(tmp_path):
-    """Bad settings: both end with status 2, and so does the launcher, at once."""
+    """With bad settings both workers end with status 2, and so does the launcher, at once."""
     result = run("launch", "--workers", "2", "--", "pretrain", "--set", "training.stepz=1", cwd=tmp_path)
     assert result.returncode == 2
     assert "training.stepz: no such setting" in result.stderr and "all workers are stopped" in result.stderr
 
 
 def test_what_starts_over_is_not_restarted(monkeypatch):
-    """--fresh makes a new folder at every start, so that each restart would train from nothing."""
+    """--fresh makes a new folder at every start, so each restart would train from nothing."""
     monkeypatch.setattr(subprocess, "Popen", lambda *arguments, **options: pytest.fail("started"))
     result = give("launch", "--workers", "2", "--restart", "5", "--", "pretrain", "--fresh", status=2)
     assert "Received: --fresh, which would start over" in result.output, result.output
 
 
 def test_the_gpus_that_are_visible_are_divided(monkeypatch):
-    """A worker without any would train on the CPU, and the others would wait for it at every step."""
+    """A worker without a GPU would train on the CPU, and the others would wait for it at every step."""
     started = []
     monkeypatch.setattr(subprocess, "Popen", lambda *arguments, env, **options: started.append(env))
     for visible, shares in (("3,4,5", ["3,5", "4"]), ("-1", ["-1", "-1"]), ("", ["", ""])):
@@ -43,7 +43,7 @@ def test_the_gpus_that_are_visible_are_divided(monkeypatch):
 
 @pytest.mark.parametrize("failing", [0, 1])
 def test_the_one_that_failed_is_named_not_those_stopped_for_it(failing):
-    """Whichever place it has: a worker ended by the launcher's own signal is no reason."""
+    """Whichever worker fails, one that the launcher's own signal ended is not the cause."""
     processes = [started("import time; time.sleep(600)" if index != failing else "exit(2)") for index in range(2)]
     assert Workers(processes).wait() == failing
     assert [process.returncode for process in processes] == ([2, -15] if failing == 0 else [-15, 2])
@@ -66,7 +66,7 @@ sys.exit(75 if len(asked) == 1 else 9)
 
 
 def test_one_that_has_stopped_on_request_is_no_reason_to_ask_the_others_again():
-    """The chief is still saving: a second signal would end it in the midst of that."""
+    """The chief is still saving, and a second signal would end it in the middle."""
     processes = [started(SAVES.format(seconds=seconds)) for seconds in (1.0, 0.0)]
     for process in processes:
         process.stdout.readline()
@@ -77,7 +77,7 @@ def test_one_that_has_stopped_on_request_is_no_reason_to_ask_the_others_again():
 
 
 def test_ctrl_c_reaches_each_worker_once(tmp_path):
-    """The terminal sends it to the whole group of the launcher; a worker asked twice leaves without a checkpoint."""
+    """The terminal signals the launcher's whole group; a worker asked twice leaves without a checkpoint."""
     program = tmp_path / "program.py"
     launching = "from keras_bert.cli.launch import launch\nlaunch(['--workers', '2', '--', 'worker'])"
     program.write_text(
@@ -90,14 +90,14 @@ def test_ctrl_c_reaches_each_worker_once(tmp_path):
         start_new_session=True,
         env={**os.environ, "PYTHONPATH": ROOT},
     )
-    # Signals that follow at once are often seen as one, so that the groups tell more than the statuses.
+    # Two signals in quick succession often count as one, so the groups show more than the statuses.
     assert process.pid not in [int(process.stdout.readline()) for _ in range(2)]
     os.killpg(process.pid, signal.SIGINT)
     assert process.wait(timeout=60) == 75
 
 
 def launched(tmp_path, program, *options):
-    """The finished launcher of two workers that run `program`, in which `n` says how often it was started before."""
+    """The finished launcher of two workers that run `program`, where `n` is how often the worker was started before."""
     count = (
         "import os, sys, json\nindex = json.loads(os.environ['TF_CONFIG'])['task']['index']\n"
         "name = f'started-{index}'\nn = os.path.getsize(name) if os.path.exists(name) else 0\n"
@@ -115,7 +115,7 @@ def launched(tmp_path, program, *options):
 
 
 def test_after_a_failure_all_are_started_again_as_often_as_allowed(tmp_path):
-    # The other one, which is stopped, must have counted itself first.
+    # The other worker, which is stopped, must have counted itself first.
     waits = "while index and (not os.path.exists('started-0') or os.path.getsize('started-0') <= n): pass\n"
     killed = waits + "if index == 1 and n < 2: os.kill(os.getpid(), 9)"
     result = launched(tmp_path, killed, "--restart", "2")
@@ -126,7 +126,7 @@ def test_after_a_failure_all_are_started_again_as_often_as_allowed(tmp_path):
 
 
 def test_workers_without_a_peer_are_started_again_and_bad_input_is_not(tmp_path):
-    """A worker that lost another one exits with 75, as after a stop on request, which nobody asked for here."""
+    """A worker that lost its peer exits with 75, as after a requested stop, but here nobody asked it to stop."""
     assert launched(tmp_path, "exit(75 if n == 0 else 0)", "--restart", "1").returncode == 0
     for name in ("started-0", "started-1"):
         (tmp_path / name).unlink()

@@ -1,4 +1,4 @@
-"""predict as a user gives it: every kind from a file or what comes in to a file or what goes out, window by window."""
+"""predict as a user runs it: every kind, from a file or stdin to a file or stdout, window by window."""
 
 import io
 import itertools
@@ -34,7 +34,7 @@ def lines(*rows):
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory):
-    """Function (kind, **what its config.json says of its task) -> the folder of a model, made once."""
+    """Function (kind, **what its config.json says of its task) -> the model's folder, made once."""
     made = {}
 
     def make(kind, **task):
@@ -48,14 +48,14 @@ def model(tmp_path_factory):
 
 @pytest.fixture
 def small_windows(monkeypatch):
-    """So that a few examples are several windows."""
+    """A few examples make several windows."""
     for module in ("data.windows", "tasks.tagging.tagged_words"):
         monkeypatch.setattr(f"keras_bert.{module}._CHARACTERS_AT_ONCE", 5)
 
 
 @pytest.mark.parametrize("task", QUESTION_ANSWERING)
 def test_questions_without_answers_are_taken_whatever_the_model_was_trained_on(model, tmp_path, task):
-    """Each of them was refused for want of what it was asked for."""
+    """Questions would be refused for lacking the very answers that are asked for."""
     scoring = QUESTION_ANSWERING[task].scoring
     path = model("answering", task=task, scoring=scoring, **{**READER, "unanswerable": task == "squad_v2"})
     asked = {"context": "the cat sat", "qas": [{"id": "1", "question": "who"}]}
@@ -103,7 +103,7 @@ def test_a_tagger_from_what_comes_in_to_what_goes_out(model, tmp_path, small_win
     assert [line.rpartition(" ")[0] for line in expected.splitlines()] == WORDS.splitlines()
     out = give("predict", "--model", path, "--input", "-", "--output", "-", stdin=WORDS)
     assert out.stdout == expected
-    # Words alone, for which a label was asked.
+    # Words alone, without a column of labels.
     alone = "".join(f"{line.partition(' ')[0]}\n" for line in WORDS.splitlines())
     out = give("predict", "--model", path, "--input", "-", "--output", "-", stdin=alone)
     assert [line.split() for line in out.stdout.splitlines()] == [
@@ -112,7 +112,7 @@ def test_a_tagger_from_what_comes_in_to_what_goes_out(model, tmp_path, small_win
 
 
 def test_entities_from_what_comes_in_are_in_the_scheme_of_all_of_it(model, small_windows):
-    """The first windows do not tell it; the last does."""
+    """Only the last window shows the scheme of the labels; the first ones do not."""
     path = model("tagging", task="ner", max_length=20)
     told = "the O\n\ncat O\n\nsat S-X\n"
     out = give("predict", "--model", path, "--input", "-", "--output", "-", stdin=told)
@@ -141,7 +141,7 @@ def test_texts_by_windows_are_answered_as_at_once(model, tmp_path, monkeypatch):
     for characters in (10, 10**6):
         monkeypatch.setattr("keras_bert.data.windows._CHARACTERS_AT_ONCE", characters)
         said = give("predict", "--model", path, "--input", table, "--output", tmp_path / "out")
-        assert f"evaluate --model '{path}'" in said.output  # As one would type it.
+        assert f"evaluate --model '{path}'" in said.output  # As a user would type it.
         found.append([json.loads(line) for line in (tmp_path / "out").read_text().splitlines()])
     assert [row["review"] for row in found[0]] == texts
     for one, other in zip(*found, strict=True):
@@ -160,7 +160,7 @@ def test_texts_by_windows_are_answered_as_at_once(model, tmp_path, monkeypatch):
     ],
 )
 def test_no_answer_takes_the_place_of_a_text(model, tmp_path, kind, texts, fields):
-    """Texts in a column that is named as an answer would be missing from the file of answers."""
+    """A column of texts with the name of an answer would be missing from the file of answers."""
     path = model(kind, task="text", max_length=20, texts=texts, label="stars")
     (tmp_path / "in.jsonl").write_text(lines({name: f"the {name}" for name in texts}))
     out = give("predict", "--model", path, "--input", tmp_path / "in.jsonl", "--output", "-")
@@ -170,7 +170,7 @@ def test_no_answer_takes_the_place_of_a_text(model, tmp_path, kind, texts, field
 
 @pytest.mark.parametrize("output", ["-", "out"])
 def test_what_should_be_known_is_told_beside_the_answers(model, tmp_path, monkeypatch, output):
-    """Those who wrote to stdout did not hear of it."""
+    """Notes, such as rows skipped, would be lost on users who write answers to stdout."""
 
     def answered(finetuned, splits, output):
         finetuned.problem.notes.append("3 rows were skipped.")
@@ -206,7 +206,7 @@ def endless(kind):
     ],
 )
 def test_of_a_file_of_any_size_a_window_is_read_at_a_time(model, monkeypatch, kind, task):
-    """This one has no end, so that it was never answered."""
+    """This file has no end: reading all of it first would never give an answer."""
     for module in ("corpus.text_lines", "tables.tables"):
         monkeypatch.setattr(f"keras_bert.data.{module}.read_chunks", lambda path: endless(kind))
     monkeypatch.setattr("keras_bert.data.tables.tables.table_files", lambda source: (source, [source]))
@@ -218,7 +218,7 @@ def test_of_a_file_of_any_size_a_window_is_read_at_a_time(model, monkeypatch, ki
 
 
 class Counted:
-    """A problem of which nothing is computed."""
+    """A problem for which nothing is computed."""
 
     answers_ending = ".jsonl"
 
@@ -234,7 +234,7 @@ class Counted:
 
 
 def test_an_exact_name_is_one_split_and_several_have_files_of_their_own(tmp_path):
-    """CMRC's dev and its trial were written into one file, the last over the others."""
+    """CMRC's dev and its trial would share a file, where the last overwrites the other."""
     from keras_bert.tasks.finetuned_model import _places
 
     assert splits_like(Counted("folder", *CMRC.splits), "dev") == ["dev"]
@@ -245,7 +245,7 @@ def test_an_exact_name_is_one_split_and_several_have_files_of_their_own(tmp_path
 
 
 def test_an_empty_name_is_no_split():
-    """`evaluate --split "$SPLIT"` without the variable scored the training examples too."""
+    """With the variable unset, `evaluate --split "$SPLIT"` would score the training examples too."""
     with pytest.raises(UserError, match="split: needs one of train, dev. Received: ''"):
         splits_like(Counted("file", "train", "dev"), "")
 
@@ -269,14 +269,14 @@ def test_outputs_that_cannot_be_are_refused_before_anything_is_computed(tmp_path
         (["./sub/../in.txt"], ["file://{}/in.txt"], "in.txt"),
         (["in.txt"], ["link.txt"], "in.txt"),
         (["ram://answers/a/b"], ["ram://answers/a"], "ram://answers/a"),
-        (["sub/old.txt"], [None, "."], "{}"),  # Of a data folder or a model, a file that is there.
-        (["sub/old.txt"], ["s*/*.txt"], "sub/old.txt"),  # A second time, the answers would be answered too.
-        (["."], ["in.txt"], "in.txt"),  # The answers of a reader, in the folder of its questions.
+        (["sub/old.txt"], [None, "."], "{}"),  # A file already in a data folder or a model.
+        (["sub/old.txt"], ["s*/*.txt"], "sub/old.txt"),  # A second run would answer the answers too.
+        (["."], ["in.txt"], "in.txt"),  # A reader's answers, in the folder of its questions.
         (["new.npz", None, "sub/../new.npz"], [], "another output"),
     ],
 )
 def test_nothing_that_is_read_is_written(tmp_path, monkeypatch, written, read, named):
-    """The only copy of what was to be answered would be lost."""
+    """The only copy of the input would be lost."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "sub").mkdir()
     for name in ("in.txt", "sub/old.txt", "ram://answers/a/b"):
@@ -291,7 +291,7 @@ def test_nothing_that_is_read_is_written(tmp_path, monkeypatch, written, read, n
 
 
 def test_other_places_are_written(tmp_path):
-    """Answers could not be written beside a model or its data."""
+    """Answers may be written beside a model or its data."""
     (tmp_path / "in.txt").write_text("the cat")
     new, old = str(tmp_path / "new.txt"), str(tmp_path / "in.txt")
     require_unread([new, "-", None, str(tmp_path / "model.npz")], [old, "-", None, str(tmp_path / "absent"), "hf:NAME"])
@@ -299,7 +299,7 @@ def test_other_places_are_written(tmp_path):
 
 
 def test_commands_refuse_to_write_what_they_read(model, tmp_path, monkeypatch):
-    """Before the model is loaded; also where the file is named by the run alone."""
+    """Refused before the model is loaded, even if only the run's recipe names the file."""
     monkeypatch.chdir(tmp_path)
     shutil.copytree(model("single", task="text", max_length=20, texts=["text"], label="label"), "run/model")
     (tmp_path / "texts.jsonl").write_text(lines({"text": "the cat", "label": "yes"}))
@@ -329,7 +329,7 @@ def test_what_goes_out_is_utf8_whatever_the_locale(monkeypatch):
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(out, encoding="ascii"))
     with text_output("-") as write:
         write(["\u4e2d\n"])
-        assert out.getvalue() == b"\xe4\xb8\xad\n"  # At once, for who waits for it.
+        assert out.getvalue() == b"\xe4\xb8\xad\n"  # At once, for a reader that waits for it.
 
 
 @pytest.mark.parametrize("parts", [[], [{}], [{"a": 1}, {"b": [{"c": "\u4e2d"}], "d": []}, {}, {"e": {}}]])
@@ -342,7 +342,7 @@ def test_json_in_parts_is_the_json_of_the_whole(tmp_path, parts):
 
 
 def test_a_split_without_a_submission_is_json_lines(model, tmp_path):
-    """GLUE's dev, and the test file of one's own: each ended in a fault when all was computed."""
+    """GLUE's dev, or a user's own test file, would end in a fault after everything was computed."""
     home = tmp_path / "glue" / "SST-2"
     home.mkdir(parents=True)
     (home / "dev.tsv").write_text("sentence\tlabel\nthe cat\t1\nsat\t0\n")
@@ -375,7 +375,7 @@ SHOWN = [
     ("kind", "texts", "shown"), [SHOWN[0], *(pytest.param(*case, marks=pytest.mark.slow) for case in SHOWN[1:])]
 )
 def test_texts_of_the_command_line_are_answered_on_the_screen(model, kind, texts, shown):
-    """A single text needed a file or a pipe, and was answered in JSON."""
+    """A single text would need a file or a pipe, and get its answer as JSON."""
     reading = {"answering": READER}.get(kind, {"max_length": 24})
     result = give("predict", "--model", model(kind, **reading), *texts)
     assert re.fullmatch(shown, result.stdout), result.output
@@ -410,7 +410,7 @@ def test_texts_that_cannot_be_answered_are_one_line(model, kind, arguments, mess
     ],
 )
 def test_a_model_of_pairs_reads_no_single_texts_nor_the_reverse(model, tmp_path, kind, task, columns, message):
-    """They were answered, as rows that the model never saw in training."""
+    """It would answer them as rows of a form that it never saw in training."""
     (tmp_path / "in.csv").write_text("a,b\nthe cat,sat\n")
     head = FewShotConfig(("no", "yes")) if task == "few-shot" else None
     trained = {"task": "text" if task == "rte" else task, "pair": kind == "pair" and task != "rte"}

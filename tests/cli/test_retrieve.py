@@ -61,7 +61,7 @@ def test_a_reranker_has_a_row_of_its_own(data, tmp_path):
 
 
 def test_ids_that_a_run_cannot_hold_are_found_before_the_search(data, tmp_path):
-    """They were found when everything had been embedded and scored."""
+    """They would be refused only after everything was embedded and scored."""
     model, folder, _ = data
     spaced = tmp_path / "spaced"
     shutil.copytree(folder, spaced)
@@ -74,7 +74,7 @@ def test_ids_that_a_run_cannot_hold_are_found_before_the_search(data, tmp_path):
 
 
 def test_bad_input_is_one_line_and_status_2(data, tmp_path):
-    """Before anything is embedded."""
+    """Refused before anything is embedded."""
     model, folder, _ = data
     single = write_served(tmp_path / "single", "regression", pair=False)
     for options, message in (

@@ -60,7 +60,7 @@ def test_extend(text):
 
 
 def test_the_vocabulary_says_whether_texts_are_lower_cased(text):
-    """The rows of a cased one got words in lower case, and shards ids of pieces that no text has."""
+    """A cased vocabulary would gain words in lower case, and its shards ids of pieces that no text has."""
     Vocabulary([*SPECIAL_TOKENS, "[unused0]", "[unused1]", "[unused2]", "Paris", "the", "."]).to_file("cased.txt")
     output_of("vocab", "--input", text, "--extend", "cased.txt", "--output", "v.txt")
     assert "The" in Vocabulary.from_file("v.txt").tokens[5:8]
@@ -88,7 +88,7 @@ def test_the_vocabulary_says_whether_texts_are_lower_cased(text):
 
 @pytest.mark.parametrize("flag", ["strip_accents", "tokenize_chinese_chars"])
 def test_a_vocabulary_of_another_tokenizer_is_refused(text, flag):
-    """The shards were made as BERT tokenizes, of other pieces than the model's, and `pretrain` refused them last."""
+    """The shards would hold other pieces than the model's, and only `pretrain` would refuse them."""
     Path("bert").mkdir()
     Vocabulary([*SPECIAL_TOKENS, "[unused0]", "the", "."]).to_file("bert/vocab.txt")
     Path("bert/tokenizer_config.json").write_text(json.dumps({"do_lower_case": True, flag: False}))
@@ -99,7 +99,7 @@ def test_a_vocabulary_of_another_tokenizer_is_refused(text, flag):
 
 @pytest.mark.parametrize("kind", ["wordpiece", "sentencepiece", "extended"])
 def test_nothing_is_learned_from_held_out_documents(text, kind):
-    """Pieces that occur in no training document would stay untrained, and validation would know its own words."""
+    """Pieces that no training document has would stay untrained, and validation would know its own words."""
     pages = {
         character: f"Here is {character}. There is {character} again." for character in map(chr, range(0x4E10, 0x4E40))
     }
@@ -120,7 +120,7 @@ def test_nothing_is_learned_from_held_out_documents(text, kind):
 
 
 def test_an_xlnets_model_is_learned_cased_with_its_special_tokens(text):
-    """`prepare` then needs the same casing, and the recipe is the one for XLNets."""
+    """`prepare` then needs the same casing, and the recipe named next is the one for XLNets."""
     pytest.importorskip("sentencepiece")
     output = output_of("vocab", "--input", text, "--size", "90", "--kind", "xlnet", "--output", "spiece.model")
     assert "pieces of a SentencePiece model like XLNet's" in output
@@ -133,7 +133,7 @@ def test_an_xlnets_model_is_learned_cased_with_its_special_tokens(text):
 
 
 def test_the_recipe_that_is_named_learns_such_a_vocabulary():
-    """After `prepare` the one for ALBERTs was named for a T5's pieces, and that for BERTs for byte-level BPE."""
+    """`prepare` would propose ALBERT's recipe for T5's pieces, and BERT's for byte-level BPE."""
     for vocabulary, kind in ((T5Vocabulary, "t5"), (XlnetVocabulary, "xlnet"), (ByteVocabulary, "bytes")):
         recipe = PretrainConfig.from_file(find_config("pretrain", vocabulary.example_recipe))
         assert recipe.vocabulary.kind == kind
@@ -165,7 +165,7 @@ def test_what_vocab_refuses(text, arguments, told):
 
 
 def test_vocab_writes_over_no_file_beside_its_output(text):
-    """The merges of another vocabulary were lost, and a model's own tokenizer_config.json was rewritten."""
+    """Another vocabulary's merges, or a model's own tokenizer_config.json, would be overwritten."""
     Path("bert").mkdir()
     Path("merges.txt").write_text("mine")
     tokens = [*SPECIAL_TOKENS, "[unused0]", "the", "."]
@@ -184,7 +184,7 @@ def test_vocab_writes_over_no_file_beside_its_output(text):
 
 
 def test_text_among_which_a_command_would_write_is_refused(text):
-    """A `prepare` that was interrupted could not go on: its own shards were text, and the text had changed."""
+    """An interrupted `prepare` could not resume: its own shards would count as text, which had thus changed."""
     Vocabulary([*SPECIAL_TOKENS, "the", "."]).to_file(".hidden/vocab.txt")
     for arguments, file in (
         ("vocab --input . --size 90 --output v.txt", "v.txt"),
@@ -216,7 +216,7 @@ def test_prepare_writes_a_folder_and_tells_what_was_in_it(text):
 
 
 def test_a_single_document_leaves_nothing_to_validate_on(text):
-    """It was told as a success, and `pretrain` then refused the folder."""
+    """`prepare` would report success, and `pretrain` then refuse the folder."""
     Path("one.txt").write_text("The cat sees the dog. The dog sees the cat.\n")
     Vocabulary([*SPECIAL_TOKENS, "the", "cat", "dog", "."]).to_file("v.txt")
     output = output_of("prepare", "--input", "one.txt", "--vocab", "v.txt", "--output", "out")
@@ -264,7 +264,7 @@ def test_what_prepare_refuses(text):
 
 
 def test_a_vocabulary_is_no_text(text):
-    """A vocabulary among the files of `--input '*.txt'` became a document, and nothing was said."""
+    """A vocabulary matched by `--input '*.txt'` would silently become a document."""
     output_of("vocab", "--input", text, "--size", "90", "--output", "v.txt")
     for line in (
         ["prepare", "--input", "*.txt", "--vocab", "./v.txt", "--output", "out"],
@@ -331,7 +331,7 @@ def test_vocab_takes_the_same_options_and_passes_them_on(pages):
 
 
 def test_a_model_has_as_many_rows_as_the_vocabulary_that_is_there(text, monkeypatch):
-    """The recipe's own number would refuse every prepared folder but one."""
+    """With the recipe's own number, every prepared folder but one would be refused."""
     output_of("vocab", "--input", text, "--size", "90", "--output", "v.txt")
     output_of("prepare", "--input", text, "--vocab", "v.txt", "--output", "out")
     sizes = []
@@ -350,7 +350,7 @@ def test_a_model_has_as_many_rows_as_the_vocabulary_that_is_there(text, monkeypa
 
 
 def test_a_run_has_the_casing_of_the_vocabulary_that_is_there(text, monkeypatch):
-    """Lower-cased text would leave the pieces with capitals untrained, and say nothing."""
+    """Lower-cased text would silently leave the pieces with capitals untrained."""
     output_of("vocab", "--input", text, "--size", "90", "--cased", "--output", "cased.txt")
     output_of("prepare", "--input", text, "--vocab", "cased.txt", "--output", "out")
     found = []

@@ -1,4 +1,4 @@
-"""XLM-RoBERTa as a user trains it: its vocabulary learned, pretrained, pretrained further, fine-tuned and asked."""
+"""XLM-RoBERTa as a user trains it: vocabulary learned, pretrained, pretrained further, fine-tuned and asked."""
 
 import json
 
@@ -33,7 +33,7 @@ def finetune(task, init, data, folder, *arguments):
 
 @pytest.fixture(scope="module")
 def texts(tmp_path_factory):
-    """Documents of sentences of the words that the tasks below use."""
+    """Documents whose sentences use the words of the tasks below."""
     path = tmp_path_factory.mktemp("text") / "text.txt"
     sentences = [text.capitalize() + ", É." for text, _ in reviews(300)]
     path.write_text("\n\n".join("\n".join(sentences[row : row + 5]) for row in range(0, 300, 5)) + "\n", "utf-8")
@@ -42,7 +42,7 @@ def texts(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def run(texts, tmp_path_factory):
-    """A run of the recipe for a RoBERTa, few steps, that learns its vocabulary."""
+    """A run of the RoBERTa recipe for a few steps that learns its vocabulary."""
     folder = str(tmp_path_factory.mktemp("run") / "run")
     settings = sets(
         "model.model_type=xlm-roberta",
@@ -113,7 +113,7 @@ def test_vocab_prepare_embed_inspect(run, texts, tmp_path):
     ],
 )
 def test_the_name_of_the_file_tells_the_kind(arguments, message, texts, tmp_path, monkeypatch):
-    """As it does when the file is read."""
+    """The name decides when the file is written, as it does when it is read."""
     monkeypatch.chdir(tmp_path)
     told = output_of("vocab", "--input", texts, "--size", 50, *arguments, status=2)
     assert message in told and "Traceback" not in told
@@ -121,7 +121,7 @@ def test_the_name_of_the_file_tells_the_kind(arguments, message, texts, tmp_path
 
 @pytest.mark.parametrize("kind, title", [("wordpiece", "a WordPiece vocabulary"), ("sentencepiece", "a SentencePiece")])
 def test_a_vocabulary_with_another_padding_is_refused_in_one_line(kind, title, texts, tmp_path):
-    """Its config.json would name the vocabulary's, from which transformers would count other positions."""
+    """config.json would name the vocabulary's padding, and transformers would count positions from it."""
     settings = sets(f"vocabulary.kind={kind}", "model.vocab_size=120", "model.hidden_size=32")
     place = ("--data", texts, "--output", tmp_path / "run")
     told = output_of("pretrain", "--config", "roberta_mini", *place, "--steps", 1, *settings, *STEPS, status=2)
