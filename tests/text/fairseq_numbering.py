@@ -5,7 +5,7 @@ Source: transformers 4, tokenization_xlm_roberta.py and tokenization_camembert.p
 
 import sentencepiece
 
-# Of each: the ids of the dictionary's own tokens, and what is added to the model's ids.
+# For each, the ids of the dictionary's own tokens, and what is added to the model's ids.
 DICTIONARIES = {
     "XLMRobertaTokenizer": ({"<s>": 0, "<pad>": 1, "</s>": 2, "<unk>": 3}, 1),
     "CamembertTokenizer": ({"<s>NOTUSED": 0, "<pad>": 1, "</s>NOTUSED": 2, "<unk>": 3, "<unk>NOTUSED": 4}, 4),
@@ -33,6 +33,6 @@ class PublishedTokenizer:
             start, end = (len(content[:place].decode("utf-8")) for place in (piece.begin, piece.end))
             surface = text[start:end]
             start += len(surface) - len(surface.lstrip(SPACES))
-            # By its text, as published; a surface that is a special token's name is unknown text here.
+            # Looked up by text, as published; a surface that spells a special token is unknown text here.
             rows.append((self.own["<unk>"] if piece.id == UNKNOWN else self.id_of(piece.piece), start, end))
         return [list(column) for column in zip(*rows)] or [[], [], []]

@@ -8,7 +8,7 @@ import unicodedata
 
 @functools.cache
 def pattern():
-    """Its expression. Python's has no Unicode classes, so they are spelled out."""
+    """GPT-2's expression. Python's has no Unicode classes, so they are spelled out."""
     classes = {"L": [], "N": [], "Z": [*range(9, 14), 0x85]}
     for code_point in range(sys.maxunicode + 1):
         classes.get(unicodedata.category(chr(code_point))[0], []).append(code_point)
@@ -20,7 +20,7 @@ def pattern():
 
 
 def merged(part, merges):
-    """The pieces of bytes, by `{(first, second): rank}`."""
+    """The pieces of bytes, merged by `{(first, second): rank}`."""
     pieces = [part[place : place + 1] for place in range(len(part))]
     while len(pieces) > 1:
         rank, pair = min((merges.get(pair, len(merges)), pair) for pair in zip(pieces, pieces[1:]))
@@ -42,7 +42,7 @@ def encode(text, ids, merges):
     """`[(id, start, end)]` of a text by `{bytes: id}`; offsets in code points, without a space at the beginning."""
     found = []
     for match in pattern().finditer(text):
-        # The code point of each byte of the part.
+        # The code point that each byte of the part belongs to.
         places = [place for place in range(match.start(), match.end()) for _ in text[place].encode()]
         first = 0
         for piece in merged(match.group().encode(), merges):

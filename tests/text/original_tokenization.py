@@ -80,7 +80,7 @@ def _split_at_space(characters):
 
 
 def _lower(word):
-    # lower() looks beyond a character for the final sigma only, which keeps the length.
+    # lower() looks beyond a character only for the final sigma, and that keeps the length.
     lowered = "".join(character for character, _ in word).lower()
     places = [place for character, place in word for _ in character.lower()]
     return list(zip(lowered, places, strict=True))

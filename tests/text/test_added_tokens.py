@@ -1,4 +1,4 @@
-"""Tokens that were added to a vocabulary, as Hugging Face's `tokenizers` matches them."""
+"""Tokens added to a vocabulary, matched as Hugging Face's `tokenizers` matches them."""
 
 import json
 import random
@@ -34,7 +34,7 @@ ATOMS = [
 
 
 def some_added(generator):
-    """A few tokens, in and beyond the pieces, with any flags."""
+    """A few tokens, among the pieces and beyond them, with any flags."""
     added, next_id = [], len(PIECES)
     for content in generator.sample(CONTENTS, generator.randrange(1, 7)):
         index = PIECES.index(content) if content in PIECES else next_id
@@ -44,7 +44,7 @@ def some_added(generator):
 
 
 def peer(added, lower_case):
-    """Hugging Face's tokenizer, whose special tokens are no words in our texts."""
+    """Hugging Face's tokenizer, whose special tokens are not words in our texts."""
     made = tokenizers.Tokenizer(
         tokenizers.models.WordPiece({piece: row for row, piece in enumerate(PIECES)}, unk_token="[UNK]")
     )
@@ -63,7 +63,7 @@ def rows_of(tokenizer, texts):
 
 @pytest.mark.parametrize("seed", range(12))
 def test_equal_to_hugging_faces_tokenizer(seed):
-    """A match too many, too few or elsewhere gives the model other tokens than it was trained on."""
+    """A match too many, too few or misplaced gives the model tokens that it was not trained on."""
     generator = random.Random(seed)
     added, lower_case = some_added(generator), seed % 3 > 0
     texts = ["".join(generator.choices(ATOMS, k=generator.randrange(9))) for _ in range(150)]
@@ -83,7 +83,7 @@ EVERY_FLAG = [AddedToken("<ent>", LATER), AddedToken("ⓐ", LATER + 1, True, Tru
 
 @pytest.mark.parametrize("lower_case", [True, False])
 def test_beside_hostile_texts(lower_case):
-    """Tokens between bytes that are no UTF-8, marks out of order and the like, in one batch."""
+    """Tokens between invalid UTF-8, marks out of order and the like, in one batch."""
     texts = [
         row for text in HOSTILE for row in (text, b"<ENT>" + text + b"<ent>x" + text, text + " ⓐ ".encode() + text)
     ]
@@ -120,7 +120,7 @@ DECODER = {"added_tokens_decoder": {str(LATER): described(normalized=False, sing
 
 @pytest.mark.parametrize("flag", ["single_word", "lstrip", "rstrip", "normalized", "special"])
 def test_a_flag_is_a_boolean(tmp_path, flag):
-    """The text "no" counted as true."""
+    """The text "no" would count as true."""
     Vocabulary(PIECES).to_file(tmp_path / "vocab.txt")
     token = {"content": "<ent>", flag: "no"}
     for name, content in (
@@ -164,14 +164,14 @@ def test_a_flag_is_a_boolean(tmp_path, flag):
         ({"added_tokens.json": {"<ent>": float("inf")}}, "added_tokens.json: needs added_tokens"),
         ({"tokenizer_config.json": {"added_tokens_decoder": {"-1": {"content": PIECES[-1]}}}}, "with id -1"),
         ({"tokenizer_config.json": {"added_tokens_decoder": {str(LATER): {"content": "\ud800"}}}}, "of UTF-8"),
-        # Each of its characters would be a token.
+        # Each of its characters would become a token.
         ({"tokenizer_config.json": {"additional_special_tokens": "<ent>"}}, "a list of tokens as additional_special"),
         ({"special_tokens_map.json": {"additional_special_tokens": [["a"]]}}, "special_tokens_map.json: needs a list"),
         ({"tokenizer_config.json": {"extra_special_tokens": [{"id": 3}]}}, "a list of tokens as extra_special_tokens"),
     ],
 )
 def test_the_files_that_hold_them(tmp_path, contents, expected):
-    """As transformers finds them; a token that is missed is split silently."""
+    """As transformers finds them; a missed token is split silently."""
     Vocabulary(PIECES).to_file(tmp_path / "vocab.txt")
     for name, content in contents.items():
         (tmp_path / name).write_text(json.dumps(content))

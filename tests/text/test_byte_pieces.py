@@ -1,4 +1,4 @@
-"""Byte-level BPE in the graph is GPT-2's encoder, of any text; and its vocabulary's files."""
+"""Byte-level BPE in the graph splits any text as GPT-2's encoder does; and its vocabulary's files."""
 
 import json
 import os
@@ -52,7 +52,7 @@ def vocabulary():
 
 
 def original(vocabulary, texts):
-    """`(ids, starts, ends)` of each text as GPT-2's encoder has them."""
+    """`(ids, starts, ends)` of each text as GPT-2's encoder gives them."""
     ids = {content: index for index, content in enumerate(vocabulary.bytes_of) if content}
     merges = {(piece_bytes(a), piece_bytes(b)): rank for rank, (a, b) in enumerate(vocabulary.merges)}
     for text in texts:
@@ -69,26 +69,26 @@ def assert_original(vocabulary, texts):
 
 
 def test_hostile_texts_are_split_as_by_the_original(vocabulary):
-    """NUL, bytes that are not UTF-8, joiners, spaces of every kind."""
+    """NUL, bytes that are not UTF-8, joiners, and spaces of every kind."""
     assert_original(vocabulary, [*HOSTILE, *random_hostile(500, seed=3)])
 
 
 @pytest.mark.slow
 def test_parts_begin_where_the_expression_says(vocabulary):
-    """It looks ahead: of several spaces the last belongs to the word, and "'s" is a part after a letter alone."""
+    """It looks ahead: of several spaces the last belongs to the word, and "'s" is a part only after a letter."""
     rng = random.Random(1)
     texts = ["".join(rng.choice(PARTS) for _ in range(rng.randint(0, 9))) for _ in range(5000)]
     assert_original(vocabulary, [text.encode() for text in texts])
 
 
 def test_parts_are_cut_where_nothing_is_joined(vocabulary):
-    """Ideographs have no spaces: a sentence was one part, which is seldom another's, and takes long to join."""
+    """Without spaces, a Chinese sentence would be one part: slow to join, and too rare to reuse."""
     texts = ["一二三四 the houses", "中中文二文", "aé\u0301é", "\U00020000\U00020001"]
     decoded = tf.strings.unicode_decode(texts, "UTF-8")
     parts = PartSplitter(vocabulary)(decoded)
     assert parts[0].numpy().tolist() == [*(each.encode() for each in "一二三四"), b" the", b" houses"]
     assert tf.strings.reduce_join(parts, axis=1).numpy().tolist() == [text.encode() for text in texts]
-    # Where a piece has the end of one character and the beginning of another, they may be joined.
+    # A piece that spans the end of one character and the beginning of another may join them.
     pairs = [("ä", "¸"), ("ä¸", "Ń"), ("æ", "ĸ"), ("ä¸Ń", "æĸ")]
     spanning = ByteVocabulary(
         [*SPECIAL_TOKENS, *byte_characters().values(), *map("".join, pairs)], pairs, "pieces of 中 and 文"
@@ -100,7 +100,7 @@ def test_parts_are_cut_where_nothing_is_joined(vocabulary):
 @pytest.mark.slow
 @pytest.mark.parametrize("unit", ["a", "xk", " ", "\n", "'s", "🙂", "中", "\u200d", "é"])
 def test_a_megabyte_without_a_break_takes_seconds(vocabulary, unit):
-    """A part is as long as the line: joins that looked at all of it each time would take hours."""
+    """A line without a break is one part; joins that search all of it every time would take hours."""
     text = unit * (1_000_000 // len(unit.encode()))
     plain = StandaloneByteTokenizer(vocabulary.tokens, vocabulary.merges)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -119,7 +119,7 @@ def test_a_long_line_and_a_batch_of_nothing(vocabulary):
 
 
 def test_bytes_that_are_not_utf_8_are_skipped_in_any_place(vocabulary):
-    """NUL, lone continuation bytes and cut characters between blanks, contractions and joiners."""
+    """NUL, lone continuation bytes and cut characters, between blanks, contractions and joiners."""
     rng = random.Random(2)
     pool = [part.encode() for part in PARTS] + [
         b"\x80",
@@ -151,7 +151,7 @@ def test_a_text_may_be_read_as_if_a_space_came_before_it(vocabulary):
 
 
 def test_bytes_that_are_skipped_do_not_hide_the_space_before_a_text(vocabulary):
-    """An expression on the bytes as they came saw none before "\\xff", and none in " the \\xff"."""
+    """An expression on the raw bytes would miss spaces beside "\\xff"."""
     plain, spaced = BytePieceTokenizer(vocabulary), BytePieceTokenizer(vocabulary, prefix_space=True)
     texts = [b"\xff the", b"\xff", b" the \xff", b"\xffthe", b" \xff"]
     columns = [column.to_list() for column in spaced.tokenize_with_offsets(texts)]
@@ -303,7 +303,7 @@ def test_a_cut_tokenizer_json_is_refused_in_one_line(tmp_path):
 
 
 def test_a_generic_class_follows_tokenizer_json_beside_a_vocab_json(vocabulary, tmp_path):
-    """transformers would split texts by it, and RoBERTa's own class by the vocab.json alone."""
+    """transformers splits by tokenizer.json here, but by vocab.json alone for RoBERTa's own class."""
     vocabulary.to_file(str(tmp_path / "vocab.json"))
     (tmp_path / "tokenizer.json").write_text(json.dumps(tokenizer_json(normalizer={"type": "NFC"})))
     config = tmp_path / "tokenizer_config.json"
@@ -315,7 +315,7 @@ def test_a_generic_class_follows_tokenizer_json_beside_a_vocab_json(vocabulary, 
 
 
 def test_merges_that_learning_cannot_give_are_refused():
-    """Of "abc" the first merge would join b and c, so that ab and c never meet: SentencePiece would join a and bc."""
+    """In "abc" b and c would merge first, so ab and c never meet, while SentencePiece would join a and bc."""
     tokens = [*SPECIAL_TOKENS, *byte_characters().values(), "bc", "ab", "abc"]
     with pytest.raises(UserError, match=r"training can produce. Received: 'ab' 'c', but 'b' 'c' would merge first\."):
         ByteVocabulary(tokens, [("b", "c"), ("a", "b"), ("ab", "c")])
@@ -335,7 +335,7 @@ def test_pieces_are_text_again(vocabulary):
 
 
 def test_rows_without_a_piece_split_nothing_and_are_no_text(vocabulary):
-    """A RoBERTa whose table was padded to a multiple of 8 could not be loaded."""
+    """A RoBERTa whose table was padded to a multiple of 8 could not be loaded otherwise."""
     padded = vocabulary.padded(len(vocabulary) + 3)
     tokenizer, texts = BytePieceTokenizer(padded), ["the house", "é中", ""]
     assert tokenizer(texts).to_list() == BytePieceTokenizer(vocabulary)(texts).to_list()

@@ -14,7 +14,7 @@ from tools import make_character_table
 )
 @pytest.mark.parametrize("settings", shortened(sorted(characters.SETTINGS, reverse=True)))
 def test_the_shipped_table_is_what_the_code_builds(settings):
-    """Else someone changed the rules and forgot to write the file anew."""
+    """Otherwise someone has changed the rules without rewriting the file."""
     shipped, built = (
         characters.load_character_table(*settings),
         make_character_table.build_character_table(*settings),

@@ -1,4 +1,4 @@
-"""Texts of tokens: the graph writes what was read, in every kind of vocabulary that keeps the blanks."""
+"""Texts of tokens: the graph writes what was read, with every kind of vocabulary that keeps the blanks."""
 
 import pytest
 from hostile_texts import HOSTILE

@@ -1,4 +1,4 @@
-"""XLM-RoBERTa's and CamemBERT's tokenizers in the graph are the published ones, of any text; and their files."""
+"""XLM-RoBERTa's and CamemBERT's tokenizers in the graph split any text as the published ones do; and their files."""
 
 import json
 import os
@@ -58,12 +58,12 @@ def assert_published(vocabulary, texts):
 
 
 def test_hostile_texts_are_split_as_published(vocabulary):
-    """NUL, bytes that are not UTF-8, joiners, spaces of every kind."""
+    """NUL, bytes that are not UTF-8, joiners, and spaces of every kind."""
     assert_published(vocabulary, [*HOSTILE, *random_hostile(500, seed=3)])
 
 
 def test_ids_and_offsets_are_the_published_ones(vocabulary):
-    """Ligatures and full-width letters become others, special tokens are text, and spaces belong to no piece."""
+    """Ligatures and full-width letters are replaced, special tokens are text, and spaces belong to no piece."""
     rng = random.Random(1)
     texts = ["".join(rng.choice(PARTS) for _ in range(rng.randint(0, 9))) for _ in range(3000)]
     assert_published(vocabulary, [text.encode() for text in texts])
@@ -102,7 +102,7 @@ def test_it_works_in_tf_data_in_functions_and_in_a_saved_model(vocabulary, tmp_p
     dataset = tf.data.Dataset.from_tensor_slices(texts).batch(5).map(tokenizer, num_parallel_calls=4)
     assert [row for batch in dataset for row in batch.to_list()] == expected
     assert tf.function(tokenizer.tokenize)(tf.constant(texts)).to_list() == expected
-    keras.utils.set_random_seed(0)  # Which clears kernels, and with them models that have no name.
+    keras.utils.set_random_seed(0)  # This clears kernels, and with them models that have no name.
     assert tokenizer(texts).to_list() == expected
     module = tf.Module()
     module.tokenizer = tokenizer
@@ -126,7 +126,7 @@ def test_one_vocabulary_is_learned_from_the_same_text(learned):
 
 
 def test_a_file_is_written_bit_for_bit_and_read_as_of_its_dictionary(vocabulary, tmp_path):
-    """CamemBERT's file has the name of XLM-RoBERTa's, and other ids."""
+    """CamemBERT's file has the same name as XLM-RoBERTa's, but other ids."""
     path = str(tmp_path / "sentencepiece.bpe.model")
     vocabulary.to_file(path)
     assert (tmp_path / "sentencepiece.bpe.model").read_bytes() == vocabulary.model
@@ -136,7 +136,7 @@ def test_a_file_is_written_bit_for_bit_and_read_as_of_its_dictionary(vocabulary,
 
 
 def test_the_model_type_tells_the_dictionary_where_the_tokenizer_does_not(learned, tmp_path):
-    """As in camembert-base, whose tokenizer_config.json has the length alone."""
+    """As in camembert-base, whose tokenizer_config.json has only the length."""
     learned.to_file(str(tmp_path / "sentencepiece.bpe.model"))
     (tmp_path / "tokenizer_config.json").write_text('{"model_max_length": 512}', "utf-8")
     (tmp_path / "config.json").write_text('{"model_type": "camembert"}', "utf-8")
@@ -153,11 +153,11 @@ def tokenizer_json(vocabulary, normalizer):
 
 
 def test_pieces_of_a_tokenizer_json_are_a_model(vocabulary, tmp_path):
-    """What transformers 5 writes has no other file."""
+    """transformers 5 writes no other file."""
     (tmp_path / "tokenizer.json").write_text(json.dumps(tokenizer_json(vocabulary, None)), "utf-8")
     read = Vocabulary.from_file(tmp_path / "tokenizer.json")
     assert read.dictionary is vocabulary.dictionary and read.tokens == vocabulary.tokens
-    texts = ["the house of a River", "it's 1990", "unheard 的"]  # Which no normalization changes.
+    texts = ["the house of a River", "it's 1990", "unheard 的"]  # No normalization changes these.
     assert FairseqTokenizer(read)(texts).to_list() == FairseqTokenizer(vocabulary)(texts).to_list()
     assert_published(read, [*texts, "  ﬁne\tÅ"])
 
@@ -209,7 +209,7 @@ def test_a_model_of_other_first_pieces_is_refused_in_one_line(tmp_path):
 
 @pytest.mark.live
 def test_ids_are_those_of_transformers_from_the_same_file(vocabulary, tmp_path):
-    """Of ordinary text: on some other text transformers' tokenizer differs from SentencePiece itself."""
+    """For ordinary text: on some other text transformers' tokenizer differs from SentencePiece itself."""
     vocabulary.to_file(str(tmp_path / "sentencepiece.bpe.model"))
     config = {"model_type": vocabulary.dictionary.model_type}
     (tmp_path / "config.json").write_text(json.dumps(config), "utf-8")

@@ -1,4 +1,4 @@
-"""Marks of phrases and of Chinese words: against a search in plain Python, and what the tokenizer makes of them."""
+"""Marks of phrases and Chinese words, compared with a search in plain Python; and how the tokenizer uses them."""
 
 import numpy as np
 import pytest
@@ -30,7 +30,7 @@ def _searched(tokens, phrases, is_piece):
 
 @pytest.mark.parametrize("letters", [2, 4])
 def test_marks_are_those_of_a_search_at_every_place(letters):
-    """Few letters make phrases that are parts of, overlap and continue one another."""
+    """With few letters, phrases contain, overlap and continue one another."""
     rng = np.random.default_rng(letters)
     phrases = [rng.integers(letters, size=size).tolist() for size in (1, 2, 2, 3, 3, 4, 5, 7)]
     phrases = phrases[1:] if letters == 2 else phrases
@@ -42,7 +42,7 @@ def test_marks_are_those_of_a_search_at_every_place(letters):
     ends = np.cumsum(lengths)
     for end, length in zip(ends, lengths):
         text = slice(end - length, end)
-        # A word that continues from the text before is not known of: texts begin with a word.
+        # No word continues from the text before: every text begins with a word.
         is_piece[text][:1] = False
     marks = PhraseMatcher(phrases).marks(tokens, lengths, is_piece)
     for end, length in zip(ends, lengths):
@@ -101,7 +101,7 @@ def test_characters_of_a_word_continue_it_and_so_do_pieces():
     pieces = [2, 1, 4, 2, 2, 1, 3, 2, 2, 1]
     marks = [int(n > 0) for count in pieces for n in range(count)]
     assert len(words) == len(pieces)
-    # 型 is not in the vocabulary: the place of [UNK] is known too.
+    # 型 is not in the vocabulary, but the place of [UNK] is known too.
     assert tokenized.tokens.tolist().count(CHINESE.unk_id) == 2
     assert tokenized.continuations.tolist() == [0, 1, 0, *marks, *marks]
     assert tokenized.continuations.dtype == "uint8" and tokenized.document_lengths.tolist() == [2, 0, 1]

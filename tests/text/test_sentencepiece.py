@@ -50,7 +50,7 @@ def processor(vocabulary):
 
 @pytest.fixture(scope="module")
 def numbers():
-    """A model with pieces that end in a digit and a comma, which the learned one may lack."""
+    """A model with pieces that end in a digit and a comma, which a learned one may lack."""
     written = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=iter(["it was 1990, and 20, or 7,000, then 55, 1990, 20, 7,000"] * 50),
@@ -71,7 +71,7 @@ def numbers():
 
 
 def test_rows_without_a_piece_split_nothing(numbers):
-    """An ALBERT or an XLNet whose table was padded to a multiple of 8 could not be loaded."""
+    """An ALBERT or XLNet whose table was padded to a multiple of 8 could not be loaded otherwise."""
     texts = ["1990, 20, 7,000", ""]
     padded = SentencePieceTokenizer(numbers.padded(len(numbers) + 3))
     assert padded(texts).to_list() == SentencePieceTokenizer(numbers)(texts).to_list()
@@ -110,7 +110,7 @@ def all_texts():
 @pytest.mark.parametrize("lower_case", [True, False])
 @pytest.mark.parametrize("quotes", [True, False])
 def test_ids_are_those_of_the_published_algorithm(vocabulary, processor, lower_case, quotes):
-    """Not one difference on hostile texts; without the rule for quotes it is Google's own tokenization."""
+    """No difference even on hostile texts; without the rule for quotes it is Google's own tokenization."""
     texts = all_texts()
     received = SentencePieceTokenizer(vocabulary, lower_case, quotes).tokenize(texts).to_list()
     for text, ids in zip(texts, received, strict=True):
@@ -138,7 +138,7 @@ def test_one_model_is_learned_from_the_same_text(vocabulary):
 
 @pytest.mark.slow
 def test_normalization_is_pythons_for_every_code_point():
-    """Where Unicode is the table's version; between letters, since white space is handled by its place."""
+    """For Python's with the table's Unicode version; between letters, since white space depends on its place."""
     from keras_bert.text.sentencepiece import AlbertNormalizer
 
     if unicodedata.unidata_version != "14.0.0":
@@ -164,7 +164,7 @@ def test_normalization_is_pythons_for_every_code_point():
     ],
 )
 def test_pieces_are_the_text_between_their_offsets(vocabulary, text):
-    """All letters and marks are covered in order, nothing twice, no white space at an end."""
+    """They cover all letters and marks once, in order, with no white space at either end."""
     tokenizer = SentencePieceTokenizer(vocabulary)
     ids, starts, ends = (column.to_list()[0] for column in tokenizer.tokenize_with_offsets([text]))
     assert ids == tokenizer([text]).to_list()[0]
@@ -201,7 +201,7 @@ def test_it_works_in_tf_data_and_in_functions(vocabulary):
 
 
 def test_a_seed_does_not_end_it(vocabulary):
-    """Setting one clears TensorFlow's kernels, to which a model without a name would belong."""
+    """Setting one clears TensorFlow's kernels, and a model without a name would go with them."""
     tokenizer = SentencePieceTokenizer(vocabulary)
     expected = tokenizer(["the house"]).to_list()
     keras.utils.set_random_seed(1)
@@ -246,18 +246,18 @@ def test_sizes_and_texts_that_cannot_be_learned_are_refused():
 
 
 def test_a_size_beyond_the_trainers_numbers_is_no_error():
-    """A traceback, and from 2e9 on a training that never ended."""
+    """It would end in a traceback or, from 2e9 on, in a training that never ends."""
     assert 20 < len(learn_sentencepiece(["the stone house of the river"] * 20, 4 * 10**11)) < 60
 
 
 def test_text_without_full_stops_is_learned_from_too():
-    """The trainer skips long sentences: lower-case text without punctuation, or Thai, would have taught nothing."""
+    """The trainer skips long sentences, so lower-case text without punctuation, or Thai, would teach nothing."""
     learned = learn_sentencepiece(["the stone house of the river " * 400, "ภาษาไทย" * 400], 60)
     assert {"▁river", "ท"} <= learned.ids.keys()
 
 
 def test_only_sentencepiece_looks_at_the_piece_before():
-    """Masks of whole words and the words that are tagged are the same; those of WordPiece follow from the mark."""
+    """Whole-word masks and tagged words must be the same words; WordPiece's follow from the ## alone."""
     own = sentencepiece_vocabulary(["▁", "▁in", "(", "paris", ")", "s", "ian"])
     row = ["[CLS]", "▁in", "▁", "(", "paris", "ian", ")", "s", "▁", "<unk>", "[SEP]"]
     expected = [row.index("("), row.index("ian"), row.index("<unk>")]
@@ -268,7 +268,7 @@ def test_only_sentencepiece_looks_at_the_piece_before():
 
 
 def test_words_are_masked_as_they_are_tagged():
-    """A "▁" was masked without its word, and a word after punctuation only together with it."""
+    """A "▁" would be masked without its word, and a word after punctuation only together with it."""
     own = sentencepiece_vocabulary(["▁", "(", "paris", "ian"])
     ids = tf.constant([[own.ids[piece] for piece in ("[CLS]", "▁", "(", "paris", "ian", "[SEP]")]] * 64)
     masking = DynamicMasking(MaskingConfig(unit="word", share=0.34), 2, own, seed=1)

@@ -34,7 +34,7 @@ def test_abbreviations_initials_and_numbers_do_not_end_a_sentence(sentences):
     ],
 )
 def test_quotes_brackets_and_ellipses(sentences):
-    """Closing marks stay with their sentence; a lower-case word goes on with it."""
+    """Closing marks stay with their sentence, and a lower-case word continues it."""
     assert split_sentences(" ".join(sentences)) == sentences
 
 
@@ -57,7 +57,7 @@ def test_chinese_needs_no_white_space(sentences):
 
 
 def test_only_a_blank_line_ends_a_paragraph():
-    """Hard-wrapped lines stay one sentence, and a heading without a stop does not run into the text."""
+    """Hard-wrapped lines stay one sentence, but a heading without a stop does not run into the text."""
     assert split_sentences("A heading\n\nOne line\nand the next\r\n \r\nLast") == [
         "A heading",
         "One line\nand the next",
@@ -89,7 +89,7 @@ def test_time_grows_linearly_on_hostile_text(unit):
 
 
 def test_long_texts_are_cut_between_sentences():
-    """A part that ends within a sentence would give two that no one wrote; one that is too long, unbounded memory."""
+    """A cut within a sentence would make two that no one wrote; no cut would take unbounded memory."""
     assert list(divide_text(" as it is ", 10)) == [" as it is "]
     assert list(divide_text("Mr. A. Cat sat.  It ate. It slept", 26)) == ["Mr. A. Cat sat.  It ate.", "It slept"]
     assert list(divide_text("no sentence ends in here", 16)) == ["no sentence", "ends in here"]

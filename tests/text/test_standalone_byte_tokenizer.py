@@ -1,4 +1,4 @@
-"""Byte-level BPE in plain Python beside the tokenizer in the graph, and that it stands alone."""
+"""Byte-level BPE in plain Python equals the tokenizer in the graph, and stands alone."""
 
 import os
 import random
@@ -48,7 +48,7 @@ def vocabulary():
 
 @pytest.mark.parametrize("prefix_space", [False, True])
 def test_it_equals_the_tokenizer_in_the_graph(vocabulary, prefix_space):
-    """Ids and offsets, of any bytes; bytes that are skipped must not hide that a text begins with a space."""
+    """Ids and offsets, for any bytes; skipped bytes must not hide that a text begins with a space."""
     rng = random.Random(1)
     texts = [*HOSTILE, *random_hostile(1000, seed=4)]
     texts += ["".join(rng.choices(PARTS, k=rng.randrange(9))).encode() for _ in range(2000)]

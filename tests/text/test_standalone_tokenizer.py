@@ -1,4 +1,4 @@
-"""The tokenizer in plain Python beside the one in the graph, and that it stands alone."""
+"""The tokenizer in plain Python equals the one in the graph, and stands alone."""
 
 import json
 import os
@@ -18,7 +18,7 @@ from keras_bert.text.standalone_tokenizer import StandaloneTokenizer
 from keras_bert.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 from keras_bert.text.wordpiece import WordPieceTokenizer
 
-# Most characters alone and as ##, so that few hide behind [UNK].
+# Most characters, alone and with ##, so that few hide behind [UNK].
 CHARACTERS = [chr(code) for code in range(33, 0x3100) if unicodedata.ucd_3_2_0.category(chr(code))[0] in "LNPSM"]
 WORDS = "una ##ffa ##ble aff ##able stra ##sse ##ss caf ##fe ca mask cls ab ##ab οδυσ ##σευς ##xx ##xxx xx".split()
 VOCABULARY = Vocabulary(
@@ -76,14 +76,14 @@ def test_it_stands_alone(tmp_path):
 
 
 def test_only_a_newline_ends_a_piece(tmp_path):
-    """BERT's own vocabularies hold pieces such as U+2028, and some files end their lines as Windows does."""
+    """BERT's own vocabularies hold pieces such as U+2028, and some files have Windows line ends."""
     path = tmp_path / "vocab.txt"
     path.write_bytes("\ufeff[PAD]\r\n\u2028\r\na\u0085b\n\x0b\n".encode())
     assert standalone_tokenizer.read_tokens(str(path)) == ["[PAD]", "\u2028", "a\u0085b", "\x0b"]
 
 
 def test_special_tokens_that_transformers_lists_are_words_in_texts(tmp_path):
-    """As in the graph: in a folder of transformers', "[MASK]" in a text became the special token."""
+    """In a folder that transformers wrote, "[MASK]" in a text would become the special token, unlike in the graph."""
     VOCABULARY.to_file(str(tmp_path / "vocab.txt"))
     listed = {str(row): {"content": token, "special": True} for row, token in enumerate(SPECIAL_TOKENS)}
     listed[str(VOCABULARY.ids["["])] = {"content": "["}

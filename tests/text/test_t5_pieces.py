@@ -1,4 +1,4 @@
-"""T5's tokenizer in the graph is the published one, sentinels in texts included; its way back; and its files."""
+"""T5's tokenizer in the graph is the published one, sentinels in texts included; its detokenizer; and its files."""
 
 import json
 import random
@@ -36,19 +36,19 @@ def sentences(count):
 
 @pytest.fixture(scope="module")
 def vocabulary():
-    """Learned as T5's, with SentencePiece's own normalization."""
+    """Learned as T5's was, with SentencePiece's own normalization."""
     return learn_t5_pieces(sentences(400), 210)
 
 
 @pytest.mark.parametrize("size", [50, 104])
 def test_a_size_that_is_too_small_is_the_one_given(size):
-    """The message told the size without sentinels, and an option that `vocab` lacks."""
+    """The message would name the size without sentinels, and an option that `vocab` lacks."""
     with pytest.raises(UserError, match=f"The vocabulary's size: needs .* Received: {size}. Give a larger size.$"):
         learn_t5_pieces(sentences(40), size)
 
 
 def published(vocabulary, text):
-    """`(ids, starts, ends)`: sentinels are cut out, and SentencePiece splits what is between them."""
+    """`(ids, starts, ends)`: sentinels are cut out, and SentencePiece splits the text between them."""
     processor, rows, place = sentencepiece.SentencePieceProcessor(model_proto=vocabulary.model), [], 0
     for part in SENTINEL.split(text):
         if SENTINEL.fullmatch(part):
@@ -66,7 +66,7 @@ def published(vocabulary, text):
 
 
 def test_ids_and_offsets_are_the_published_ones(vocabulary):
-    """Of sentinels side by side and within words too; other special tokens are text; no byte breaks it."""
+    """Also for sentinels side by side and within words; other special tokens are text; no byte breaks it."""
     rng = random.Random(1)
     texts = ["".join(rng.choices(PARTS, k=rng.randint(0, 9))) for _ in range(1500)]
     texts += [*HOSTILE, *random_hostile(300, seed=3), "a<extra_id_0>b", "<extra_id_1> <extra_id_0> , the ", ""]
@@ -80,7 +80,7 @@ def test_ids_and_offsets_are_the_published_ones(vocabulary):
 
 
 def test_texts_come_back_in_the_graph_and_in_a_saved_model(vocabulary, tmp_path):
-    """Normalized, with one space between words; special tokens and rows that have no piece are no text."""
+    """Normalized, with one space between words; special tokens and rows without a piece are not text."""
     tokenizer = T5Tokenizer(vocabulary.padded(len(vocabulary) + 3))
     module, detokenizer = tf.Module(), Detokenizer(tokenizer)
     module.tokenizer, module.detokenizer = tokenizer, detokenizer
@@ -136,13 +136,13 @@ def tokenizer_json(vocabulary, normalizer=None):
 
 
 def test_pieces_of_a_tokenizer_json_are_a_model(vocabulary, tmp_path):
-    """What transformers 5 writes has no other file."""
+    """transformers 5 writes no other file."""
     path = tmp_path / "tokenizer.json"
     path.write_text(json.dumps(tokenizer_json(vocabulary)), "utf-8")
     read = Vocabulary.from_file(path)
     assert isinstance(read, T5Vocabulary) and read.tokens == vocabulary.tokens
     assert read.sentinel_ids == vocabulary.sentinel_ids
-    texts = ["the house of a River", "it's <extra_id_1> 1990", "unheard 的"]  # Which no normalization changes.
+    texts = ["the house of a River", "it's <extra_id_1> 1990", "unheard 的"]  # No normalization changes these.
     assert T5Tokenizer(read)(texts).to_list() == T5Tokenizer(vocabulary)(texts).to_list()
 
 
@@ -186,7 +186,7 @@ def test_ids_and_texts_are_those_of_transformers_from_the_same_file(vocabulary, 
     vocabulary.to_file(tmp_path / "spiece.model")
     (tmp_path / "config.json").write_text('{"model_type": "t5"}', "utf-8")
     (tmp_path / "tokenizer_config.json").write_text('{"tokenizer_class": "T5Tokenizer"}', "utf-8")
-    # There "</s>" is a token, and the others are not what SentencePiece itself makes of them.
+    # There "</s>" is a token, and the other parts are not split as SentencePiece itself does.
     rng, parts = random.Random(2), [part for part in PARTS if part not in ("</s>", "▁", "\u0301")]
     texts = [*sentences(50), *("".join(rng.choices(parts, k=rng.randint(0, 9))) for _ in range(500))]
     (tmp_path / "texts.json").write_text(json.dumps(texts), "utf-8")

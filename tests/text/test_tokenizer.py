@@ -1,4 +1,4 @@
-"""BERT's tokenization in the graph is the original's: of any text, the plain ones by a short cut, in every setting."""
+"""BERT's tokenization in the graph is the original's: for any text, plain ones by a short cut, in every setting."""
 
 import itertools
 import json
@@ -21,14 +21,14 @@ PIECES = "una ##ffa ##ble aff ##able stra ##sse ##ss caf ##fe ca mask cls bo ##o
 
 @pytest.fixture(scope="module")
 def vocabulary():
-    """Small and rich: most characters up to U+30FF alone and as ##, some ideographs, some longer pieces."""
+    """Small and rich: most characters up to U+30FF, alone and with ##, some ideographs, some longer pieces."""
     tokens = dict.fromkeys(SPECIAL_TOKENS)
     characters = [chr(code) for code in range(33, 0x3100) if unicodedata.ucd_3_2_0.category(chr(code))[0] in "LNPSM"]
     characters += list("中文一二豈") + [chr(0x20000), chr(0x10428), chr(0x302E), chr(0x1D165)]
     for character in characters:
         tokens[character] = tokens["##" + character] = None
     tokens.update(dict.fromkeys(PIECES.split()))
-    # Some characters stay out, so that words of known and unknown ones meet.
+    # Some characters stay out, so that words mix known and unknown ones.
     return Vocabulary([token for token in tokens if token.removeprefix("##") not in tuple("qü½б")])
 
 
@@ -64,7 +64,7 @@ ATOMS = [*"abAsé中Σß-'–#\u0301\u200b\ufffd\x01\x7f \t\r\n\xa0\u2028", "##"
 
 @pytest.mark.parametrize("seed", range(8))
 def test_any_vocabulary(seed):
-    """Also with pieces that no word contains: the one with a space swallowed the word after it, or split a word."""
+    """A piece that no word contains, such as one with a space, must not swallow the next word or split one."""
     generator = random.Random(seed)
     pieces = dict.fromkeys(["a", "##b", "is", " a", "##"][: generator.randrange(6)])
     for _ in range(generator.randrange(1, 14)):
@@ -76,7 +76,7 @@ def test_any_vocabulary(seed):
 
 
 def test_random_bytes(tokenizer):
-    """Of the bytes at which decoders of UTF-8 part ways."""
+    """From the bytes on which UTF-8 decoders disagree."""
     generator = random.Random(8)
     pool = bytes.fromhex("ef bb bf f0 f4 90 80 8f 9f ed a0 c0 c1 c3 a9 e0 e2 f8 ff 41 20")
     texts = [bytes(generator.choices(pool, k=generator.randrange(14))) for _ in range(3000)]
@@ -86,7 +86,7 @@ def test_random_bytes(tokenizer):
 @pytest.mark.slow
 @pytest.mark.skipif(unicodedata.unidata_version != recorded_unicode_version(), reason="made by another Unicode version")
 def test_every_code_point(tokenizer):
-    """Each stands between two letters once: is it deleted, a space, a letter, several, or a word of its own?"""
+    """Each stands between two letters once: is it deleted, a space, one letter, several, or a word of its own?"""
     characters = [chr(code) for code in range(0x110000) if not 0xD800 <= code < 0xE000]
     rows = ["a".join(["", *characters[start : start + 60], ""]).encode() for start in range(0, len(characters), 60)]
     for start in range(0, len(rows), 1024):
@@ -94,7 +94,7 @@ def test_every_code_point(tokenizer):
 
 
 def test_a_text_is_tokenized_alike_in_any_company(tokenizer):
-    """Rare characters take branches for the whole batch, and words must not run over the end of a text."""
+    """Rare characters switch branches for the whole batch, and words must not run over the end of a text."""
     together = with_offsets(tokenizer, HOSTILE)
     assert together == [with_offsets(tokenizer, [text])[0] for text in HOSTILE]
     order = random.Random(3).sample(range(len(HOSTILE)), len(HOSTILE))
@@ -137,7 +137,7 @@ def test_in_a_parallel_dataset(tokenizer):
 
 
 def save(tokenizer, folder, functions):
-    """Saves `functions` copies of a function of the tokenizer; gives back the size in bytes."""
+    """Saves `functions` copies of a function of the tokenizer and returns the size in bytes."""
     module = tf.Module()
     module.tokenizer = tokenizer
     for number in range(functions):
@@ -149,7 +149,7 @@ def save(tokenizer, folder, functions):
 
 
 def test_all_graphs_call_one_of_the_tokenizer(vocabulary, monkeypatch):
-    """Tracing it anew takes a quarter of a second for each text of a pair, signature and data set."""
+    """Tracing it again costs a quarter of a second for each text of a pair, signature and data set."""
     tokenizer, texts = WordPieceTokenizer(vocabulary, max_characters_per_word=77), ["unaffable", "ÅNGSTRÖM ☃", ""]
     tokenize_any, traced = tokenizer._tokenize_any, []
     monkeypatch.setattr(tokenizer, "_tokenize_any", lambda texts: traced.append(texts) or tokenize_any(texts))
@@ -168,7 +168,7 @@ def test_in_a_saved_model(tokenizer, tmp_path):
 
 
 def test_functions_of_one_saved_model_share_the_tables(tokenizer, tmp_path):
-    """Tables made inside a function would be written once for each: 0.4 MB and the whole vocabulary."""
+    """Tables made inside a function would be written once per function: 0.4 MB and the whole vocabulary."""
     assert save(tokenizer, tmp_path / "two", 2) - save(tokenizer, tmp_path / "one", 1) < 150_000
 
 
@@ -186,7 +186,7 @@ def test_texts_of_another_shape_are_refused(tokenizer):
             tokenizer(texts)
 
 
-# Pieces that punctuation runs through, which no word can hold, too.
+# Also pieces with punctuation inside, which no word can hold.
 PLAIN_PIECES = (
     "a b A é É ж – ’ - ' ##' 's ##'s - ##- a-b ##-b -- # ## ### [ ] mask ##ask M ##ASK ##b ##a ##A ##é ##ж ##– aa ##aa"
 )
@@ -247,7 +247,7 @@ def test_texts_that_are_not_plain():
 
 
 def test_a_word_of_too_many_characters_is_not_plain():
-    """Characters, not bytes, which is what tensorflow-text counts."""
+    """Characters are counted, not bytes as in tensorflow-text."""
     tokenizer = plain_tokenizer(False)
     for character in "aé–":
         longest = character * MAX_CHARACTERS_PER_WORD
@@ -288,7 +288,7 @@ def test_equal_to_hugging_faces_tokenizer(settings):
 
 
 def write_tokenizer_json(path, change=lambda content: None):
-    """What transformers saves beside, or in place of, vocab.txt."""
+    """What transformers saves beside vocab.txt, or instead of it."""
     BertWordPieceTokenizer(SINGLES.ids).save(str(path))
     content = json.loads(path.read_text(encoding="utf-8"))
     change(content)

@@ -1,4 +1,4 @@
-"""Vocabularies: their files, what is learned from texts, and what is added to an existing one."""
+"""Vocabularies: their files, what is learned from texts, and extending an existing one."""
 
 import hashlib
 import subprocess
@@ -23,7 +23,7 @@ def write(folder, content):
 
 
 def test_only_newline_ends_a_line(tmp_path):
-    """BERT's Chinese vocabulary holds U+2028 as a piece; splitlines() would shift every id behind it."""
+    """BERT's Chinese vocabulary holds U+2028 as a piece; splitlines() would shift every id after it."""
     path = write(tmp_path, "\n".join(TOKENS).encode())
     assert Vocabulary.from_file(path).tokens == TOKENS
 
@@ -34,7 +34,7 @@ def test_carriage_return_at_the_end_of_a_line_is_taken_off(tmp_path):
 
 
 def test_a_byte_order_mark_is_no_part_of_the_first_piece(tmp_path):
-    """Editors of Windows write it, and [PAD] was missed."""
+    """Windows editors write one, and [PAD] would be missed."""
     (tmp_path / "vocab.txt").write_bytes(b"\xef\xbb\xbf[PAD]\r\n[UNK]\r\n[CLS]\r\n[SEP]\r\n[MASK]\r\n")
     assert Vocabulary.from_file(str(tmp_path / "vocab.txt")).tokens == ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 
@@ -48,7 +48,7 @@ def test_ids_follow_the_rows():
 
 
 def test_file_round_trip_and_fingerprint(tmp_path):
-    """The fingerprint is that of the written file, and sees a change of order."""
+    """The fingerprint is that of the written file, and a change of order changes it."""
     path = str(tmp_path / "out.txt")
     vocabulary = Vocabulary(TOKENS)
     vocabulary.to_file(path)
@@ -80,7 +80,7 @@ def test_a_file_that_is_no_vocabulary_is_refused_by_name(tmp_path, content, told
 
 
 def test_a_folder_in_place_of_a_vocabulary_names_the_file_in_it(tmp_path):
-    """It was told to give a vocab.txt, which a model with another vocabulary does not have."""
+    """The advice would be a vocab.txt, which a model with another kind of vocabulary does not have."""
     with pytest.raises(UserError, match="cannot be read .*Give vocab.txt or spiece.model or .* or vocab.json"):
         Vocabulary.from_file(tmp_path)
     (tmp_path / "spiece.model").write_bytes(b"")
@@ -100,7 +100,7 @@ TEXTS = [f"The {stem}{ending}, and {stem}!" for stem in STEMS for ending in ENDI
 
 @pytest.mark.parametrize("lower_case", [True, False])
 def test_every_piece_can_occur(lower_case):
-    """A normaliser that differs from the tokenizer's would teach pieces that no text gives."""
+    """A normaliser that differs from the tokenizer's would learn pieces that no text contains."""
     vocabulary = learn_vocabulary(TEXTS, 200, lower_case)
     tokenizer = WordPieceTokenizer(vocabulary, lower_case)
     first_letters = [token for token in vocabulary.tokens if len(token) == 1]
@@ -118,7 +118,7 @@ def test_size_and_order():
 
 @pytest.mark.slow
 def test_the_same_in_every_process():
-    """The trainer's hash maps are seeded anew by each process, and left to itself it breaks ties by their order."""
+    """The trainer's hash maps are seeded anew in each process, and it would break ties by their order."""
     script = f"""
 import sys; sys.path[:0] = {sys.path!r}
 from keras_bert.text.vocabulary_learning import learn_vocabulary
@@ -128,7 +128,7 @@ print(learn_vocabulary({TEXTS!r}, 130).fingerprint)
     assert other == learn_vocabulary(TEXTS, 130).fingerprint + "\n"
 
 
-@pytest.mark.parametrize("size", [1000, 4 * 10**11])  # The trainer allocated room for as many and aborted.
+@pytest.mark.parametrize("size", [1000, 4 * 10**11])  # Given so many, the trainer would abort for lack of memory.
 def test_fewer_pieces_where_the_texts_hold_no_more(size):
     vocabulary = learn_vocabulary(["ab ab cd"], size)
     assert vocabulary.tokens == [*SPECIAL_TOKENS, "a", "b", "c", "d", "##b", "##d", "ab"]
@@ -145,7 +145,7 @@ def test_words_too_long_to_be_tokenized_teach_nothing():
 
 
 def test_pieces_are_no_longer_than_a_vocabulary_holds():
-    """Scripts without spaces have words of more bytes than tensorflow_text takes as one piece."""
+    """In scripts without spaces, words have more bytes than tensorflow_text accepts as one piece."""
     vocabulary = learn_vocabulary(["กขคงจฉชซญ" * 15] * 3, 500)
     assert max(len(token.encode()) for token in vocabulary.tokens) == 3 * 85
 
@@ -156,12 +156,12 @@ def test_what_cannot_be_learned_is_refused():
     for texts in ([], ["", " \0 "]):
         with pytest.raises(UserError, match="needs words"):
             learn_vocabulary(texts, 100)
-    with pytest.raises(UserError, match="Received: 'wiki.txt', a single one"):  # A vocabulary of its characters.
+    with pytest.raises(UserError, match="Received: 'wiki.txt', a single one"):  # Its characters would be the texts.
         learn_vocabulary("wiki.txt", 100)
 
 
 def test_texts_of_any_length_are_counted_in_bounded_batches(monkeypatch):
-    """Normalizing takes a hundred times the memory of its batch: some dozens of books at once took gigabytes."""
+    """Normalizing takes a hundred times a batch's size in memory: some dozens of books at once would take gigabytes."""
     sizes = []
     normalize = BasicTokenizer.normalize
     monkeypatch.setattr(
@@ -176,7 +176,7 @@ def test_texts_of_any_length_are_counted_in_bounded_batches(monkeypatch):
     assert len(sizes) > 5 and max(sizes) < 1400
 
 
-# As in Google's files: the slots stand before and between the special tokens.
+# As in Google's files, the slots stand before and between the special tokens.
 BASE = Vocabulary(
     ["[PAD]", "[unused0]", "[unused1]", *SPECIAL_TOKENS[1:], "the", "[unused7]", "co", "##rt", "##u", "."]
 )
@@ -199,7 +199,7 @@ def test_every_other_id_stays():
 
 
 def test_words_are_the_tokenizers_own():
-    """Upper case, accents and punctuation would otherwise give rows that no text reaches."""
+    """Words with upper case, accents or punctuation would take rows that no text reaches."""
     assert [word for word, _ in extend_vocabulary(BASE, ["CÔTE côte-CO"])[1]] == ["cote"]
     assert [word for word, _ in extend_vocabulary(BASE, ["CÔTE?CÔTE!"], lower_case=False)[1]] == ["CÔTE"]
 
@@ -210,7 +210,7 @@ def test_equally_frequent_words_come_by_name_and_what_is_seen_once_does_not():
 
 
 def test_a_word_too_long_to_be_tokenized_fills_no_slot():
-    """It would stay one [UNK]."""
+    """A text with the word would still get [UNK]."""
     _, added = extend_vocabulary(BASE, [f"{'z' * 201} {'z' * 201} {'y' * 200} {'y' * 200}"])
     assert added == [("y" * 200, 2)]
 
@@ -230,7 +230,7 @@ def test_a_learned_vocabulary_keeps_slots_and_takes_words():
 
 
 def test_new_words_are_known_by_the_pieces_that_they_were_cut_into():
-    """Nothing is known of a piece inside words, nor of a word that was [UNK]; one that only moved is itself."""
+    """New ## pieces, and words that were [UNK], have no such pieces; a word that only moved is itself."""
     tokens = list(BASE.tokens)
     tokens[1], tokens[2], tokens[8], tokens[-1] = "court", "tort", "##tion", "cou"
     tokens[BASE.ids["the"]], tokens[BASE.ids["co"]] = "co", "the"

@@ -1,4 +1,4 @@
-"""XLNet's tokenization: ALBERT's algorithm over cased texts, with special tokens that stand at the end of rows."""
+"""XLNet's tokenization: ALBERT's algorithm over cased texts, with special tokens at the end of rows."""
 
 import io
 import json
@@ -36,7 +36,7 @@ def train(**options):
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """spiece.model as XLNet's was trained: with these symbols, and SentencePiece's own normalization."""
+    """A spiece.model trained as XLNet's was: with these symbols, and SentencePiece's own normalization."""
     model = train(
         control_symbols=["<cls>", "<sep>", "<pad>", "<mask>", "<eod>"],
         user_defined_symbols=["<eop>", ".", "(", ")", '"', "-", "£", "€", "0,", "90,", "▁1990,"],
@@ -47,7 +47,7 @@ def folder(tmp_path_factory):
 
 
 def test_ids_are_those_of_the_published_algorithm(folder):
-    """Quotes, accents, numbers before a comma, special tokens in texts and bytes that are no text."""
+    """Quotes, accents, numbers before a comma, special tokens in texts, and bytes that are not text."""
     vocabulary = Vocabulary.from_file(str(folder / "spiece.model"))
     assert isinstance(vocabulary, XlnetVocabulary)
     assert vocabulary.tokens[:9] == "<unk> <s> </s> <cls> <sep> <pad> <mask> <eod> <eop>".split()
