@@ -36,7 +36,7 @@ def test_a_tagger_labels_texts_and_lists_of_words(tmp_path, kind):
     with pytest.raises(ValueError, match="needs only texts or only lists of words"):
         bert.predict(["cats", ["cats"]])
     with pytest.raises(ValueError, match=r"needs a last word that is not empty. Received: \['cats', ''\]"):
-        bert.predict([["The"], ["cats", ""]])  # It had one answer.
+        bert.predict([["The"], ["cats", ""]])  # These would get one answer.
 
 
 def test_entities_are_the_words_that_the_labels_join():
@@ -70,7 +70,7 @@ def test_a_choice_is_made(tmp_path):
     choices = np.array(["cat", "sat"], object)  # As pandas reads them.
     for answer in bert.predict([("the", choices), {"context": "the", "choices": choices}]):
         assert (answer.index, answer.text) == (plain.index, plain.text)
-        # Rows of another batch may add up in another order.
+        # A row in another batch may be summed in another order.
         np.testing.assert_allclose(answer.probabilities, plain.probabilities, rtol=1e-6)
     np.testing.assert_allclose(asked.probabilities, exported["probabilities"][1], rtol=1e-4)
     assert plain.text == ["cat", "sat"][plain.index] and plain.probability == max(plain.probabilities)
@@ -105,7 +105,7 @@ def test_two_spans_are_classified(tmp_path):
             bert.predict([wrong])
     with pytest.raises(ValueError, match="texts: needs strings. Received: None"):
         bert.predict([{**whole, "text": None}])
-    # The graph has NaN for it, which would otherwise be taken for those of a model that diverged.
+    # The graph gives NaN for it, which would look like a model that has diverged.
     empty = {"text": "the cat", "starts": [0, 3], "ends": [3, 4]}
     with pytest.raises(
         ValueError, match="needs two spans that are not empty, among the first .* Received: {'text': 'the cat'"

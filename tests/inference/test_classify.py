@@ -26,7 +26,7 @@ def loaded(tmp_path, classification):
 
 
 def logits(bert, *segments):
-    """Of one text written out in tokens."""
+    """Of one text, written out in tokens."""
     ids = [[VOCABULARY.ids[token] for token in segment] for segment in segments]
     row = np.array([sum(ids, [])], "int32")
     types = np.repeat(range(len(ids)), list(map(len, ids)))[None].astype("int32")
@@ -44,7 +44,7 @@ def test_a_class_has_its_name_and_all_probabilities(tmp_path):
 
 
 def test_a_classifier_has_no_candidates_to_count(tmp_path):
-    """Asked for the best label, it answered with all of them."""
+    """Asked for the best label with top_k, it would answer with all of them."""
     bert = loaded(tmp_path, ClassificationConfig(("a", "b")))
     with pytest.raises(UserError, match="top_k: needs a masked LM. Received: a BertForSequenceClassification. Leave"):
         bert.predict(["cats"], top_k=1)
@@ -71,7 +71,7 @@ def test_a_pair_has_two_segments(tmp_path):
 
 @pytest.mark.parametrize(("pair", "texts"), [(True, ["The cat sat."]), (False, [("The cat", "sat.")]), (True, ["ab"])])
 def test_a_model_answers_what_it_was_trained_on(tmp_path, pair, texts):
-    """A model of pairs made up an answer to a single text."""
+    """A model of pairs would make up an answer to a single text."""
     head, model = ClassificationConfig(("a", "b")), BertForSequenceClassification(without_dropout(), 2)
     task = {"task": "text", "pair": pair}
     write_model_folder(str(tmp_path / "model"), model, PLAIN, lower_case=True, head=head, task=task)
@@ -80,7 +80,7 @@ def test_a_model_answers_what_it_was_trained_on(tmp_path, pair, texts):
 
 
 def test_what_is_no_text_is_refused_in_one_line(tmp_path):
-    """Bytes were an error of the tokenizer, None a pair, and half a surrogate pair an error of TensorFlow's."""
+    """Bytes would fail in the tokenizer, None would count as a pair, and half a surrogate pair fail in TensorFlow."""
     bert = loaded(tmp_path, ClassificationConfig(("score",), REGRESSION))
     text = "The cat sat. é"
     assert bert.predict([text.encode()]) == bert.predict([text])
@@ -100,7 +100,7 @@ def test_what_is_no_text_is_refused_in_one_line(tmp_path):
 
 @pytest.mark.slow
 def test_each_text_is_answered_as_if_alone(tmp_path):
-    """In order, over batches, empty and too long ones too."""
+    """In order and across batches, including empty and too long texts."""
     bert = loaded(tmp_path, ClassificationConfig(("score",), REGRESSION))
     answers = bert.predict(TEXTS * 10)
     assert len(answers) == 40 and bert.predict([]) == []
@@ -111,7 +111,7 @@ def test_each_text_is_answered_as_if_alone(tmp_path):
 
 @pytest.mark.slow
 def test_a_next_sentence_head_says_whether_a_text_follows(tmp_path):
-    """A BertForNextSentencePrediction was opened as an encoder, and its head was lost."""
+    """A BertForNextSentencePrediction would be opened as an encoder, without its head."""
     model = BertForNextSentencePrediction(without_dropout(vocab_size=len(VOCABULARY)))
     random_weights(model)
     write_model_folder(tmp_path / "model", model, VOCABULARY, lower_case=True, head=NextSentenceConfig())

@@ -24,14 +24,14 @@ def arrays(goldens):
 
 @pytest.mark.parity
 def test_answers_and_scores_are_those_of_transformers_generate(arrays):
-    """For every case of tools/goldens/of_decoding.py: beams, penalties, ways to stop, what is forbidden and forced."""
+    """For every case of tools/goldens/of_decoding.py: beams, penalties, ways to stop, forbidden and forced tokens."""
     table = Table(arrays["of_tokens"], arrays["of_rows"], arrays["of_places"])
     _require_answers(arrays, lambda tokens, settings: decode(table.step, table.cache(), tokens, settings))
 
 
 @pytest.mark.parity
 def test_a_bart_answers_as_transformers_generate_does(arrays, goldens):
-    """With padding on the encoder's side, and the caches of both sides following their beams."""
+    """With padding on the encoder's side, and both sides' caches following their beams."""
     golden = Golden(os.path.join(goldens, "encoder_decoders"), "bart")
     model = keras_bert.load(golden.path).model
     inputs = {name: golden.batch[name] for name in ("input_word_ids", "input_mask")}
@@ -107,7 +107,7 @@ def test_settings_that_contradict_each_other_are_refused(settings, message):
         DecodingConfig(**settings)
 
 
-@pytest.mark.usefixtures("rewritten_graphs")  # The last test, because they stay so in this file.
+@pytest.mark.usefixtures("rewritten_graphs")  # Last, because graphs stay rewritten in this file.
 @pytest.mark.parametrize("settings", [{"beams": 3, "n_best": 2}, {}], ids=str)
 def test_a_graph_of_any_number_of_rows_answers_as_eager_code_does(settings, tmp_path):
     table, settings = Table.random(5), DecodingConfig(8, **settings)

@@ -1,4 +1,4 @@
-"""Filling [MASK]s: where they are, in what order, with what."""
+"""Filling [MASK]s: at which places, in what order, with which tokens."""
 
 import numpy as np
 import pytest
@@ -22,7 +22,7 @@ def parts():
 
 
 def test_each_mask_is_predicted_where_it_stands(parts):
-    """Equal to reading the full logits at the [MASK] positions of a hand-made row."""
+    """Equal to the full logits at the [MASK] positions of a hand-made row."""
     model, tokenizer = parts
     (filling,) = fill_masks(model, tokenizer, ["The [MASK] sat on [MASK]."], top_k=3)
     ids = tokenizer.vocabulary.ids
@@ -54,7 +54,7 @@ def test_texts_that_cannot_be_filled_are_refused(parts, text, message):
 
 
 def test_no_candidates_are_refused(parts):
-    """0 was an IndexError, and -1 listed all pieces but the last."""
+    """0 would be an IndexError, and -1 would list all pieces but the last."""
     for top_k in (0, -1):
         with pytest.raises(ValueError, match=f"top_k: needs a number above 0. Received: {top_k}"):
             fill_masks(*parts, ["[MASK]"], top_k)

@@ -1,4 +1,4 @@
-"""Continuing texts: the cache changes nothing, sampling draws what it says, and texts read as texts."""
+"""Continuing texts: the cache changes nothing, sampling draws as documented, and the results read as texts."""
 
 import threading
 
@@ -19,7 +19,7 @@ WORDS = ["the", "cat", "sat", "on", "mat", ".", "##s", "a"]
 
 @pytest.fixture(scope="module")
 def parts():
-    """(model, tokenizer, generator) of 24 positions."""
+    """(model, tokenizer, generator) with 24 positions."""
     vocabulary = Vocabulary([*SPECIAL_TOKENS, *WORDS])
     model = BertForPreTraining(without_dropout(vocab_size=len(vocabulary), attention="causal"))
     random_weights(model)
@@ -29,14 +29,14 @@ def parts():
 
 
 def uncached(model, ids):
-    """The logits of the token after `ids`, by the whole model on the whole row."""
+    """The logits of the token after `ids`, from the whole model on the whole row."""
     row = np.array([ids], "int32")
     inputs = {"input_word_ids": row, "input_mask": row * 0 + 1, "input_type_ids": row * 0}
     return model(inputs)["mlm_logits"].numpy()[0, -1]
 
 
 def test_cached_logits_are_those_of_the_whole_row(parts):
-    """Over every position that the model has, in rows of two widths."""
+    """At every position of the model, in rows of two widths."""
     model, _, _ = parts
     reader, rng = CachedReader(model), np.random.default_rng(0)
     for begin, most in ((1, 23), (5, 6)):
@@ -77,7 +77,7 @@ def test_a_text_ends_at_the_separator_or_with_the_positions(parts):
 
 
 def test_two_threads_do_not_share_a_row(parts, monkeypatch):
-    """The generator of a loaded model is kept: a server's threads wrote into each other's texts."""
+    """A loaded model keeps its generator: a server's threads would write into each other's texts."""
     *_, generate = parts
     texts, extend, begun = ["the cat sat on", "a"], CachedReader.extend, []
     expected = [generate(text, SamplingConfig(8)) for text in texts]
@@ -103,7 +103,7 @@ def test_sampling_is_a_function_of_the_seed_and_the_text(parts):
 
 @pytest.mark.parametrize("top_k, top_p", [(None, None), (4, None), (None, 0.7), (5, 0.7), (None, 1.0), (1, None)])
 def test_draws_have_the_probabilities_that_are_asked_for(top_k, top_p):
-    """20,000 draws against a plain reference of what is left and in which shares."""
+    """20,000 draws, compared with a plain reference for which tokens remain and in which shares."""
     rng = np.random.default_rng(0)
     logits, temperature = rng.normal(size=8), 0.7
     sampling = SamplingConfig(1, temperature, top_k, top_p)
@@ -140,7 +140,7 @@ def test_pieces_read_as_text(pieces, text):
     ],
 )
 def test_the_given_text_stays_as_it_is(parts, text, pieces, continued):
-    """Its line breaks too, though the model does not see them."""
+    """Line breaks included, though the model does not see them."""
     vocabulary = parts[1].vocabulary
     assert vocabulary.continued(text, pieces) == continued
 
@@ -157,7 +157,7 @@ def test_the_given_text_stays_as_it_is(parts, text, pieces, continued):
     ],
 )
 def test_only_sentencepieces_own_marks_are_spaces(text, pieces, continued):
-    """Continuations alone bear no mark; they were joined as words."""
+    """Pieces that only continue a word have no mark; they must not be joined as words."""
     assert sentencepiece_vocabulary().continued(text, pieces) == continued
 
 

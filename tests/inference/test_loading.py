@@ -28,7 +28,7 @@ def bert(tmp_path_factory):
 
 
 def test_a_text_is_encoded_alone_as_in_company(bert):
-    """Padding must not enter the mean, and a text that is too long is cut."""
+    """Padding must not enter the mean, and a too long text is cut."""
     texts = ["The cat sat.", "cats", "", "the " * 50]
     together = bert.encode(texts)
     assert together.shape == (4, bert.config.hidden_size)
@@ -45,7 +45,7 @@ def test_the_mean_is_over_the_tokens_of_the_text(bert):
 
 
 def test_a_folder_is_opened_once(bert, monkeypatch):
-    """Whoever needed more of it than was loaded opened it again: `predict` five times."""
+    """Each need for more than was loaded would open the folder again: five times for `predict`."""
     opened, as_before = [], model_folder._opened
     monkeypatch.setattr(model_folder, "_opened", lambda *arguments: opened.append(1) or as_before(*arguments))
     serving_function(keras_bert.load(bert.path))
@@ -53,13 +53,13 @@ def test_a_folder_is_opened_once(bert, monkeypatch):
 
 
 def test_a_discriminator_fills_no_masks(goldens):
-    """It was said to hold the encoder alone, and advised to be pretrained, which makes a discriminator again."""
+    """The message must not advise pretraining, which would make a discriminator again."""
     with pytest.raises(UserError, match=r"a masked LM head to fill \[MASK\]s. Received: an ELECTRA.$"):
         keras_bert.load(os.path.join(goldens, "electra")).fill(["a [MASK]"])
 
 
 def test_a_text_is_no_list_of_labels(bert):
-    """Its letters were the labels."""
+    """Its letters would be the labels."""
     with pytest.raises(UserError, match="labels: needs a list of labels. Received: the text 'no'. Put it into a list."):
         keras_bert.load(bert.path, task="text", labels="no")
 
@@ -67,7 +67,7 @@ def test_a_text_is_no_list_of_labels(bert):
 @pytest.mark.parametrize("method", ["predict", "fill", "generate", "encode"])
 @pytest.mark.parametrize("text", ["I love [MASK] it", b"bytes"])
 def test_a_text_is_no_list_of_texts(bert, method, text):
-    """It was answered character by character."""
+    """It would be answered character by character."""
     with pytest.raises(ValueError, match="needs a list of texts. Received: the text "):
         getattr(bert, method)(text)
 
@@ -82,13 +82,13 @@ def test_a_text_is_no_list_of_texts(bert, method, text):
     ],
 )
 def test_a_table_is_no_list_of_texts(bert, method, texts, received):
-    """The names of its columns were answered in place of its texts."""
+    """The names of its columns would be answered instead of its texts."""
     with pytest.raises(ValueError, match=f"texts: needs a list of texts. Received: {received}"):
         getattr(bert, method)(texts)
 
 
 def test_encoder_inputs_work_in_a_dataset(bert):
-    """docs/python.md says so of the tokenizer; the rows that go with it raised NotImplementedError."""
+    """docs/python.md promises it for the tokenizer; building its rows must not raise NotImplementedError."""
     texts, vocabulary = ["The cat sat.", "cats"], bert.tokenizer.vocabulary
     expected = keras_bert.encoder_inputs(bert.tokenizer(texts).to_list(), vocabulary)
     dataset = tf.data.Dataset.from_tensor_slices(texts).batch(2)

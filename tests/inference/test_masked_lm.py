@@ -1,4 +1,4 @@
-"""Masked LM by Keras' `fit`: the masks and the step of pretraining."""
+"""Masked LM with Keras' `fit`: the masks and the step of pretraining."""
 
 import numpy as np
 import pytest
@@ -48,7 +48,7 @@ def test_the_masks_are_those_of_dynamic_masking(unit):
 
 
 def test_batches_come_without_a_warning(monkeypatch, caplog):
-    """AutoGraph would ask whoever trains to report its failure to the TensorFlow team."""
+    """AutoGraph would ask users to report its failure to the TensorFlow team."""
     monkeypatch.setattr(tf.get_logger(), "handlers", [caplog.handler])
     next(iter(keras_bert.MaskedLM(preprocessor()).batches(dataset(), 5)))
     assert not caplog.records

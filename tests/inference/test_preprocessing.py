@@ -1,4 +1,4 @@
-"""Strings in a Keras model: the ids of training and serving, in `ds.map`, in `fit` and through a .keras file."""
+"""Strings in a Keras model: training and serving ids alike, in `ds.map`, in `fit` and through a .keras file."""
 
 import keras
 import numpy as np
@@ -78,7 +78,7 @@ def test_a_model_of_strings_is_fitted_saved_and_written_as_a_folder(folder, tmp_
 
 
 def test_a_row_has_room_for_the_special_tokens_of_its_vocabulary(tmp_path):
-    """RoBERTa's pairs have four: three places left a row of two texts with the tokens of others."""
+    """RoBERTa's pairs have four; with a length of three, a row of two texts would have the wrong special tokens."""
     preprocess = keras_bert.load(write_served(tmp_path / "model", "roberta")).preprocessor(3)
     assert preprocess(["the cat"])["input_mask"].numpy().tolist() == [[1, 1, 1]]
     with pytest.raises(UserError, match="max_length: needs 4 tokens or more, the special ones of .*. Received: 3."):
@@ -93,7 +93,7 @@ def test_invalid_arguments_are_named(folder):
         bert.preprocessor(long="windows")
     with pytest.raises(ValueError, match="needs one column of texts, or two for pairs. Received: 3"):
         bert.preprocessor(8)((["a"], ["b"], ["c"]))
-    for length in (0, 2):  # Rows lost their special tokens, and 0 was the model's own length.
+    for length in (0, 2):  # Rows would lose their special tokens, and 0 would mean the model's own length.
         with pytest.raises(ValueError, match=f"max_length: needs 3 tokens or more. Received: {length}"):
             bert.preprocessor(length)
     for task, labels, message in (
@@ -106,7 +106,7 @@ def test_invalid_arguments_are_named(folder):
     ):
         with pytest.raises(UserError, match=message):
             keras_bert.load(folder, task=task, labels=labels)
-    for task in ("stsb", "rerank", "pairs-contrastive"):  # They could not be made: each needed labels, and then two.
+    for task in ("stsb", "rerank", "pairs-contrastive"):  # These need no labels.
         assert keras_bert.load(folder, task=task).head.problem_type == REGRESSION
     assert 0 < keras_bert.load(folder, task="rerank").predict([("the cat", "sat")])[0] < 1
     assert keras_bert.load(folder, task="squad").head.architecture == "BertForQuestionAnswering"

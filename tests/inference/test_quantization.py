@@ -1,4 +1,4 @@
-"""Vectors of fewer bits and dimensions, beside plain NumPy."""
+"""Vectors of fewer bits and dimensions, compared with plain NumPy."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ VECTORS = np.random.default_rng(1).normal(0.2, 1, (50, 20)).astype("float32")
 
 
 def test_int8_has_the_codes_of_each_dimensions_range():
-    """In float64, where a value may round to the next code, and back to the floats within half a step."""
+    """Compared in float64, where a value may round to the next code; decoded floats are within half a step."""
     found = quantize_vectors(VECTORS, "int8")
     low, high = VECTORS.min(axis=0), VECTORS.max(axis=0)
     np.testing.assert_array_equal(found.ranges, [low, high])
@@ -60,7 +60,7 @@ def test_what_does_not_fit_is_refused(options, message):
 
 
 def test_a_single_vector_is_refused_and_a_list_of_one_taken():
-    """Both ended in an error about a missing shape."""
+    """Both would end in an error about a missing shape."""
     with pytest.raises(UserError, match=r"needs the shape \[texts, width\]. Received: \[20\]. Put one vector into"):
         quantize_vectors(VECTORS[0], "binary")
     assert quantize_vectors([VECTORS[0]], "binary").vectors.shape == (1, 3)

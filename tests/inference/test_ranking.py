@@ -1,4 +1,4 @@
-"""The measures of rankings, beside trec_eval's definitions in plain Python."""
+"""The measures of rankings, compared with trec_eval's definitions in plain Python."""
 
 import math
 import os
@@ -12,7 +12,7 @@ from keras_bert.inference.ranking import average_precision, ndcg, recall, recipr
 
 
 def test_the_scores_are_those_of_their_definitions():
-    """With grades, also below 0; more relevant ones than ranks; rankings that lack some, or are shorter than ten."""
+    """With grades, also below 0; more relevant passages than ranks; rankings that lack some or have fewer than ten."""
     random = np.random.default_rng(0)
     judged = []
     for _ in range(200):
@@ -28,7 +28,7 @@ def test_the_scores_are_those_of_their_definitions():
 
 @pytest.mark.parity
 def test_the_scores_are_those_of_sentence_transformers(goldens):
-    """For grades of 0 and 1 and at most 100 relevant passages, beyond which its MAP differs."""
+    """For grades 0 and 1 and at most 100 relevant passages; beyond that its MAP differs."""
     arrays = load_arrays(os.path.join(goldens, "retrieval.npz"))
     assert arrays["relevant"].sum(axis=1).max() <= 100
     gains = np.take_along_axis(arrays["relevant"], arrays["ranked"], axis=1)
@@ -37,7 +37,7 @@ def test_the_scores_are_those_of_sentence_transformers(goldens):
 
 
 def test_known_values():
-    """Two of three relevant ones at ranks 2 and 4; the missing one is in what the ranking is compared with."""
+    """Two of three relevant passages at ranks 2 and 4; the ideal ranking also has the one that is missing."""
     gains, grades = np.array([0.0, 2, 0, 1]), np.array([1.0, 2, 3, 0])
     assert reciprocal_rank(gains) == 0.5
     assert recall(gains, grades, 1) == 0 and recall(gains, grades, 3) == pytest.approx(1 / 3)
@@ -47,8 +47,8 @@ def test_known_values():
 
 
 def test_what_the_rankings_cannot_show_is_left_out():
-    """Recall at 100 of ten passages would be that at 10 under another name."""
+    """With ten passages ranked, recall at 100 would be recall at 10 under another name."""
     judged = [([1, 0], [1, 1]), ([0], [0])]
     assert list(retrieval_scores(judged, 20)) == ["ndcg_at_10", "mrr_at_10", "recall_at_1", "recall_at_10"]
     assert "recall_at_1000" in retrieval_scores(judged, 1000)
-    assert retrieval_scores(judged, 20)["recall_at_10"] == 0.5  # The query without a relevant one does not count.
+    assert retrieval_scores(judged, 20)["recall_at_10"] == 0.5  # The query without a relevant passage does not count.

@@ -1,4 +1,4 @@
-"""Passages found for queries: the right ones, in the right order, for every form of the vectors."""
+"""Passages found for queries: the right ones, in the right order, for every form of vectors."""
 
 import numpy as np
 import pytest
@@ -38,7 +38,7 @@ def similarities(queries, passages, precision):
     "config", [{}, {"precision": "float16"}, {"precision": "int8"}, {"precision": "binary", "size": 13}, {"size": 8}]
 )
 def test_the_scores_are_those_of_all_pairs(bert, config, monkeypatch):
-    """Over several windows; int8 takes its ranges from all passages, and the queries have the same."""
+    """Over several windows; int8 takes its ranges from all passages, and queries use the same ones."""
     vectors = [bert.encode(list(texts.values())) for texts in (QUERIES, PASSAGES)]
     passages = keras_bert.quantize_vectors(vectors[1], **config)
     queries = keras_bert.quantize_vectors(vectors[0], **config, ranges=passages.ranges).vectors
@@ -49,13 +49,13 @@ def test_the_scores_are_those_of_all_pairs(bert, config, monkeypatch):
     for row, (query, ranked) in zip(found_all, found.ranking.items(), strict=True):
         assert len(ranked) == 40
         ordered = [row[int(name[1:])] for name, _ in ranked]
-        assert (np.diff(ordered) < 2e-3).all()  # Batches of other sizes change a float's last bits, and a code.
+        assert (np.diff(ordered) < 2e-3).all()  # Other batch sizes change a float's last bits, and thus a code.
         rows.append(plain_scores([RELEVANT[query].get(name, 0) for name, _ in ranked], RELEVANT[query].values()))
     assert found.scores == pytest.approx({name: np.mean([row[name] for row in rows]) for name in rows[0]})
 
 
 def test_lists_and_titles_are_the_same_as_dicts(bert):
-    """The ids of a list are its indices; a passage is its title, a space and its text."""
+    """A list's ids are its indices; a passage is its title, a space and its text."""
     found = bert.evaluate_retrieval(QUERIES, PASSAGES, RELEVANT, top_k=10)
     passages = [dict(zip(("title", "text"), text.split(" ", 1), strict=True)) for text in PASSAGES.values()]
     relevant = [{int(name[1:]): grade for name, grade in RELEVANT[query].items()} for query in QUERIES]
@@ -69,7 +69,7 @@ def test_lists_and_titles_are_the_same_as_dicts(bert):
 
 @pytest.mark.parametrize("title", [None, float("nan")])
 def test_a_missing_title_is_none(bert, title):
-    """As pandas and JSON have it; "None" or "nan" would be read as words."""
+    """As pandas and JSON give it; "None" or "nan" would be read as words."""
     passages = {name: {"title": title, "text": text} for name, text in PASSAGES.items()}
     assert bert.evaluate_retrieval(QUERIES, passages, RELEVANT).ranking == (
         bert.evaluate_retrieval(QUERIES, PASSAGES, RELEVANT).ranking
@@ -85,7 +85,7 @@ def test_prefixes_are_read_with_the_texts(bert):
 
 
 def test_equal_passages_keep_their_order(bert):
-    """A run would otherwise depend on the size of the windows."""
+    """Otherwise a run would depend on the size of the windows."""
     found = bert.evaluate_retrieval(["w1"], ["w2 w3"] * 30, [[29]], precision="int8", top_k=10)
     assert [place for place, _ in found.ranking[0]] == list(range(10)) and found.scores["ndcg_at_10"] == 0
 

@@ -1,4 +1,4 @@
-"""Exact search, beside sorting everything at once."""
+"""Exact search, compared with sorting everything at once."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ from keras_bert.inference.search import cosines, equal_bits, nearest
 
 @pytest.mark.parametrize("sizes", [[60], [7, 1, 40, 12], [1] * 60])
 def test_blocks_find_what_a_stable_sort_of_all_finds(sizes, monkeypatch):
-    """With many equal similarities: the first in the order of the vectors wins, wherever a block ends."""
+    """With many equal similarities: the vector that comes first wins, wherever a block ends."""
     monkeypatch.setattr(search, "_SCORES_AT_ONCE", 100)
     random = np.random.default_rng(1)
     queries, vectors = (random.integers(0, 2, (count, 4)).astype("float32") for count in (9, 60))
@@ -23,7 +23,7 @@ def test_blocks_find_what_a_stable_sort_of_all_finds(sizes, monkeypatch):
 
 
 def test_binary_vectors_are_compared_by_their_bits():
-    """Those that fill the last byte are no dimensions."""
+    """The bits that pad the last byte are not dimensions."""
     vectors = np.random.default_rng(0).normal(size=(6, 21))
     bits = quantize_vectors(vectors, "binary").vectors
     expected = ((vectors[:2, None] > 0) == (vectors > 0)).mean(axis=-1)
@@ -32,7 +32,7 @@ def test_binary_vectors_are_compared_by_their_bits():
 
 @pytest.mark.parametrize("precision", ["float16", "int8"])
 def test_others_are_compared_by_their_cosine(precision):
-    """int8 products overflow in int8, and a vector of zeros has no direction."""
+    """Products of int8 overflow in int8, and a vector of zeros has no direction."""
     vectors = np.random.default_rng(0).normal(size=(6, 20)).astype("float32")
     small = quantize_vectors(vectors, precision).vectors
     small[3] = 0

@@ -1,4 +1,4 @@
-"""Sparse vectors: SPLADE's weights beside NumPy on the logits, the file, and what cannot be had."""
+"""Sparse vectors: SPLADE's weights from the logits compared with NumPy, the file, and what is refused."""
 
 import os
 
@@ -35,7 +35,7 @@ def expected(bert):
 
 @pytest.mark.parity
 def test_the_weights_are_of_the_logits_of_transformers(goldens):
-    """Those of padding do not count."""
+    """Those at padding do not count."""
     golden = Golden(goldens, "pretraining")
     logits = np.where(golden.real[..., None], golden.outputs["mlm_logits"], 0)
     found = SparseEncoder(keras_bert.load(golden.path).model)(golden.encoder_batch).numpy()
@@ -64,7 +64,7 @@ def test_encode_gives_the_same(bert, expected):
 
 
 def test_a_size_keeps_the_largest_values():
-    """Of equal ones the first, and rows that have fewer stay as they are."""
+    """Of equal values the first is kept, and rows with fewer stay as they are."""
     dense = np.array([[0, 3, 1, 3, 2], [0, 0, 0, 0, 0], [0, 5, 0, 0, 4], [1, 1, 1, 1, 1]], "float32")
     found = largest_values(scipy.sparse.csr_array(dense), 2)
     assert found.toarray().tolist() == [[0, 3, 0, 3, 0], [0, 0, 0, 0, 0], [0, 5, 0, 0, 4], [1, 1, 0, 0, 0]]
