@@ -50,7 +50,7 @@ def test_pairs_are_padded_as_by_numpy(longest):
 
 
 def test_no_rows_are_padded():
-    """Serving may be asked for nothing."""
+    """Serving may receive a batch without rows."""
     assert padded_rows([rows([])], VOCABULARY, [4, 8])["input_word_ids"].shape == (0, 4)
 
 
@@ -73,7 +73,7 @@ def test_lists_and_arrays_are_padded_to_the_longest(rows):
 
 
 def test_rows_without_padding_are_those_with_it():
-    """With two segments, head and tail of the second, and empty rows."""
+    """With two segments, cuts that keep the head and tail of the second, and empty rows."""
     firsts, seconds = rows(ROWS), rows(OTHERS)
     segments = [firsts, head_and_tail(seconds, truncate(seconds, 6))]
     padded, flat = padded_rows(segments, VOCABULARY), flat_rows(segments, VOCABULARY)
