@@ -1,4 +1,4 @@
-"""Random shards and what opens sources of them."""
+"""Random shards, and functions that open sources of them."""
 
 import pytest
 from random_shards import numbered_vocabulary, open_source, write_shards

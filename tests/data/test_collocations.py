@@ -1,4 +1,4 @@
-"""Collocations against the paper's definition in plain Python, and the file that has them."""
+"""Collocations, compared with the paper's definition in plain Python, and the file that holds them."""
 
 import math
 from collections import Counter
@@ -36,7 +36,7 @@ def sentences(count=300, seed=0):
 
 
 def by_definition(text):
-    """{n-gram: (PMI_n, count)} for each frequent n-gram, by the minimum over all divisions."""
+    """{n-gram: (PMI_n, count)} for each frequent n-gram, as the minimum over all divisions."""
     counts = Counter(
         tuple(words[start : start + size])
         for words in text
@@ -97,7 +97,7 @@ def test_each_length_has_its_share_of_the_list_and_its_best_first():
 
 
 def test_unknown_words_are_no_part_of_any(tmp_path):
-    """[UNK] stands for any word: a phrase of two would be frequent, and mean nothing."""
+    """[UNK] stands for any word, so a phrase of two would be frequent and meaningless."""
     text = [[(5,), (1,), (1,), (6,)], [(7, 17), (8,)]] * 20
     shards = write_shards(str(tmp_path / "train"), text)
     assert VOCABULARY.unk_id == 1

@@ -1,4 +1,4 @@
-"""Rows out of spans, and what is predicted in them, against plain references."""
+"""Rows made from spans, and what is predicted in them, compared with plain references."""
 
 import numpy as np
 import pytest
@@ -40,7 +40,7 @@ def test_rows_are_cls_and_each_span_with_its_separator(spans):
 
 
 def test_an_xlnets_rows_are_each_span_with_its_separator_and_cls():
-    """A row that only fills a batch is <cls> alone."""
+    """A row that only fills up a batch is <cls> alone."""
     vocabulary = XlnetVocabulary(unigram_model([(token, 0.0) for token in SPECIAL_TOKENS], b"", len(SPECIAL_TOKENS)))
     cls, sep, pad = vocabulary.cls_id, vocabulary.sep_id, vocabulary.pad_id
     plan = tf.constant([[5, 8, 20, 21], [3, 5, 0, 0], [0, 0, 0, 0]], tf.int64)

@@ -1,4 +1,4 @@
-"""In which order the source gives rows, epoch after epoch and from a start anywhere."""
+"""The order in which the source gives rows, epoch after epoch and from any starting point."""
 
 import os
 import threading
@@ -143,7 +143,7 @@ def test_first_batch_past_the_epoch_is_refused(make_source):
 
 
 def test_with_a_memory_row_i_goes_on_from_row_i_of_the_batch_before(make_source, shards, vocabulary):
-    """By the text: what a row begins with follows what the row before ended with, or it is a document's start."""
+    """By its text: each row begins where the row before ended, or at the start of a document."""
     objective = ObjectiveConfig(tokens="permuted", pair="none", packing="filled", memory_length=8)
     source, corpus = make_source(objective=objective), "|"
     for name in shards.names:
@@ -159,7 +159,7 @@ def test_with_a_memory_row_i_goes_on_from_row_i_of_the_batch_before(make_source,
             for row, goes_on in enumerate(batch["goes_on"]):
                 if goes_on:
                     assert f" {before[row][-1]} {texts[row][0]} " in corpus
-                elif batch["goes_on"].any():  # Else a group begins.
+                elif batch["goes_on"].any():  # Otherwise a group begins.
                     assert f"| {texts[row][0]} " in corpus
             before = texts
         assert np.mean([batch["goes_on"] for batch in batches]) > 0.7

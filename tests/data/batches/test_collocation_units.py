@@ -1,4 +1,4 @@
-"""Collocations as units of masks, against a reference in plain Python."""
+"""Collocations as units of masks, compared with a reference in plain Python."""
 
 import numpy as np
 import pytest
@@ -19,12 +19,12 @@ def ids_of(text):
     return tuple(VOCABULARY.tokens.index(piece) for piece in text.split())
 
 
-# One is inside another, two overlap, one has six words and is never found, one repeats itself.
+# One lies inside another, two overlap, one has six words and is never found, one repeats itself.
 COLLOCATIONS = [*map(ids_of, ("a b", "b c", "a b c d e", "c ##x d", "d ##x e ##y ##x f", "f f f", "a b c d e f"))]
 
 
 def random_rows(rows=300, seed=0):
-    """[CLS] A [SEP] B [SEP] and padding; of few different words, so that collocations are frequent."""
+    """[CLS] A [SEP] B [SEP] and padding, with few different words, so that collocations are frequent."""
     rng = np.random.default_rng(seed)
     ids = rng.choice(np.arange(5, len(VOCABULARY)), (rows, LENGTH)).astype(np.int32)
     for row in ids:
@@ -41,7 +41,7 @@ def random_rows(rows=300, seed=0):
 
 
 def units_of(row, length):
-    """The positions of each unit: from the left the longest collocation of at most five words, or else a word."""
+    """The positions of each unit, from the left: the longest collocation of at most five words, or else one word."""
     segments, units = [[]], []
     for position in range(length):
         if row[position] in (CLS, SEP):
@@ -108,7 +108,7 @@ def test_masks_are_a_function_of_the_seed_the_epoch_and_the_example():
 
 
 def test_a_run_of_tokens_is_replaced_alike():
-    """All of it becomes [MASK] or none does, as in the paper; drawn by token, most collocations would be mixed."""
+    """All of it becomes [MASK] or none, as in the paper; drawn by token, most collocations would be mixed."""
     ids, lengths = random_rows()
     batch = masked(ids, lengths, random_token_share=0.0, mask_token_share=0.5)
     kinds = set()

@@ -1,4 +1,4 @@
-"""Batches for a model with a decoder: what it reads and writes, of shards and of raw text."""
+"""Batches for a model with a decoder, from shards and from raw text: what it reads and writes."""
 
 import dataclasses
 
@@ -33,7 +33,7 @@ def _corruption(**settings):
 
 
 def rows_of_texts(rows=64):
-    """[CLS] text [SEP] of random lengths, a fifth of the tokens full stops; the last one only fills the batch."""
+    """[CLS] text [SEP] of random lengths, a fifth of the tokens full stops; the last row only fills up the batch."""
     rng = np.random.default_rng(5)
     lengths = rng.integers(3, LENGTH + 1, rows)
     ids = np.where(rng.random((rows, LENGTH)) < 0.2, 5, rng.integers(7, 47, (rows, LENGTH)))
@@ -108,7 +108,7 @@ def test_a_corruption_is_a_function_of_seed_epoch_and_example():
 
 
 class WithoutCls(Vocabulary):
-    """Rows end with [SEP] but begin with the text, as T5's."""
+    """Rows end with [SEP] but begin with the text, as T5's do."""
 
     row_pattern = RowPattern((), (VOCABULARY.sep_id,), (VOCABULARY.sep_id,))
 

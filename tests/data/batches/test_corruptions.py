@@ -1,4 +1,4 @@
-"""The corruptions of MASS, BART and T5 against plain Python on the same random numbers, and their statistics."""
+"""The corruptions of MASS, BART and T5, and their statistics, compared with plain Python on the same random numbers."""
 
 import functools
 
@@ -20,7 +20,7 @@ POISSON = restored.poisson(3.0)
 
 @functools.cache
 def batch(rows=ROWS, width=WIDTH, shortest=1):
-    """Texts of all lengths, a seventh of their tokens full stops; and the keys of their examples."""
+    """Texts of all lengths with a seventh of the tokens full stops; and the keys of their examples."""
     rng = np.random.default_rng(7)
     lengths = rng.integers(shortest, width + 1, rows).astype(np.int32)
     ids = np.where(rng.random((rows, width)) < 1 / 7, rng.integers(10, 12, (rows, width)), 0)
@@ -30,7 +30,7 @@ def batch(rows=ROWS, width=WIDTH, shortest=1):
 
 
 def listed(made):
-    """The texts as lists; past their ends there is nothing."""
+    """The texts as lists, which end where the texts end."""
     rows = [row[:length].tolist() for row, length in zip(made.word_ids.numpy(), made.lengths.numpy())]
     assert (made.word_ids.numpy()[np.arange(made.width) >= made.lengths.numpy()[:, None]] == 0).all()
     return rows
@@ -104,7 +104,7 @@ def test_t5s_spans_are_its_codes(share, length, most):
 
 
 def test_infilling_has_the_papers_share_and_poisson_lengths_with_empty_spans():
-    """30% of the tokens, spans of 0 to many tokens with a mean of 3, at places all alike (Lewis et al. 2020)."""
+    """30% of the tokens, in spans of 0 to many tokens with a mean of 3, at every place alike (Lewis et al. 2020)."""
     given, keys = batch(rows=2000, width=200, shortest=200)
     made = restored.infill_spans(given, keys, 0.3, 3.0, MASK)
     rows = listed(made)
@@ -113,14 +113,14 @@ def test_infilling_has_the_papers_share_and_poisson_lengths_with_empty_spans():
     drawn = [plain.span_lengths(60, numbers, POISSON)[:-1] for numbers in bits(keys, restored._SPAN_LENGTHS, 60)]
     assert [len(lengths) + 1 for lengths in drawn] == masks.tolist()
     shares = np.bincount(np.concatenate(drawn), minlength=8) / sum(map(len, drawn))
-    # The span that goes beyond the budget is cut off and left out here; it is longer than others.
+    # The span that exceeds the budget is cut and left out here; such spans are longer than others.
     assert abs(shares[:6] - np.array(POISSON[:6])).max() < 0.02 and shares[0] > 0.045
     first, last = np.mean([row[:20].count(MASK) for row in rows]), np.mean([row[-20:].count(MASK) for row in rows])
     assert abs(first - last) < 0.15 and abs(first - 20 * masks.sum() / made.lengths.numpy().sum()) < 0.1
 
 
 def test_t5s_spans_have_the_papers_share_and_mean_length():
-    """15% of the tokens in spans of 3 (Raffel et al. 2020, section 3.3.4): 30 tokens in 10 spans of 200."""
+    """15% of the tokens in spans of 3 (Raffel et al. 2020, section 3.3.4): of 200 tokens, 30 in 10 spans."""
     given, keys = batch(rows=2000, width=200, shortest=200)
     made = sentinels.replace_spans(given, keys, 0.15, 3.0, SENTINELS)
     assert {*made.corrupted.lengths.numpy()} == {200 - 30 + 10} and {*made.targets.lengths.numpy()} == {30 + 11}

@@ -1,4 +1,4 @@
-"""Files of features: what is written is read at its place, and what is not whole or not its own is not taken."""
+"""Files of features: data is read from where it was written, and incomplete or foreign files are rejected."""
 
 import errno
 import json
@@ -23,7 +23,7 @@ MADE_OF = {"encoder": "abc", "layers": [1, 2]}
 
 
 def write(room, values, made_of=MADE_OF):
-    """In parts, the later ones first."""
+    """In parts, later ones first."""
     with room.writing("train", made_of, values.shape) as put:
         put(3, values[3:])
         put(0, values[:3])
@@ -159,7 +159,7 @@ def test_what_to_do_depends_on_why_it_cannot_be_written(tmp_path, values, number
 
 
 def test_features_in_a_store_are_mapped_from_a_copy(values):
-    """A store takes no writing here and there, has no locks, and nothing there can be mapped."""
+    """A store allows no random writes, locks or memory maps."""
     room = FeatureRoom("ram://features")
     with room.alone():
         write(room, values)
@@ -173,7 +173,7 @@ def test_features_in_a_store_are_mapped_from_a_copy(values):
 
 
 def test_two_runs_do_not_make_the_same_features_at_once(tmp_path):
-    """One that comes second says so, and gets in when the first one is done, be it killed."""
+    """The second says that it waits, and goes on once the first is done or killed."""
     holder = (
         "import fcntl, sys; lock = open(sys.argv[1], 'w'); fcntl.flock(lock, fcntl.LOCK_EX); "
         "print('held', flush=True); sys.stdin.read()"

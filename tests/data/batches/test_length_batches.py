@@ -1,4 +1,4 @@
-"""Batches by length: every row once an epoch, little padding, any start by arithmetic."""
+"""Batches by length: every row once an epoch, little padding, any start found by arithmetic."""
 
 import dataclasses
 from itertools import combinations
@@ -74,7 +74,7 @@ def test_epochs_and_seeds_differ_in_order_alone():
 
 
 def test_the_widths_are_the_best_there_are():
-    """Against every choice of three widths on a small case, and far below one width on a large one."""
+    """Compared with every choice of three widths on a small case, and with one width on a large one."""
     lengths = np.array([3, 4, 4, 9, 10, 17, 18, 30, 30, 31])
     options = [4, 10, 18, 30, 32]
 
@@ -94,7 +94,7 @@ def test_a_row_longer_than_every_width_is_a_fault():
 
 
 def test_what_belongs_to_tokens_comes_with_them():
-    """Each row's own values at its own tokens, -1 at padding and throughout the rows that fill a batch."""
+    """Each row has its own values at its tokens, and -1 at padding and in rows that fill up a batch."""
     rows = make_rows(21)
     rows.token_extra = {"tags": np.arange(len(rows.ids), dtype="int32")}
     for batch in as_numpy(make_batches(rows).epoch(0)):
@@ -106,7 +106,7 @@ def test_what_belongs_to_tokens_comes_with_them():
 
 
 def test_an_example_of_several_rows_stays_together():
-    """Rows that an example has not are masked throughout; every example comes once with all its rows."""
+    """Rows that an example lacks are fully masked; every example comes once, with all its rows."""
     rows = make_rows(60)
     counts = np.random.default_rng(3).integers(1, 5, 40)
     counts = counts[: np.searchsorted(np.cumsum(counts), 60)]
@@ -134,7 +134,7 @@ def test_an_example_of_several_rows_stays_together():
 
 
 def test_one_example_of_many_rows_does_not_make_all_others_as_costly():
-    """Every example comes once and whole in a batch that has room for little more, and one batch alone is not full."""
+    """Every example comes once and whole, in a batch with little room left over, and only one batch is not full."""
     counts = np.random.default_rng(4).integers(2, 5, 100)
     counts[17] = 50
     rows = make_rows(counts.sum())
@@ -161,7 +161,7 @@ def test_one_example_of_many_rows_does_not_make_all_others_as_costly():
 
 
 def test_with_one_group_size_the_order_is_that_of_rows_alone():
-    """So that runs of before go on with the batches that they would have had."""
+    """Earlier runs then go on with the batches that they would have had."""
     rows = make_rows(203)
     widths, group_sizes = choose_shapes(rows, 5)
     assert (widths, group_sizes) == (choose_widths(rows.lengths, 5), [1])
@@ -179,7 +179,7 @@ def test_the_typical_batch_is_of_median_width():
 
 
 def with_targets(rows, lengths):
-    """The rows with targets of these lengths."""
+    """The rows with targets of the given lengths."""
     starts = np.concatenate([[0], np.cumsum(lengths)])
     targets = TargetRows(np.arange(starts[-1], dtype="uint16") % 50 + 10, starts)
     return dataclasses.replace(rows, targets=targets)
@@ -211,5 +211,5 @@ def test_targets_stay_with_their_rows_when_parts_are_joined():
 
 
 def test_no_thread_tunes_what_is_fixed():
-    """Whoever drops an iterator waits until that thread wakes up: up to a minute at the end of each run."""
+    """Dropping an iterator would wait for that thread to wake up: up to a minute at the end of each run."""
     assert make_batches(make_rows()).epoch(0).options().autotune.enabled is False

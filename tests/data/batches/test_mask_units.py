@@ -1,4 +1,4 @@
-"""N-grams, spans and phrases against sequential references in plain Python, and the shares of their lengths."""
+"""N-grams, spans and phrases, and the shares of their lengths, compared with sequential plain Python references."""
 
 import numpy as np
 import pytest
@@ -20,7 +20,7 @@ ROWS, LENGTH, BUDGET = 400, 48, 9
 
 
 class Rows:
-    """Random rows with [CLS], one to three segments and padding; some have fewer candidates than the budget."""
+    """Random rows with [CLS], one to three segments and padding; some have fewer candidates than the budget allows."""
 
     def __init__(self, pieces_share=0.3, seed=0):
         rng = np.random.default_rng(seed)
@@ -32,7 +32,7 @@ class Rows:
         self.continuation = rng.random((ROWS, LENGTH)) < pieces_share
         self.scores = np.argsort(rng.random((ROWS, LENGTH)), axis=1) << 40
         self.budget = rng.integers(1, BUDGET + 1, ROWS)
-        # 1 begins a phrase and 2 continues one; segments may begin inside of one.
+        # 1 begins a phrase and 2 continues one; segments may begin inside one.
         self.phrases = np.zeros((ROWS, LENGTH), int)
         for row in self.phrases:
             for start in rng.integers(0, LENGTH - 4, 3):
@@ -65,7 +65,7 @@ def _positions(chosen):
 
 
 def _run_of_words(words, first, count):
-    """`count` words from a word on, as far as no special token is between them."""
+    """`count` words from a given word on, until a special token comes."""
     run = [words[first]]
     while len(run) < count and first + len(run) < len(words) and words[first + len(run)][0] == run[-1][-1] + 1:
         run.append(words[first + len(run)])
@@ -73,7 +73,7 @@ def _run_of_words(words, first, count):
 
 
 def _ngrams(rows, row):
-    """ALBERT's create_masked_lm_predictions, its shuffle and choices given; then single words in what it leaves."""
+    """ALBERT's create_masked_lm_predictions, with its shuffle and choices given; then single words in the rest."""
     words, taken = rows.units(row, rows.continuation[row]), set()
     for first in sorted(range(len(words)), key=lambda word: -rows.scores[row, word]):
         run = _run_of_words(words, first, rows.lengths["ngram"][row, first])
@@ -90,7 +90,7 @@ def _ngrams(rows, row):
 
 
 def _spans(rows, row):
-    """SpanBERT's PairWithSpanMaskingScheme, its anchors and lengths given."""
+    """SpanBERT's PairWithSpanMaskingScheme, with its anchors and lengths given."""
     words, taken = rows.units(row, rows.continuation[row]), []
     tokens = np.flatnonzero(rows.candidate[row])
     for anchor in sorted(tokens, key=lambda position: -rows.scores[row, position]):
@@ -117,7 +117,7 @@ def _phrases(rows, row):
 @pytest.mark.parametrize("pieces_share", [0.0, 0.3, 0.8])
 def test_ngrams_are_the_sequential_ones(pieces_share):
     rows = Rows(pieces_share)
-    # Visiting every word is what the original does.
+    # The original visits every word too.
     chosen = _positions(choose_ngrams(**rows.tensors(), draw_lengths=rows.drawn("ngram"), max_predictions=LENGTH))
     assert chosen == [_ngrams(rows, row) for row in range(ROWS)]
 
@@ -171,7 +171,7 @@ ORDINARY = np.arange(5, 100)
 
 
 def _masked(rows=3000, length=102, **config):
-    """Rows of one segment of 100 one-piece words, 15 of which are predicted."""
+    """Rows with one segment of 100 one-piece words, of which 15 are predicted."""
     ids = np.random.default_rng(0).choice(ORDINARY, (rows, length)).astype(np.int32)
     ids[:, 0], ids[:, -1] = VOCABULARY.cls_id, VOCABULARY.sep_id
     masking = DynamicMasking(MaskingConfig(**config), 15, VOCABULARY, 1)
@@ -207,7 +207,7 @@ def test_runs_of_masked_tokens_are_distributed_as_in_spanbert():
 
 
 def test_a_span_is_replaced_alike():
-    """All of a run becomes [MASK] (80% of the runs), or random tokens, or stays; the random ones differ."""
+    """A whole run becomes [MASK] (80% of runs), becomes random tokens or stays; the random ones differ."""
     ids, batch = _masked(unit="span")
     kinds, all_random, wrong = [], [], 0
     for row, masked, positions in zip(ids, batch["input_word_ids"], batch["masked_lm_positions"]):
@@ -219,7 +219,7 @@ def test_a_span_is_replaced_alike():
             else:
                 kinds.append("random")
                 all_random.append(masked[run])
-                # A random token is [MASK] or the same once in a vocabulary.
+                # A random token is [MASK], or the original one, once in len(vocabulary) draws.
                 wrong += np.sum(masked[run] == VOCABULARY.mask_id) + np.sum(masked[run] == row[run])
     shares = {kind: kinds.count(kind) / len(kinds) for kind in ("mask", "random", "same")}
     assert shares == pytest.approx({"mask": 0.8, "random": 0.1, "same": 0.1}, abs=0.01)
@@ -229,7 +229,7 @@ def test_a_span_is_replaced_alike():
 
 @pytest.mark.parametrize("unit", ["word", "ngram"])
 def test_other_units_are_replaced_token_by_token(unit):
-    """As in BERT and ALBERT: of the runs of three or more tokens a third are not masked throughout."""
+    """As in BERT and ALBERT: of the runs of three or more tokens, a third are not fully masked."""
     _, batch = _masked(unit=unit)
     mixed = []
     for masked, positions in zip(batch["input_word_ids"], batch["masked_lm_positions"]):

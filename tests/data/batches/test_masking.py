@@ -1,4 +1,4 @@
-"""Dynamic masking against the original's rules, and its independence of everything but (seed, epoch, example)."""
+"""Dynamic masking by the original's rules, dependent on (seed, epoch, example) alone."""
 
 import numpy as np
 import pytest
@@ -45,7 +45,7 @@ def _chosen(batch):
 
 
 def _oracle(row, length, scores, predictions, whole_word, share=0.15):
-    """create_masked_lm_predictions in plain Python, its shuffle replaced by the order of the scores."""
+    """create_masked_lm_predictions in plain Python, with its shuffle replaced by the order of the scores."""
     words = []
     for position in range(length):
         if row[position] in (CLS, SEP):
@@ -196,7 +196,7 @@ def test_a_parallel_map_and_a_late_start_give_the_same_masks():
 
 
 def _agreement(first, second):
-    """The share of positions chosen in both, of those chosen in the first."""
+    """The share of the positions chosen in the first that are also chosen in the second."""
     pairs = list(zip(_chosen(first), _chosen(second)))
     return sum(len(set(one) & set(other)) for one, other in pairs) / sum(len(one) for one, _ in pairs)
 

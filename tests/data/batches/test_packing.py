@@ -10,7 +10,7 @@ from keras_bert.data.batches.raw_lines import split_lines
 from keras_bert.data.batches.text_plans import pack_sentences
 
 LENGTH = 24
-SHAPES = {  # documents, sentences a document, tokens a sentence
+SHAPES = {  # documents, sentences per document, tokens per sentence
     "ordinary": (300, (1, 12), (1, 14)),
     "tiny documents": (600, (1, 2), (1, 5)),
     "long sentences": (60, (1, 5), (1, 90)),
@@ -23,7 +23,7 @@ def shard_of(shape):
 
 
 def _oracle(sentences, documents, length, documents_in_row):
-    """The rows put together sentence by sentence in plain Python: lists of [start, end] by document."""
+    """The rows put together in plain Python, sentence by sentence: lists of [start, end] per document."""
     rows, row, free = [], [], length - 1
     for first, last in zip(documents[:-1], documents[1:]):
         is_new_document = True
@@ -71,12 +71,12 @@ def test_filled_rows_are_rows_of_sentences_of_one_token(shape, width):
 def test_filled_rows_leave_hardly_any_padding():
     sentences, documents = shard_of("ordinary")
     rows = [len(plan_packed(sentences, documents, LENGTH, 5, fills)) for fills in (False, True)]
-    places = sentences[-1] + len(documents) - 1  # Every token and a [SEP] for every document.
+    places = sentences[-1] + len(documents) - 1  # Every token, and a [SEP] for every document.
     assert rows[1] == pytest.approx(places / (LENGTH - 2), rel=0.03) and rows[0] > 1.15 * rows[1]
 
 
 def test_a_row_is_filled_to_the_last_place():
-    """Two documents of 10 take [CLS] and two [SEP]: 23 places, not 22."""
+    """Two documents of 10 tokens need [CLS] and two [SEP]: 23 places, not 22."""
     sentences, documents = offsets([10, 10]), offsets([1, 1])
     assert len(plan_packed(sentences, documents, 23, 2)) == 1
     assert len(plan_packed(sentences, documents, 22, 2)) == 2
@@ -91,7 +91,7 @@ def test_bound_of_documents():
     assert most_documents("document", 512) == 1
 
 
-TEXT_SHAPES = {  # documents, sentences a document, tokens a sentence
+TEXT_SHAPES = {  # documents, sentences per document, tokens per sentence
     "ordinary": (300, (1, 12), (1, 14)),
     "tiny documents": (600, (1, 2), (1, 5)),
     "long sentences": (60, (1, 5), (1, 90)),
@@ -110,7 +110,7 @@ def test_rows_are_those_planned_in_numpy(shape, packing):
     width, fills = most_documents(packing, 24), packing == "filled"
     planned = plan_packed(*offsets, 24, width, fills)[:, :-1]
 
-    # Sentences without a token, and numbers of documents with gaps, must change nothing.
+    # Sentences without tokens, and gaps in the documents' numbers, must change nothing.
     numbers = np.repeat(np.arange(documents, dtype=np.int32) * 3 + 1, counts)
     places = np.sort(rng.integers(0, len(lengths) + 1, 20))
     lengths = np.insert(lengths, places, 0)

@@ -6,7 +6,7 @@ from random_shards import offsets, random_offsets
 
 from keras_bert.data.batches.plans import _truncate, plan_pairs, plan_swapped, repeat_to_count
 
-SHAPES = {  # documents, sentences a document, tokens a sentence
+SHAPES = {  # documents, sentences per document, tokens per sentence
     "ordinary": (1000, (1, 30), (3, 50)),
     "single sentences": (6000, (1, 2), (2, 60)),
     "long sentences": (300, (1, 10), (1, 900)),
@@ -83,7 +83,7 @@ def test_chunks_are_whole_sentences_divided_between_two_of_them():
 
 @pytest.mark.parametrize("sentences_each, starts_inside", [(1, True), (10, False)])
 def test_a_random_b_starts_inside_a_sentence_where_a_ends_inside_one(sentences_each, starts_inside):
-    """Otherwise a B that begins with a whole sentence would tell the label."""
+    """Otherwise a B that begins with a whole sentence would reveal the label."""
     sentences, documents = offsets(np.full(1000, 10)), offsets(np.full(1000 // sentences_each, sentences_each))
     plan = plan_pairs(sentences, documents, 1000, (1,), 1.0, 0.0)
     a_ends_inside, b_starts_inside = plan[:, 1] % 10 > 0, plan[:, 2] % 10 > 0
@@ -172,7 +172,7 @@ def test_repeat_to_count_goes_round_evenly():
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_half_of_the_pairs_are_swapped_and_otherwise_follow_each_other(shape):
-    """Swapped back, they are the pairs without random next sentences."""
+    """Swapped back, they are the same pairs as without random next sentences."""
     shard = shard_of(shape)
     plan, in_order = plan_swapped(*shard, 61, (1,)), plan_pairs(*shard, 61, (1,), 0.0)
     is_swapped = plan[:, 4] == 1

@@ -1,4 +1,4 @@
-"""Orders of prediction against the published algorithm in plain Python with the same random numbers."""
+"""Orders of prediction, compared with the published algorithm in plain Python on the same random numbers."""
 
 import numpy as np
 import pytest
@@ -22,7 +22,7 @@ MASKING = MaskingConfig(share=SHARE)
 
 @pytest.fixture(scope="module")
 def rows():
-    """(ids, lengths): text, a <sep> in it, and <sep> <cls> at the end."""
+    """(ids, lengths): text with a <sep> inside, and <sep> <cls> at the end."""
     rng = np.random.default_rng(0)
     ids = rng.integers(len(SPECIAL_TOKENS), len(PIECES), (ROWS, LENGTH)).astype("int32")
     lengths = rng.integers(1, LENGTH + 1, ROWS).astype("int32")
@@ -51,7 +51,7 @@ def _text(ids, lengths):
 
 
 def test_a_share_of_nothing_is_a_token_of_each_row(rows):
-    """As for the masked LM; a context of tokens / 0 was a traceback."""
+    """As for the masked LM; dividing the tokens by 0 would end in a traceback."""
     predicted = _ordered(rows, masking=MaskingConfig(share=0.0))["masked_lm_weights"].sum(axis=1)
     assert np.array_equal(predicted, _text(*rows)[0].any(axis=1))
 
@@ -88,7 +88,7 @@ def test_the_drawn_share_of_the_text_and_nothing_else_is_predicted(rows):
 
 
 def test_what_a_token_sees_is_what_the_published_algorithm_lets_it_see(rows):
-    """But for the diagonal of special tokens, which the content stream sees and the query stream does not have."""
+    """Except the diagonal of special tokens, which the content stream sees and the query stream does not have."""
     ids, lengths = rows
     batch, (_, is_special) = _ordered(rows), _text(ids, lengths)
     hidden = hidden_by_order(batch["permutation_ranks"]).numpy()
@@ -111,7 +111,7 @@ def test_an_order_depends_on_seed_epoch_and_example_alone(rows):
 
 
 def test_every_order_of_the_predictions_is_as_likely():
-    """A row of which three tokens are predicted has six orders."""
+    """A row with three predicted tokens has six orders."""
     ids = np.full((3000, 20), len(SPECIAL_TOKENS), "int32")
     ids[:, -2:] = VOCABULARY.sep_id, VOCABULARY.cls_id
     batch = _ordered((ids, np.full(3000, 20, "int32")))

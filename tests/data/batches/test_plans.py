@@ -1,4 +1,4 @@
-"""Plan files: kept, refused where damaged, made again, and what is known of them before the first batch."""
+"""Plan files: kept, refused if damaged, remade, and what they say before the first batch."""
 
 import os
 import random

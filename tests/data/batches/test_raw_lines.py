@@ -23,7 +23,7 @@ def _write(path, documents, blank="\n"):
 
 
 def _read(lines, validation, **options):
-    """The documents of one pass as lists of lines, put together over chunks."""
+    """The documents of one pass as lists of lines, joined across chunks."""
     found = []
     for _, texts, numbers in lines.chunks(validation, **options).as_numpy_iterator():
         for number in np.unique(numbers):
@@ -53,7 +53,7 @@ def test_the_end_of_a_file_ends_a_document(tmp_path):
 
 
 def test_chunks_are_bounded_by_bytes_and_long_lines_divided_between_sentences(tmp_path, monkeypatch):
-    """512 lines were tokenized together whatever their length: gigabytes, if a line is a document, or all of a file."""
+    """Chunks of 512 lines of any length would take gigabytes if a line is a document, or a whole file."""
     monkeypatch.setattr(raw_lines, "_BYTES_AT_ONCE", 300)
     monkeypatch.setattr(raw_lines, "_LONGEST_LINE", 100)
     short = [[f"Line {n}. It is short."] for n in range(40)]
@@ -66,7 +66,7 @@ def test_chunks_are_bounded_by_bytes_and_long_lines_divided_between_sentences(tm
 
 
 def test_a_long_chinese_line_does_not_end_its_document(tmp_path, monkeypatch):
-    """Its last full stop left a blank line, so that the next line was another document, perhaps of the other side."""
+    """A blank line after its last full stop would make the next line another document, perhaps on the other side."""
     monkeypatch.setattr(raw_lines, "_LONGEST_LINE", 50)
     document = ["这是一个很长的句子。" * 4 + " ", "这是下一行。"]
     [found] = _read(RawLines([_write(tmp_path / "a.txt", [document])], 0.0), False)
@@ -121,7 +121,7 @@ def test_lines_may_end_as_on_any_system_of_today(tmp_path, end):
 
 @pytest.mark.parametrize("end", [-1, -9, -100_000])
 def test_a_truncated_gz_is_refused(tmp_path, end):
-    """TensorFlow takes it for a shorter text: the rest would be missing without a word."""
+    """TensorFlow takes it for a shorter text, so the rest would be silently missing."""
     content = gzip.compress(os.urandom(200_000).hex().encode())
     (tmp_path / "a.gz").write_bytes(content[:end])
     with pytest.raises(UserError, match="a.gz: needs a whole file .* Received: cannot be read .* set data.source"):
@@ -131,7 +131,7 @@ def test_a_truncated_gz_is_refused(tmp_path, end):
 @pytest.mark.parametrize("zeros", [2, 100_000])
 @pytest.mark.parametrize("rest", ["", "Two.\n"])
 def test_a_gz_with_zeros_in_or_after_it_is_refused(tmp_path, zeros, rest):
-    """As from a tape: Python skips them, and TensorFlow failed in the middle of a run."""
+    """As from a tape: Python skips the zeros, and TensorFlow would fail in the middle of a run."""
     after = gzip.compress(rest.encode()) if rest else b""
     (tmp_path / "a.gz").write_bytes(gzip.compress(b"One.\n") + bytes(zeros) + after)
     with pytest.raises(UserError, match="a.gz: needs a whole file .* Received: zeros after compressed text"):
@@ -139,13 +139,13 @@ def test_a_gz_with_zeros_in_or_after_it_is_refused(tmp_path, zeros, rest):
 
 
 def test_a_gz_of_several_parts_is_whole(tmp_path):
-    """As `cat a.gz b.gz` makes it."""
+    """`cat a.gz b.gz` makes such a file."""
     (tmp_path / "a.gz").write_bytes(gzip.compress(b"One.\n") + gzip.compress(b"Two.\n"))
     assert _read(RawLines([str(tmp_path / "a.gz")], 0.0), False) == [["One.", "Two."]]
 
 
 def test_compression_is_told_by_the_content(tmp_path):
-    """A browser saves a.gz decompressed, and TensorFlow would fail in the middle of a run."""
+    """A browser decompresses a.gz as it saves it, and TensorFlow would fail in the middle of a run."""
     documents = _documents(3)
     plain = _write(tmp_path / "a.gz", documents)
     (tmp_path / "b.txt").write_bytes(gzip.compress(open(plain, "rb").read()))
@@ -159,7 +159,7 @@ def test_a_character_cut_where_looking_ends_is_no_fault(tmp_path):
 
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory):
-    """A corpus of TensorFlow Datasets, prepared in a folder; one of its texts has paragraphs."""
+    """A corpus of TensorFlow Datasets, prepared in a folder, with one text of several paragraphs."""
     import tensorflow_datasets as tfds
 
     class ThreeTexts(tfds.core.GeneratorBasedBuilder, skip_registration=True):
@@ -194,7 +194,7 @@ def test_a_corpus_beside_files_is_refused(corpus, tmp_path):
 
 
 def test_a_file_whose_name_is_no_utf8_in_a_folder_whose_name_is_a_pattern(tmp_path):
-    """TensorFlow takes names as bytes alone where they are no UTF-8."""
+    """TensorFlow accepts a name that is not UTF-8 only as bytes."""
     folder = tmp_path / "é [1]"
     folder.mkdir()
     with open(os.path.join(os.fsencode(folder), b"caf\xe9 *.txt"), "wb") as stream:

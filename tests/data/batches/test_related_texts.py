@@ -1,4 +1,4 @@
-"""Related and unrelated pairs against plain Python on the same random numbers; and as batches of both sources."""
+"""Related and unrelated pairs compared with plain Python on the same random numbers; and batches of both sources."""
 
 import itertools
 
@@ -35,7 +35,7 @@ def has_letters(word):
 
 
 def sentence(rng, begins_inside):
-    """Words of one to three pieces, at most `MOST` in all; a sentence that was divided may begin inside a word."""
+    """Words of one to three pieces, at most `MOST` in all; a divided sentence may begin inside a word."""
     words, most = [], rng.integers(1, MOST + 1)
     while True:
         head = rng.integers(27, 30) if begins_inside and not words else rng.integers(5, 27)
@@ -47,7 +47,7 @@ def sentence(rng, begins_inside):
 
 @pytest.fixture(scope="module")
 def given():
-    """(both sentences of every row, labels, `PaddedRows`), the last row [CLS] alone."""
+    """(both sentences of every row, labels, `PaddedRows`); the last row is [CLS] alone."""
     rng = np.random.default_rng(0)
     pairs = [[sentence(rng, rng.random() < 0.2) for _ in range(2)] for _ in range(ROWS)]
     ids, segments, lengths = np.zeros((ROWS + 1, SEQ), "int32"), np.zeros((ROWS + 1, SEQ), "int32"), []
@@ -102,10 +102,10 @@ def test_pairs_are_plain_pythons(given, made):
     for row, (one, other) in enumerate(zip(zip(*filled), expected_rows(*given[:2]))):
         assert one == other, (row, given[1][row])
     ids, _, shared = values
-    assert filled[0][ROWS] == [VOCABULARY.cls_id]  # Only fills the batch.
+    assert filled[0][ROWS] == [VOCABULARY.cls_id]  # Only fills up the batch.
     is_filled = np.arange(SEQ) < lengths[:, None]
     assert not ids[~is_filled].any() and (shared[~is_filled] == -1).all()
-    # Marks of words and phrases are found at the tokens' old places.
+    # Marks of words and phrases are at the tokens' old places.
     assert np.array_equal(given[2].word_ids.numpy().ravel()[sources][is_filled], ids[is_filled])
 
 
@@ -128,7 +128,7 @@ def documents(rng, count=60):
 
 
 def require_plan(spans, texts, max_tokens):
-    """Every sentence that is long enough, once, beside another of its document that is no longer than half a row."""
+    """Every long enough sentence comes once, cut to half a row, beside another of its document."""
     bounds, found = [0], []
     for number, text in enumerate(texts):
         for length in text:
@@ -148,7 +148,7 @@ def require_plan(spans, texts, max_tokens):
 
 @pytest.mark.parametrize("max_tokens", [29, 60])
 def test_plans_put_each_sentence_beside_another_of_its_document(max_tokens):
-    """By NumPy for shards, and in the graph for raw text; nearer in length than at random; half of them unrelated."""
+    """With NumPy for shards, in the graph for raw text; closer in length than random pairs; half are unrelated."""
     rng = np.random.default_rng(1)
     texts = documents(rng)
     lengths = [length for text in texts for length in text]
@@ -168,7 +168,7 @@ def test_plans_put_each_sentence_beside_another_of_its_document(max_tokens):
 
 @pytest.mark.parametrize("max_tokens", [29, 60])
 def test_the_other_rows_hold_what_follows_in_the_document(max_tokens):
-    """With a share of pairs: as many tokens as fit, or up to the document's end; the pairs stay as they were."""
+    """Given a share of pairs, they hold as many tokens as fit or are left; the pairs stay the same."""
     rng = np.random.default_rng(1)
     texts = documents(rng)
     lengths = np.array([length for text in texts for length in text])

@@ -1,4 +1,4 @@
-"""The source against the plans and shards that it reads: what rows and batches hold, and refusals."""
+"""The source compared with its plans and shards: what rows and batches hold, and what is refused."""
 
 import numpy as np
 import pytest
@@ -64,7 +64,7 @@ def test_packed_rows_are_the_planned_spans_each_with_its_separator(
 
 
 def test_fewer_examples_than_a_batch(make_source):
-    """Training is refused, evaluation pads the batch with rows that weigh nothing."""
+    """Training is refused; evaluation pads the batch with rows of no weight."""
     source = make_source(batch_size=2048)
     assert source.examples_per_epoch < 2048
     with pytest.raises(UserError, match=rf"batch_size \(2048\).*Received: {source.examples_per_epoch}\."):
@@ -80,7 +80,7 @@ def test_fewer_examples_than_a_batch(make_source):
 
 
 def test_whole_words_are_those_that_the_shards_mark(tmp_path, vocabulary):
-    """Words of two tokens from each even place on, which nothing in the vocabulary tells."""
+    """Here words are two tokens from each even place on, which nothing in the vocabulary shows."""
     with DocumentWriter(tmp_path / "shards", vocabulary) as writer:
         for first in range(5, 2000, 100):
             writer.add([range(first, first + 100)])
@@ -116,7 +116,7 @@ def test_ids_of_more_than_16_bits(tmp_path):
 
 
 def test_an_id_past_the_vocabulary_is_refused(tmp_path, vocabulary):
-    """The file is altered behind the checksums' back, which are looked at when plans are made."""
+    """The file is changed after its checksums were verified, which happens when plans are made."""
     shards = write_shards(tmp_path / "shards", vocabulary, 20)
     source = open_source(shards, vocabulary, tmp_path / "plans")
     tokens = shards.read(shards.names[0])[0].copy()
@@ -140,7 +140,7 @@ def test_one_document_needs_next_sentences_only(tmp_path, vocabulary):
 
 
 def test_documents_in_shards_of_their_own_need_larger_shards(tmp_path, vocabulary):
-    """More text, or another share of it, would only give more such shards."""
+    """Advice to add text, or change its share, would only give more such shards."""
     shards = write_shards(tmp_path / "shards", vocabulary, 3, 1e-6)
     with pytest.raises(UserError, match="Received: 3 in 3 shards. Raise data.shard_megabytes, or set"):
         open_source(shards, vocabulary, tmp_path / "plans")
@@ -156,7 +156,7 @@ def test_no_pairs_are_refused(tmp_path, vocabulary):
 
 
 def test_swapped_pairs_have_labels_and_segments(make_source):
-    """Of one document, so that one is enough; A, which comes first in the row, is segment 0."""
+    """Pairs come from one document, so one is enough; A, first in the row, is segment 0."""
     source = make_source(objective=ObjectiveConfig(pair="sop"))
     batches = take(source.epoch(0))
     labels = np.concatenate([batch["sentence_order_labels"] for batch in batches])
@@ -166,7 +166,7 @@ def test_swapped_pairs_have_labels_and_segments(make_source):
 
 
 def test_phrases_are_those_that_the_shards_mark(tmp_path, vocabulary):
-    """Phrases of three tokens at every twentieth place take the whole budget, and only whole ones are masked."""
+    """Phrases of three tokens at every twentieth place use the whole budget, and only whole ones are masked."""
     with DocumentWriter(tmp_path / "shards", vocabulary, phrase_marks={"phrases": 1}) as writer:
         for first in range(5, 2000, 100):
             marks = np.zeros(100, np.uint8)

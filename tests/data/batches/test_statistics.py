@@ -1,4 +1,4 @@
-"""The shares of the paper in batches made of text: 15% predicted, 80/10/10, half of the pairs random."""
+"""The paper's shares in batches made from text: 15% predicted, 80/10/10, half of the pairs random."""
 
 import itertools
 
@@ -45,9 +45,9 @@ def test_shares_in_the_batches_of_an_epoch(shards, tmp_path, pair, unit):
         rows += len(weights)
         random_next += batch["next_sentence_labels"].sum() if pair == "nsp" else 0
     assert predicted > 9_000
-    # Rows of 128 and more than 133 tokens would be capped at 20; whole words leave a little of what they may take.
+    # Rows of 128 and more than 133 tokens would be capped at 20; whole words leave some of the budget unused.
     assert predicted / text == pytest.approx(0.15, abs=0.005)
-    # A random token is [MASK] or the same once in a vocabulary.
+    # A random token is [MASK], or the original one, once in len(vocabulary) draws.
     assert masked / predicted == pytest.approx(0.8 + 0.1 / len(vocabulary), abs=0.012)
     assert kept / predicted == pytest.approx(0.1 + 0.1 / len(vocabulary), abs=0.01)
     if pair == "nsp":

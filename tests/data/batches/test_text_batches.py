@@ -1,4 +1,4 @@
-"""Batches from raw text: content, order, restart, masks and sides."""
+"""Batches from raw text: content, order, restart, masks and train/validation sides."""
 
 import functools
 from types import SimpleNamespace
@@ -57,7 +57,7 @@ def test_a_start_anywhere_gives_the_batches_of_the_whole_stream(make_source):
 
 @pytest.mark.slow
 def test_tensorflow_logs_nothing_while_batches_are_made(make_source, capfd):
-    """It logged an error for every batch of a run on raw text, a line for each part of it."""
+    """Runs on raw text would log an error for every batch, a line for each of its parts."""
     for first in (0, 1):
         take(make_source().epoch(0, first).take(100))
     take(make_source().all_batches())
@@ -68,7 +68,7 @@ def test_tensorflow_logs_nothing_while_batches_are_made(make_source, capfd):
 @pytest.mark.parametrize("refresh", ["epoch", "never"])
 def test_an_epoch_has_every_row_once_in_another_order_with_other_masks(make_source, refresh):
     in_order = real_rows(take(make_source(batch_size=64).all_batches()))
-    # So many rows a batch that batches end with the epoch.
+    # With so many rows per batch, batches end with the epoch.
     batch_size = max(size for size in range(1, 200) if len(in_order) % size == 0)
     source = make_source(batch_size=batch_size, refresh=refresh)
     batches = len(in_order) // batch_size
@@ -102,7 +102,7 @@ def test_workers_divide_each_batch_and_not_the_epochs(make_source):
 @pytest.mark.slow
 @pytest.mark.parametrize("replicas", [1, 2])
 def test_replicas_get_the_whole_batch_between_them(make_source, mirrored_strategy, replicas):
-    """Divided as for several, the batch of a single one would be the 512 rows that are masked at once."""
+    """Divided as if for several, a single replica's batch would be the 512 rows that are masked together."""
     strategy = mirrored_strategy if replicas == 2 else tf.distribute.OneDeviceStrategy("CPU:0")
     batches = make_source().epoch(0)
     parts = next(iter(distribute(strategy, batches)))["input_word_ids"]

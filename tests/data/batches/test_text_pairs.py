@@ -1,4 +1,4 @@
-"""Segment pairs planned in the graph: against plain Python, and as batches of raw text."""
+"""Segment pairs planned in the graph, compared with plain Python; and batches of raw text."""
 
 import functools
 from bisect import bisect_left
@@ -21,7 +21,7 @@ from keras_bert.text.t5_pieces import T5Tokenizer
 from keras_bert.text.t5_vocabulary import T5Vocabulary
 
 GOLDEN, MASK_64 = 0x9E3779B97F4A7C15, 2**64 - 1
-SHAPES = {  # documents, sentences a document, tokens a sentence
+SHAPES = {  # documents, sentences per document, tokens per sentence
     "ordinary": (60, (1, 30), (0, 20)),
     "single sentences": (200, (1, 2), (1, 60)),
     "long sentences": (40, (1, 6), (1, 300)),
@@ -37,14 +37,14 @@ def _mixed(bits):
 
 
 def _kept(a, b, most):
-    """Google's loop: the longer loses a token, B if they are equal, until both fit."""
+    """Google's loop: the longer one loses a token, or B if they are equal, until both fit."""
     while a + b > most:
         a, b = (a - 1, b) if a > b else (a, b - 1)
     return a, b
 
 
 def _pairs(texts, most, objective, key):
-    """[(a_start, a_end, b_start, b_end, label)] of documents, each a list of the lengths of its sentences."""
+    """[(a_start, a_end, b_start, b_end, label)] of documents, each a list of its sentences' lengths."""
     bounds, firsts = [0], [0]
     for text in texts:
         for length in text:
@@ -63,7 +63,7 @@ def _pairs(texts, most, objective, key):
         return bits >> 32, bits & (2**32 - 1)
 
     def heads(start, number, tosses):
-        """Of as many coins, the bits of several draws from the highest on."""
+        """The heads among `tosses` coins, which are the bits of several draws from the highest on."""
         coins = [
             draw(start, number + word) >> bit & 1 for word in range(-(-2 * most // 64)) for bit in reversed(range(64))
         ]
@@ -145,7 +145,7 @@ def make_source(tmp_path_factory):
 
 
 def _rows(batches):
-    """(ids before they were masked, segments, label) of the real rows."""
+    """(ids before masking, segments, label) of the real rows."""
     rows = []
     for batch in batches:
         label = next(batch[name] for name in ("next_sentence_labels", "sentence_order_labels") if name in batch)
@@ -179,7 +179,7 @@ def test_rows_are_two_segments_of_the_text(make_source, pair):
 
 @pytest.mark.slow
 def test_segments_of_a_vocabulary_without_cls(tmp_path):
-    """As T5's: the first token of the second text was in the first segment, and related pairs were of other words."""
+    """As T5's: the second text's first token must not be in the first segment; related pairs need a [CLS]."""
     letters = [(f"▁{letter}", -1.0) for letter in "abcdefgh"]
     special = [("<pad>", 0.0), ("</s>", 0.0), ("<unk>", 0.0)]
     tokenizer = T5Tokenizer(T5Vocabulary(unigram_model([*special, *letters], b"", unknown=2)))
@@ -217,7 +217,7 @@ def test_epochs_have_other_pairs_if_they_are_refreshed(make_source, refresh):
 
 @pytest.mark.slow
 def test_documents_go_on_over_chunks_that_are_read_together(make_source, tmp_path, monkeypatch):
-    """Parts of one document that were taken for two would give pairs with a wrong label."""
+    """If parts of one document counted as two, pairs would get wrong labels."""
     sentence = "The cat sees the dog in the garden."
     path = tmp_path / "long.txt"
     path.write_text("\n".join([sentence] * 1500) + "\n\n" + "\n".join([sentence] * 1500), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""CoNLL-U as a corpus: the text is put together again, and labels keep their places."""
+"""CoNLL-U as a corpus: the text is joined again, and labels keep their places."""
 
 import pickle
 
@@ -35,7 +35,7 @@ def test_documents_sentences_and_words(tmp_path):
     path.write_text(PAGE, encoding="utf-8")
     documents = list(read_documents([path]))
     assert documents == ["Don't go to Paris.\n去北京", "Yes"]
-    first = pickle.loads(pickle.dumps(documents[0]))  # As it goes to another process.
+    first = pickle.loads(pickle.dumps(documents[0]))  # As it is sent to another process.
     assert first.sentences == ["Don't go to Paris.", "去北京"]
     words = [[(text[start:end], tag) for start, end, tag in row] for text, row in zip(first.sentences, first.words)]
     assert words == [
@@ -57,7 +57,7 @@ def test_other_lines_are_named(line):
 
 
 def test_what_comes_before_such_a_line_is_kept():
-    """A treebank without `# newdoc`, one document, would be lost for its last line."""
+    """A treebank without `# newdoc` is one document, which would be lost because of its last line."""
     documents = conllu_documents([*PAGE.splitlines()[-1:], "", "2\tNo"], CorpusReport())
     assert next(documents) == "Yes"
     with pytest.raises(Unreadable, match="line 3"):
@@ -66,14 +66,14 @@ def test_what_comes_before_such_a_line_is_kept():
 
 @pytest.mark.parametrize("first", ["# text mining", "# newdoc", "# sent_id = 1", "#text", "# global.columns", "1\tone"])
 def test_text_that_begins_like_a_comment_is_text(tmp_path, first):
-    """Notes in Markdown would be skipped as broken CoNLL-U: only a word in ten cells makes it CoNLL-U."""
+    """Notes in Markdown would be skipped as broken CoNLL-U; only a word in ten cells makes a file CoNLL-U."""
     path = tmp_path / "notes.md"
     path.write_text(f"{first}\nIt finds words in texts.\n\nMore.\n")
     assert list(read_documents([path])) == [f"{first}\nIt finds words in texts.", "More."]
 
 
 def test_comments_before_the_first_word_are_no_text(tmp_path):
-    """A treebank whose comments are its own would be trained on as plain text."""
+    """A treebank with unusual comments would be trained on as plain text."""
     path = tmp_path / "page"
     path.write_text(f"# a comment\n\n# another\n{PAGE}", encoding="utf-8")
     assert list(read_documents([path])) == ["Don't go to Paris.\n去北京", "Yes"]

@@ -44,7 +44,7 @@ def test_a_book_is_not_a_thousand_documents(tmp_path):
 
 
 def test_a_chapter_goes_with_its_heading(tmp_path):
-    """A novel whose only blank lines are around headings: a document of two words is none."""
+    """In a novel with blank lines only around headings, two words would make a document."""
     blocks = [block for n in range(15) for block in (f"CHAPTER {n}", f"{n} {SENTENCE} {SENTENCE}")]
     documents, report = read(write(tmp_path / "book.txt", "\n\n".join(blocks)))
     assert documents == ["\n\n".join(blocks)] and len(report.books) == 1
@@ -55,7 +55,7 @@ def test_a_few_short_texts_are_documents(tmp_path):
 
 
 def test_documents_of_several_sentences_are_not_taken_for_a_book(tmp_path):
-    """Blank lines separate documents, short ones and a few of one sentence included."""
+    """Blank lines separate documents, even short ones and a few of one sentence."""
     blocks = [f"Text {n}." if n % 10 == 0 else f"Text {n}. It is short." for n in range(1000)]
     documents, report = read(write(tmp_path / "a.txt", "\n\n".join(blocks)))
     assert documents == blocks and report.books == []
@@ -70,7 +70,7 @@ def test_a_text_without_blank_lines_is_cut_and_not_held_whole(tmp_path):
 
 
 def test_a_long_document_is_cut_between_sentences_whatever_its_format(tmp_path):
-    """A line of 30 MB was one document, which took gigabytes to tokenize, and lines that were cut were not told."""
+    """A line of 30 MB would be one document that takes gigabytes to tokenize, and cuts would go unreported."""
     text = " ".join(f"{n} {SENTENCE}" for n in range(25_000))
     tagged = "".join(f"1\t{SENTENCE}\t_\tX\t_\t_\t0\t_\t_\t_\n\n" for _ in range(13_000))
     for name, content, joint in (
@@ -122,7 +122,7 @@ A redirect
 
 
 def test_chinese_wikipedia_without_its_own_markup(tmp_path):
-    """Words chosen by the reader's region, and the comma after a name that was a template."""
+    """Words that depend on the reader's region, and the comma after a name that was a template."""
     text = "（），是-{zh-hans:软件; zh-hant:軟體}-、-{zh-tw|硬體}-和主-{}-機。" + "這是一個很長的句子，用來測試。" * 8
     path = write(tmp_path / "wiki_00", f'<doc id="1" title="甲">\n甲\n\n{text}\n</doc>\n')
     assert read(path)[0][0].startswith("是软件、硬體和主機。這")
@@ -138,11 +138,11 @@ def test_wiki_extractor_files_keep_running_text_only(tmp_path):
 
 
 def zstd(content):
-    """As `pzstd` and `zstd --long=31` write it: several frames, one to skip, a window of 2 GB."""
+    """As `pzstd` and `zstd --long=31` write it: several frames, one to skip, and a window of 2 GB."""
     module = pytest.importorskip("backports.zstd", reason="the extra web is not installed")
     options = {module.CompressionParameter.window_log: 31}
     skipped = b"\x50\x2a\x4d\x18\4\0\0\0rest"
-    writer = module.ZstdCompressor(options=options)  # Without the size, the window is not narrowed.
+    writer = module.ZstdCompressor(options=options)  # Without a size, the window is not narrowed.
     return skipped + writer.compress(content[:9]) + writer.flush() + module.compress(content[9:])
 
 
@@ -207,7 +207,7 @@ DAMAGED = {
 
 @pytest.mark.parametrize(("content", "fewest", "told"), DAMAGED.values(), ids=DAMAGED.keys())
 def test_the_lines_before_damage_are_kept(tmp_path, content, fewest, told):
-    """A megabyte before each damaged place would be lost without a word."""
+    """A megabyte before each damaged place would be silently lost."""
     path = write(tmp_path / "a", content)
     documents, report = read(path)
     lines = [line for document in documents for line in document.split("\n") if line]
@@ -217,7 +217,7 @@ def test_the_lines_before_damage_are_kept(tmp_path, content, fewest, told):
 
 
 def test_damage_in_a_zst_file(tmp_path):
-    """It would end the run with a library's own error, or cut the text without a word."""
+    """It would end the run with a library's own error, or silently cut the text."""
     content = zstd(TEXT)
     for damaged in (content[:-9], content[:1000] + bytes(99) + content[1099:]):
         documents, report = read(write(tmp_path / "a.zst", damaged), write(tmp_path / "good", "Good."))
@@ -225,7 +225,7 @@ def test_damage_in_a_zst_file(tmp_path):
 
 
 def test_what_comes_before_damage_is_kept_in_every_format(tmp_path):
-    """An article, a line of JSON or a sentence would be lost with the block that the damage is in."""
+    """An article, a line of JSON or a sentence would be lost with the damaged block."""
     contents = {
         "wiki": "".join(f'<doc id="{n}" title="{n}">\n{n} {PARAGRAPH}\n</doc>\n' for n in range(900)),
         "json": "".join(json.dumps({"text": f"{n} {PARAGRAPH}"}) + "\n" for n in range(900)),
@@ -240,7 +240,7 @@ def test_what_comes_before_damage_is_kept_in_every_format(tmp_path):
 
 
 def plain_lines(blocks, longest):
-    """Each block is split with what is pending before it; a line that goes on and is over the limit ends there."""
+    """Each block is split with what is pending before it; an unfinished line over the limit ends there."""
     pending, lines = "", []
     for block in blocks:
         *complete, pending = (pending + block).split("\n")
@@ -281,7 +281,7 @@ def test_lines_are_the_same_wherever_they_are_cut(monkeypatch, longest, seed):
     ],
 )
 def test_what_holds_text_but_is_none_is_refused(tmp_path, name, content, told):
-    """Tags or pointers would be trained on, or the file left out and the run start without it."""
+    """Tags or pointers would be trained on, or the run would start without the file."""
     path = write(tmp_path / name, content)
     with pytest.raises(UserError, match=f"{path}: needs text. Received: {told}. Extract"):
         read(path)
@@ -299,14 +299,14 @@ CSV = 'id,review,label\n1,"Good, as\nthey say.",1\n2, ,0\n3,Bad.,0\n'
     ],
 )
 def test_a_column_of_a_table_is_read(tmp_path, name, content):
-    """Indices, labels and commas would be trained on with it, as one document."""
+    """Otherwise indices, labels and commas would be trained on too, as one document."""
     documents, report = read(write(tmp_path / name, content), text="review")
     assert len(documents) == 2 and "say." in documents[0] and documents[1] == "Bad." and report.dropped == {"empty": 1}
 
 
 @pytest.mark.parametrize("begin", [Corpus.documents, divide])
 def test_a_table_without_the_column_is_refused_before_anything_is_read(tmp_path, begin):
-    """It would be found after hours, behind all other files, here or by a worker."""
+    """It would be found only after hours, behind all other files, here or in a worker."""
     write(tmp_path / "a.txt", "Text.")
     path = write(tmp_path / "b.csv", CSV)
     with pytest.raises(UserError) as error:
@@ -319,7 +319,7 @@ def test_a_table_without_the_column_is_refused_before_anything_is_read(tmp_path,
 
 
 def test_ragged_rows_and_damage_in_a_table(tmp_path):
-    """They go by the same setting as broken lines of JSON, and what comes before damage is kept."""
+    """The setting for broken lines of JSON applies, and rows before the damage are kept."""
     rows = "".join(f"{n},Text {n}.\n" for n in range(9000))
     path = write(tmp_path / "a.csv", f"id,text\n0\n{rows}")
     with pytest.raises(UserError, match="line 2: needs 2 cells .* --broken-lines skip"):
@@ -332,7 +332,7 @@ def test_ragged_rows_and_damage_in_a_table(tmp_path):
 
 
 def test_parquet(tmp_path):
-    """As for other tables: a column is read, and without one the columns are named."""
+    """As for other tables, a column is read; if none is given, the message lists the columns."""
     arrow = pytest.importorskip("pyarrow", reason="the extra datasets is not installed")
     parquet = pytest.importorskip("pyarrow.parquet")
     texts = arrow.array([b"One.", None, b"caf\xe9", "二。".encode()]).view(arrow.string())
@@ -356,7 +356,7 @@ def test_parquet(tmp_path):
 
 
 def test_tables_without_a_header_and_of_formats_that_are_told(tmp_path):
-    """Nothing but a header's names chose a column."""
+    """A column may be chosen by its number, and a format given."""
     assert read(write(tmp_path / "a.csv", "1;First.\n2;Second.\n"), text="1")[0] == ["First.", "Second."]
     assert read(write(tmp_path / "a.txt", "id\ttext\n1\tFirst.\n"), format="raw_tsv")[0] == ["First."]
     assert read(write(tmp_path / "a.json", '[{"text": "First."}, {"text": null}, {"text": "Second."}]'))[0] == [
@@ -366,7 +366,7 @@ def test_tables_without_a_header_and_of_formats_that_are_told(tmp_path):
 
 
 def test_a_folder_that_datasets_wrote_is_its_files(tmp_path):
-    """The descriptions beside the text, and the library's caches, would be read as text."""
+    """Otherwise descriptions beside the text, and the library's caches, would be read as text."""
     arrow = pytest.importorskip("pyarrow", reason="the extra datasets is not installed")
     table = arrow.table({"text": ["First.", "Second."]})
     for name in ("data-00000-of-00001.arrow", "cache-12.arrow"):

@@ -21,7 +21,7 @@ def without_blank_lines(text):
 
 
 def test_equal_to_the_code_that_made_c4(monkeypatch):
-    """TFDS's c4_utils, with our sentences instead of NLTK's, which would have to be downloaded."""
+    """TFDS's c4_utils, with our sentences instead of NLTK's, which would need a download."""
     c4_utils = pytest.importorskip("tensorflow_datasets.text.c4_utils")
     monkeypatch.setattr(c4_utils, "_get_sentences", split_sentences)
     clean, ours = c4_utils.get_clean_page_fn(), DocumentFilters(C4)
@@ -46,7 +46,7 @@ def random_config(generator):
 
 
 def test_any_set_of_filters_equals_the_reference(tmp_path):
-    """The same text, the same reason and the same counts, also for Chinese and without filters of lines."""
+    """The same text, reason and counts, also for Chinese and without filters of lines."""
     words = ["naked ape", "x_y", "cat", "{"]
     (tmp_path / "words").write_text("\ufeff" + "\n\n".join(words) + "\n", encoding="utf-8")
     generator = random.Random(2)
@@ -79,7 +79,7 @@ def test_without_filters_nothing_changes():
 
 
 def test_lines_become_paragraphs():
-    """A sentence must not continue from a line without a period into the next."""
+    """Otherwise a sentence could continue from a line without a period into the next."""
     page = 'A line that is "long enough"\nMenu\n\n\nand another line that is long.\nAnd a third one below it.'
     found = DocumentFilters(C4)(page)
     assert split_sentences(found.text) == [line for line in page.splitlines() if len(line) > 9]
@@ -97,7 +97,7 @@ def test_what_does_not_end_a_sentence(line):
 
 
 def test_a_chinese_character_is_a_word():
-    """Chinese has no spaces: by them a line would be one word, and every line would be dropped."""
+    """Counted by spaces, a Chinese line would be one word, and every line would be dropped."""
     assert [has_words("他在北京工作。", least) for least in (6, 7)] == [True, False]
     assert [has_words("BERT 是模型, really", least) for least in (5, 6)] == [True, False]
     page = "他在北京的一家公司工作。\n首頁 新聞\n他喜歡讀書和寫字。他也喜歡音樂。"
@@ -108,7 +108,7 @@ def test_a_chinese_character_is_a_word():
 
 
 def test_the_beginning_of_a_text_may_be_enough(monkeypatch):
-    """Sentences are counted in the whole text wherever its beginning could say otherwise."""
+    """Sentences are counted in the whole text wherever its beginning could mislead."""
     monkeypatch.setattr("keras_bert.data.corpus.filters._CHARACTERS_OF_A_SENTENCE", 9)
     generator = random.Random(3)
     words = [

@@ -1,4 +1,4 @@
-"""MediaWiki dumps: what of an article is text, which pages are articles, and what a broken dump says."""
+"""MediaWiki dumps: which part of an article is text, which pages are articles, and what a broken dump reports."""
 
 import bz2
 from xml.sax.saxutils import escape
@@ -115,13 +115,13 @@ def test_redirects_and_talk_pages_are_counted_and_left_out(tmp_path):
     ],
 )
 def test_only_links_to_other_languages_are_left_out(tmp_path, link, shown):
-    """Titles that begin with two or three letters and a colon were lost in the middle of a sentence."""
+    """Titles of two or three letters and a colon would be lost in the middle of a sentence."""
     assert read(tmp_path / "a", dump(page(f"See “{link}” now. {SECTION}")))[0] == [f"See “{shown}” now. {SECTION}"]
 
 
 @pytest.mark.parametrize("entity", ["&#xD83D;", "&#55357;", "&#xD83D;&#xDE00;"])
 def test_half_a_surrogate_pair_is_no_text(tmp_path, entity):
-    """It cannot be encoded, and ended the reading of the dump."""
+    """It cannot be encoded, and would end the reading of the dump."""
     assert read(tmp_path / "a", dump(page(f"One{entity}. {SECTION}")))[0] == [f"One. {SECTION}"]
 
 

@@ -92,7 +92,7 @@ def test_files_are_read_and_never_run(library):
 
 
 def test_definitions_are_found_in_every_kind_of_block(library):
-    """Of expressions nothing is read, but a function may stand in any statement."""
+    """Expressions are not read, but a function may stand in any statement."""
     blocks = [
         "if x:",
         "with x:",

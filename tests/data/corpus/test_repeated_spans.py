@@ -1,4 +1,4 @@
-"""Spans of sentences that occur again, compared with a plain reference."""
+"""Repeated spans of sentences, compared with a plain reference."""
 
 import random
 
@@ -13,7 +13,7 @@ from keras_bert.text.sentences import split_sentences
 
 
 def random_documents(generator, count):
-    """One sentence is so frequent that spans overlap the ones that they repeat."""
+    """One sentence is so frequent that spans overlap those that they repeat."""
     numbers = [*range(12), *[0] * 9]
     return [
         [f"Sentence {generator.choice(numbers)} is here." for _ in range(generator.randrange(1, 9))]
@@ -22,7 +22,7 @@ def random_documents(generator, count):
 
 
 def as_corpus(path, documents, generator, **filters):
-    """Two files, the sentences of a document apart by any white space."""
+    """Two files, with the sentences of a document separated by any white space."""
     texts = [
         "".join(f"{sentence}{generator.choice([' ', '  ', chr(10)])}" for sentence in document)
         for document in documents
@@ -36,13 +36,13 @@ def as_corpus(path, documents, generator, **filters):
 @pytest.mark.parametrize("most_in_memory", [1 << 22, 40])
 @pytest.mark.parametrize("length", [1, 2, 3])
 def test_all_but_the_first_are_removed(tmp_path, monkeypatch, length, most_in_memory):
-    """Across files and within a document, whether the hashes fit into memory or not."""
+    """Across files and within a document, whether or not the hashes fit into memory."""
     monkeypatch.setattr(repeated_spans, "_MOST_IN_MEMORY", most_in_memory)
-    generator = random.Random(length + 7)  # Gives few single sentences, which would make a book.
+    generator = random.Random(length + 7)  # This gives few single sentences, which would make a book.
     documents = random_documents(generator, 120)
     corpus = as_corpus(tmp_path, documents, generator, repeated_spans=length)
     expected = without_repeated_spans(documents, length)
-    for _ in range(2):  # The second time without comparing again.
+    for _ in range(2):  # The second time, nothing is compared again.
         found = [split_sentences(text) for text in corpus.documents()]
         assert found == [sentences for sentences in expected if sentences]
         assert corpus.report.documents == len(found)
@@ -79,14 +79,14 @@ def test_a_paragraph_ends_where_it_ended():
     [("A A A A", "A A A"), ("A A A A A A B", "A A A B"), ("A B A B A B", "A B A B"), ("A B C A B C", "A B C")],
 )
 def test_the_first_of_spans_that_overlap_stays(tmp_path, verse, rest):
-    """Each is a repeat of the one before, and all of a refrain was removed but its first sentence."""
+    """Each repeats the one before, so all of a refrain but its first sentence would be removed."""
     documents = [[f"{word} is here." for word in verse.split()]]
     corpus = as_corpus(tmp_path, documents, random.Random(0), repeated_spans=3)
     assert [split_sentences(text) for text in corpus.documents()] == [[f"{word} is here." for word in rest.split()]]
 
 
 def test_a_corpus_that_changes_in_between_is_refused(tmp_path):
-    """Spans are numbered: they would be removed from other documents."""
+    """Spans are numbered, and would be removed from the wrong documents."""
     generator = random.Random(5)
     corpus = as_corpus(tmp_path, random_documents(generator, 40), generator, repeated_spans=2)
     list(corpus.documents())

@@ -1,4 +1,4 @@
-"""A small data set that TFDS itself writes, read from its folder and by name."""
+"""A small data set that TFDS writes, read from its folder and by name."""
 
 import http.server
 import threading
@@ -50,7 +50,7 @@ def test_the_text_feature_in_stored_order(folder):
 
 
 def test_another_feature_by_name(folder):
-    """`--text` was for files alone."""
+    """`--text` must not be only for files."""
     assert set(Corpus([f"tfds:{folder}"], CorpusConfig(text="title")).documents()) == {"T"}
     with pytest.raises(UserError, match="needs a text feature 'body'. Received: .* Name another with --text"):
         next(Corpus([f"tfds:{folder}"], CorpusConfig(text="body")).documents())
@@ -67,7 +67,7 @@ def test_beside_files_and_with_a_fingerprint(folder, tmp_path):
 
 
 def test_a_recipe_takes_it_beside_files_that_are_there(folder, tmp_path):
-    """`pretrain --data tfds:NAME` must not look for a file of that name."""
+    """`pretrain --data tfds:NAME` would look for a file of that name."""
     (tmp_path / "a.txt").write_text("A file.")
     PretrainConfig.from_mapping({}, {"data.files": [f"tfds:{folder}", str(tmp_path / "a.txt")]}).require_text()
     with pytest.raises(UserError, match="No file matches"):
@@ -103,7 +103,7 @@ ARTICLE = (
     "Climate \n\nParis has an oceanic climate, affected by the North Atlantic Current all through the year.\n\n"
     "See also\nOutline of Paris"
 )
-DATA_DIR = "tensorflow_datasets.core.constants.DATA_DIR"  # Of TFDS_DATA_DIR, which is read once.
+DATA_DIR = "tensorflow_datasets.core.constants.DATA_DIR"  # TFDS_DATA_DIR is read only once.
 WIKIPEDIA = "wikipedia/20230601.en"
 
 
@@ -123,7 +123,7 @@ def wikipedia(tmp_path_factory):
 
 
 def test_wikipedia_is_paragraphs_without_headings(wikipedia, monkeypatch):
-    """BERT was trained on the text passages alone (paper, section 3.1)."""
+    """BERT was trained only on the text passages (paper, section 3.1)."""
     monkeypatch.setattr(DATA_DIR, wikipedia)
     [read] = documents(f"tfds:{WIKIPEDIA}")
     paragraphs = read.split("\n\n")
@@ -131,14 +131,14 @@ def test_wikipedia_is_paragraphs_without_headings(wikipedia, monkeypatch):
 
 
 def test_a_folder_of_the_same_name_hides_no_data_set(wikipedia, monkeypatch):
-    """With TFDS_DATA_DIR as the working folder, or a user's own files in `conll2003`, TFDS's was not opened."""
+    """With TFDS_DATA_DIR as the working folder, or a user's own `conll2003`, TFDS's set would not be opened."""
     monkeypatch.setattr(DATA_DIR, wikipedia)
     monkeypatch.chdir(wikipedia)
     assert len(documents(f"tfds:{WIKIPEDIA}")) == 1
 
 
 def test_a_data_set_becomes_the_files_of_the_documented_commands(wikipedia, tmp_path, monkeypatch):
-    """The README's `--data 'wiki/*'` were files that no reader has; `make data` makes them."""
+    """The README's `--data 'wiki/*'` would name files that no reader has; `make data` makes them."""
     monkeypatch.setattr(DATA_DIR, wikipedia)
     made = CliRunner().invoke(fetch_text.main, [f"tfds:{WIKIPEDIA}", str(tmp_path / "wiki" / "en.jsonl")])
     assert made.exit_code == 0, made.output
@@ -149,7 +149,7 @@ def test_a_data_set_becomes_the_files_of_the_documented_commands(wikipedia, tmp_
 
 
 def test_what_takes_hours_to_make_is_looked_for_in_the_public_bucket(wikipedia, tmp_path, monkeypatch):
-    """Else everybody parses a dump of 20 GB for half a day."""
+    """Otherwise every user would spend half a day parsing a dump of 20 GB."""
     monkeypatch.setattr(DATA_DIR, str(tmp_path))
     monkeypatch.setattr(tfds_builder, "BUCKET", wikipedia)
     monkeypatch.setattr(tfds_builder, "any_answers", lambda servers: True)
@@ -173,7 +173,7 @@ def test_what_is_needed_to_make_wikipedia_is_one_extra(tmp_path, monkeypatch):
 
 
 def test_a_server_that_answers_anything_is_there():
-    """A proxy or a bucket may answer 403 or 404 to its root."""
+    """A proxy or a bucket may answer 403 or 404 at its root."""
 
     class NotFound(http.server.BaseHTTPRequestHandler):
         def do_HEAD(self):

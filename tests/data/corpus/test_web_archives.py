@@ -1,4 +1,4 @@
-"""Archives of web pages, written by warcio."""
+"""Archives of web pages, written with warcio."""
 
 import gzip
 import io
@@ -42,19 +42,19 @@ def test_a_page_is_a_document(tmp_path, compressed):
 
 
 def test_an_archive_of_pages_alone_is_refused(tmp_path):
-    """Its records are HTML, which would be trained on, or left out without a word."""
+    """Its records are HTML, which would be trained on or silently left out."""
     with pytest.raises(UserError, match=r"a\.warc\.gz: needs the text of web pages .* Give the WET file"):
         read(tmp_path / "a.warc.gz", archive(b"<html>", kind="resource"))
 
 
 def test_the_text_in_an_archive_that_has_the_pages_too_is_read(tmp_path):
-    """Crawlers that write both into one file would be refused."""
+    """Otherwise crawlers that write both into one file would be refused."""
     content = archive(b"<html>", kind="resource") + archive(b"Text.")
     assert read(tmp_path / "a.warc", content)[0] == ["Text."]
 
 
 def test_a_page_that_is_cut_is_left_out(tmp_path):
-    """The end of a copied file would be missing without a word."""
+    """The end of a partly copied file would be silently missing."""
     content = archive(b"First.", b"Second.", compressed=False)
     documents, report = read(tmp_path / "a", content[: content.index(b"cond.")])
     assert documents == ["First."] and "ends within a page; kept what" in report.skipped[str(tmp_path / "a")]

@@ -1,4 +1,4 @@
-"""A data set that TFDS makes with Apache Beam, as it does C4 and Wikipedia."""
+"""A data set that TFDS makes with Apache Beam, as it makes C4 and Wikipedia."""
 
 import tensorflow_datasets as tfds
 from corpus import documents

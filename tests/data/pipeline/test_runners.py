@@ -1,4 +1,4 @@
-"""`prepare` and `vocab` on Apache Beam's local runner, against the commands without one."""
+"""`prepare` and `vocab` on Apache Beam's local runner, compared with the commands without one."""
 
 import gzip
 import json
@@ -27,7 +27,7 @@ READING = ["--broken-lines", "skip", "--validation-share", "0.2"]
 
 @pytest.fixture(scope="module")
 def text(tmp_path_factory):
-    """Plain text, gzip and JSON lines, with duplicates among them and an empty file."""
+    """Plain text, gzip and JSON lines, with duplicates and an empty file."""
     folder = tmp_path_factory.mktemp("text")
     (folder / "a.txt").write_text("\n\n".join(documents(80)))
     with gzip.open(folder / "b.gz", "wt") as stream:
@@ -42,7 +42,7 @@ def text(tmp_path_factory):
 def vocabulary(text, tmp_path_factory):
     path = str(tmp_path_factory.mktemp("vocab") / "vocab.txt")
     learn(text, path, "90")
-    with open(f"{path}.phrases", "w") as stream:  # To mark in all prepared text.
+    with open(f"{path}.phrases", "w") as stream:  # To be marked in all prepared text.
         stream.writelines(f"{' '.join(document.split()[:2])}\n" for document in documents(5))
     return path
 
@@ -81,7 +81,7 @@ def test_prepare_writes_the_same_into_a_store(text, vocabulary, plain, tmp_path)
 
 @pytest.mark.slow
 def test_prepare_in_two_processes_from_another_folder(text, vocabulary, plain, tmp_path, monkeypatch):
-    """Workers are processes of their own, and must find the package."""
+    """Workers are separate processes, and must find the package."""
     monkeypatch.chdir(tmp_path)
     prepare(text, vocabulary, tmp_path / "out", "--runner", "direct", "--workers", "2")
     assert contents(tmp_path / "out") == plain[0]
@@ -89,7 +89,7 @@ def test_prepare_in_two_processes_from_another_folder(text, vocabulary, plain, t
 
 @pytest.fixture
 def unreadable(text, tmp_path):
-    """The text with a file in the middle that exists and cannot be read, not even by root."""
+    """The text, with a file in the middle that exists but that even root cannot read."""
     folder = tmp_path / "broken"
     folder.mkdir()
     for path in text.iterdir():
@@ -141,7 +141,7 @@ def test_a_start_after_a_failure_makes_only_the_rest(text, vocabulary, plain, tm
 
 
 def test_text_is_filtered_as_without_a_runner(text, vocabulary, tmp_path):
-    """What the filters drop is in `meta.json`, too."""
+    """`meta.json` also lists what the filters drop."""
     (tmp_path / "words.txt").write_text("horse\n")
     (tmp_path / "web.yaml").write_text("terminal_punctuation: true\nmin_sentences: 4\nrepeated_spans: 1\n")
     filters = ["--filters", str(tmp_path / "web.yaml"), "--bad-words", str(tmp_path / "words.txt")]
@@ -180,7 +180,7 @@ def test_the_vocabulary_is_the_same(text, vocabulary, tmp_path):
 
 
 def test_the_vocabulary_of_more_words_than_the_trainer_reads(text, tmp_path, monkeypatch):
-    """Rare words are left out by the pipeline in one case and by the trainer in the other."""
+    """Rare words are left out by the pipeline with a runner, and by the trainer without one."""
     monkeypatch.setattr("keras_bert.text.vocabulary_learning.MOST_WORDS", 3000)
     learn(text, tmp_path / "plain.txt", "60")
     learn(text, tmp_path / "beam.txt", "60", *ONE)

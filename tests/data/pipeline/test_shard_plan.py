@@ -1,4 +1,4 @@
-"""The plan of a pipeline's shards against the shards that one process writes. No Apache Beam is needed."""
+"""The plan of a pipeline's shards, compared with the shards of one process. No Apache Beam is needed."""
 
 import random
 
@@ -20,7 +20,7 @@ from keras_bert.data.shards.prepare import prepare
 
 
 def write_files(folder, count, seed=0):
-    """Files of different lengths, with duplicates within and between them and documents without a token."""
+    """Files of different lengths, with duplicates within and between them, and documents without tokens."""
     generator = random.Random(seed)
     for number in range(5):
         texts = [
@@ -33,7 +33,7 @@ def write_files(folder, count, seed=0):
 
 
 def run_without_a_runner(corpus, folder, share, megabytes):
-    """The stages of the pipeline, one after the other, with everything in an order that a runner might give."""
+    """The pipeline's stages, one after the other, with everything in an order that a runner might choose."""
     work = PrepareWork(shard_settings(VOCABULARY, True, share, megabytes), corpus.config, str(folder))
     sides = [join(folder, side) for side in SIDES]
     shuffled = random.Random(1)
@@ -78,7 +78,7 @@ def small_blocks(monkeypatch):
     [(60, 0.3, 0.0007), (60, 0.02, 0.001), (60, 1e-9, 0.001), (60, 1 - 1e-9, 0.001), (9, 0.5, 16.0)],
 )
 def test_the_shards_are_those_of_one_process(tmp_path, count, share, megabytes):
-    """The order of the first documents, the one that changes its side, and where shards end included."""
+    """Including the order of the first documents, the one that changes sides, and where shards end."""
     (tmp_path / "text").mkdir()
     for seed in range(3):
         corpus = write_files(tmp_path / "text", count, seed)
@@ -98,7 +98,7 @@ def test_finished_parts_and_shards_are_not_made_again(tmp_path, monkeypatch):
     before = shard_files(tmp_path / "out")
     parts = tmp_path / "out/parts"
     keys = [piece.key for piece in divide(corpus) if piece.reader == 1]
-    (parts / f"{keys[0]}-0.json").unlink()  # Its blocks are finished, but nothing says that they are all.
+    (parts / f"{keys[0]}-0.json").unlink()  # Its blocks are finished, but nothing says that there are no others.
     (parts / f"{keys[-1]}-00001.npz").unlink()
     (parts / f"{keys[-1]}-1.json").unlink()
     tokenized = []
@@ -109,7 +109,7 @@ def test_finished_parts_and_shards_are_not_made_again(tmp_path, monkeypatch):
 
 
 def test_a_file_more_or_less_costs_the_others_nothing(tmp_path, monkeypatch):
-    """The parts of a file follow its place in the corpus; what depends on all files is made anew."""
+    """A file's parts follow its place in the corpus; only what depends on all files is made again."""
     (tmp_path / "text").mkdir()
     corpus = write_files(tmp_path / "text", 60)
     run_without_a_runner(corpus, tmp_path / "out", 0.3, 0.001)
@@ -125,7 +125,7 @@ def test_a_file_more_or_less_costs_the_others_nothing(tmp_path, monkeypatch):
 
 
 def test_a_file_rewritten_to_the_same_size_is_read_again(tmp_path):
-    """Its old parts, and all that depends on all files, would be taken for those of the new text."""
+    """Its old parts, and everything that depends on all files, would be taken for those of the new text."""
     (tmp_path / "text").mkdir()
     corpus = write_files(tmp_path / "text", 60)
     run_without_a_runner(corpus, tmp_path / "out", 0.3, 0.001)

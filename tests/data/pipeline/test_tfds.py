@@ -1,4 +1,4 @@
-"""Corpora of TensorFlow Datasets in a pipeline."""
+"""TensorFlow Datasets corpora in a pipeline."""
 
 import pytest
 from command_line import give
@@ -38,9 +38,9 @@ def test_stored_files_hold_the_same_texts_in_the_same_order(folder, split):
 
 @pytest.mark.slow
 def test_prepare_has_tfds_make_a_data_set_with_beam(tmp_path, monkeypatch):
-    """C4 and Wikipedia are made so; plain `prepare` then reads what is stored."""
+    """C4 and Wikipedia are made this way; plain `prepare` then reads what is stored."""
     pytest.importorskip("apache_beam")
-    import beam_corpus  # noqa: F401  Registers its builder.
+    import beam_corpus  # noqa: F401  This registers its builder.
 
     monkeypatch.setenv("TFDS_DATA_DIR", str(tmp_path / "tfds"))
     monkeypatch.setattr(tfds.core.constants, "DATA_DIR", str(tmp_path / "tfds"))

@@ -29,7 +29,7 @@ def make_documents(count):
 
 
 def read_texts(folder):
-    """Every document of a shard folder, as its pieces joined."""
+    """Every document of a shard folder, its pieces joined."""
     shards = ShardSet.open(folder, VOCABULARY)
     for name in shards.names:
         tokens, sentences, documents = shards.read(name)
@@ -70,7 +70,7 @@ def test_the_side_is_a_function_of_the_text():
 @pytest.mark.parametrize("share", [1e-6, 1 - 1e-6, 0.5])
 @pytest.mark.parametrize("count", [1, 2, 3, 10])
 def test_neither_side_is_empty_and_order_does_not_matter(share, count):
-    """Workers of a pipeline, which see a part of the documents each, decide by their hashes."""
+    """A pipeline's workers each see part of the documents, so they decide by the documents' hashes."""
     documents = make_documents(count)
     sides = dict(split_documents(documents, share))
     assert sorted(sides) == sorted(documents) and len(set(sides.values())) == min(count, 2)
@@ -81,7 +81,7 @@ def test_neither_side_is_empty_and_order_does_not_matter(share, count):
 
 
 def test_a_larger_share_only_adds_to_what_is_held_out():
-    """True of the documents moved so that no side is empty, too: they are the nearest to the other side."""
+    """Also true of documents moved to keep no side empty: they are the nearest to the other side."""
     documents = make_documents(10)
     held_out = [
         {document for document, side in split_documents(documents, share) if side}
@@ -98,7 +98,7 @@ def test_a_single_document_is_trained_on(tmp_path):
 
 
 def test_exact_duplicates_are_dropped_and_counted(tmp_path):
-    """A duplicate that stayed could stand on both sides of a held-back split."""
+    """A duplicate that stayed could be on both sides of a held-out split."""
     documents = make_documents(3)
     report = prepare(documents + documents[::-1] * 2, tmp_path / "out", 1e-6)
     assert report.documents == {"train": 2, "validation": 1}
@@ -106,7 +106,7 @@ def test_exact_duplicates_are_dropped_and_counted(tmp_path):
 
 
 def test_many_hashes():
-    """The table of hashes grows; none may be lost or found that is not there."""
+    """As the table of hashes grows, none may be lost, and none found that is not there."""
     texts = [str(n) for n in range(20_000)]
     assert sorted(text for text, _ in split_documents(texts + texts, 0.5)) == sorted(texts)
 
@@ -166,7 +166,7 @@ def test_the_vocabulary_goes_with_the_shards(tmp_path):
 
 
 def test_the_bar_stands_at_what_is_tokenized_and_not_at_what_is_read(tmp_path, monkeypatch):
-    """Text is read ahead of the work on it, so that a bar of the reading would be full when a small file begins."""
+    """Text is read ahead of the work, so a bar of what was read would be full when a small file begins."""
     monkeypatch.setattr("keras_bert.data.shards.prepare.BATCH_CHARACTERS", 500)
     seen = []
     monkeypatch.setattr(

@@ -1,4 +1,4 @@
-"""A prepare that was stopped: it goes on from its finished shards, to the same bytes, and with nothing else."""
+"""A prepare that was stopped resumes from its finished shards, to the same bytes, and only with the same settings."""
 
 import json
 
@@ -13,13 +13,13 @@ from keras_bert.data.shards.document_tokenizer import DocumentTokenizer
 from keras_bert.data.shards.prepared_folder import is_prepared
 
 OPTIONS = {"shard_megabytes": 0.001, "inputs": [["a.txt", 10], ["b.txt", 20]], "workers": 1}
-# Duplicates, and documents of which no token is left, among the others.
+# Among them are duplicates, and documents with no tokens left.
 DOCUMENTS = [text for n, text in enumerate(make_documents(100)) for text in [text, "\u200b" * n, text][: 1 + n % 3]]
 
 
 @pytest.fixture(autouse=True)
 def small_batches(monkeypatch):
-    """Tokenised as they come, so that shards are finished before the text ends."""
+    """Batches so small that shards are finished before the text ends."""
     monkeypatch.setattr("keras_bert.data.shards.prepare.BATCH_CHARACTERS", 500)
     monkeypatch.setattr("keras_bert.data.shards.prepare._BATCHES_WORTH_PROCESSES", 1)
 
@@ -77,7 +77,7 @@ def test_other_settings_are_refused_and_nothing_is_lost(tmp_path):
 
 
 def test_a_setting_that_is_the_default_again_is_refused_too(tmp_path):
-    """Shards of texts read with and without a space before them would be mixed."""
+    """Shards of texts read with and without a preceding space would be mixed."""
     stop_after(tmp_path / "out", 180)
     record = tmp_path / "out.partial" / "state.json"
     state = json.loads(record.read_text())
@@ -118,7 +118,7 @@ def test_a_record_that_is_none_is_refused(tmp_path, content):
     ],
 )
 def test_a_record_of_another_form_is_refused(tmp_path, change):
-    """It ended in a traceback."""
+    """It would end in a traceback."""
     stop_after(tmp_path / "out", 180)
     path = tmp_path / "out.partial/state.json"
     state = json.loads(path.read_text())
@@ -134,7 +134,7 @@ def stored_contents(folder):
 
 @pytest.mark.parametrize("counts", [[1], [60, 199]])
 def test_stopped_in_a_store_the_result_is_the_same(straight, counts):
-    """A store would copy every file to rename the folder, so the work is done in place; it is not taken for done."""
+    """A store copies every file to rename a folder, so the work is done in place, but must not pass for done."""
     folder = f"ram://prepare-again-{len(counts)}"
     for count in counts:
         stop_after(folder, count)
@@ -149,7 +149,7 @@ def test_stopped_in_a_store_the_result_is_the_same(straight, counts):
 
 
 def test_killed_in_a_store_before_the_first_shard_is_whole(straight, monkeypatch):
-    """Nothing is tidied up then, and the next start must not take the folder for someone else's."""
+    """Nothing is tidied up then, and the next start must not take the folder for another program's."""
     folder = "ram://prepare-again-killed"
     with monkeypatch.context() as patch:
         patch.setattr("keras_bert.data.shards.prepared_folder._clear", lambda path: None)
@@ -162,7 +162,7 @@ def test_killed_in_a_store_before_the_first_shard_is_whole(straight, monkeypatch
 
 @pytest.mark.parametrize("store", [False, True])
 def test_a_second_prepare_of_the_same_folder_is_refused_and_leaves_it_alone(tmp_path, straight, store):
-    """It removed the first one's half-written shards."""
+    """It would remove the first one's half-written shards."""
     folder = "ram://prepare-again-twice" if store else str(tmp_path / "out")
     refused = []
 
@@ -183,7 +183,7 @@ def test_a_second_prepare_of_the_same_folder_is_refused_and_leaves_it_alone(tmp_
 
 
 def test_a_folder_of_shards_is_not_written_by_who_lost_it(monkeypatch):
-    """A process that stood still while another took its lease over must not go on in the same folder."""
+    """A process that stalled while another took over its lease must not go on in the same folder."""
     folder = "ram://prepare-again-lost"
     monkeypatch.setattr("keras_bert.core.locks.Lease.lost_to", "process 7 on elsewhere")
     with pytest.raises(UserError, match=f"{folder}: taken over by process 7"):
@@ -192,9 +192,7 @@ def test_a_folder_of_shards_is_not_written_by_who_lost_it(monkeypatch):
 
 @pytest.mark.slow
 def test_killed_at_any_change_of_the_disk_the_result_is_the_same(tmp_path, killed_at):
-    """Before the new name, the sides have their meta.json already. After it, but before the record was gone, the folder
-    was taken for someone else's.
-    """
+    """Killed between the renaming and the removal of the record, the folder would be taken for another program's."""
 
     def work(name):
         (tmp_path / name).mkdir(exist_ok=True)
@@ -204,6 +202,6 @@ def test_killed_at_any_change_of_the_disk_the_result_is_the_same(tmp_path, kille
     for instant in (count // 2, *range(count - 6, count)):
         assert killed_at(instant, work(str(instant))) is None
         out = tmp_path / str(instant) / "out"
-        if not is_prepared(out) or (out / "state.json").exists():  # Else the work was done, but for the lock.
+        if not is_prepared(out) or (out / "state.json").exists():  # Otherwise the work was done, except for the lock.
             work(str(instant))()
         assert contents(out) == contents(tmp_path / "straight" / "out"), instant

@@ -1,4 +1,4 @@
-"""Prepare in several processes: the bytes of one, and nothing half-done after a kill."""
+"""Prepare in several processes writes the same bytes as one, and leaves nothing half-done after a kill."""
 
 import multiprocessing
 import os
@@ -39,7 +39,7 @@ def of_one(tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_a_process_for_each_of_three_cores_gives_the_bytes_of_one(of_one, tmp_path, monkeypatch):
-    """What 0, the default, stands for."""
+    """0, the default, stands for one process per core."""
     started = []
 
     def spy(function, batches, workers, remedy):
@@ -71,7 +71,7 @@ def test_a_worker_that_dies_or_fails_ends_the_work():
 
 @pytest.mark.slow
 def test_a_script_need_not_be_guarded(tmp_path):
-    """`keras_bert.pretrain(data=…)` in a plain script ran once more in each worker, which died: "memory ran out"."""
+    """A plain script that calls `keras_bert.pretrain(data=…)` would run again in each worker, and they would die."""
     script = tmp_path / "script.py"
     script.write_text(
         "from keras_bert.data.shards.document_tokenizer import map_in_processes\n"
@@ -83,13 +83,13 @@ def test_a_script_need_not_be_guarded(tmp_path):
 
 
 def count_files(folder):
-    """Files in the folders below; `os.walk` does not mind that they come and go meanwhile."""
+    """Files below these folders; `os.walk` does not mind that they come and go meanwhile."""
     return sum(len(names) for _, _, names in os.walk(folder))
 
 
 @pytest.mark.slow
 def test_killed_at_any_instant(tmp_path):
-    """kill -9 of the command: no folder, no process of its own left, and the same command goes on to the same bytes."""
+    """After kill -9: no folder, no leftover process, and the same command resumes to the same bytes."""
     text = write_corpus(tmp_path / "text.txt", 28_000)
     VOCABULARY.to_file(tmp_path / "vocab.txt")
 
@@ -99,7 +99,7 @@ def test_killed_at_any_instant(tmp_path):
         return subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
     kills = went_on = 0
-    # Kills before the first shard, and then after 1, 6 and 11 more files, a random part of a write later.
+    # Kills before the first shard, then after 1, 6 and 11 more files, each a random part of a write later.
     for files_more in (0, 1, 6, 11):
         process = start("killed")
         before = count_files(tmp_path / "killed.partial")

@@ -29,7 +29,7 @@ def read_documents(shards):
 
 
 def test_files_are_flat_and_little_endian(tmp_path):
-    """Other sources decode these bytes without this module."""
+    """Other programs read these bytes without this module."""
     write(tmp_path)
     assert (tmp_path / "00000.tokens").read_bytes() == np.array([5, 6, 7, 8, 9, 1, 10, 11, 12, 99], "<u2").tobytes()
     assert (tmp_path / "00000.sentences").read_bytes() == np.array([0, 3, 4, 6, 8, 9, 10], "<i4").tobytes()
@@ -136,7 +136,7 @@ def test_meta_that_is_no_mapping_is_refused(tmp_path, content):
 
 
 def test_an_unfinished_folder_is_refused(tmp_path):
-    """A writer that was interrupted must leave nothing that opens."""
+    """An interrupted writer must leave nothing that opens."""
     with pytest.raises(RuntimeError), DocumentWriter(tmp_path, VOCABULARY, shard_megabytes=1e-6) as writer:
         writer.add([[5]])
         raise RuntimeError
@@ -202,7 +202,7 @@ def test_word_marks_are_a_file_of_their_own(tmp_path):
     with pytest.raises(UserError, match="00000.continuations: is not the file"):
         ShardSet.open(tmp_path)
     with pytest.raises(UserError, match="00000.continuations: is not the file"):
-        ShardSet.open(tmp_path, verify=False).token_counts()  # A start of a run checks no more than this.
+        ShardSet.open(tmp_path, verify=False).token_counts()  # The start of a run checks no more than this.
 
 
 def test_marks_are_there_only_where_they_were_asked_for(tmp_path):

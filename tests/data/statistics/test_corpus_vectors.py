@@ -1,4 +1,4 @@
-"""Vectors from counts, against the definition written out in plain Python and NumPy's own SVD."""
+"""Vectors from counts, compared with the definition in plain Python and NumPy's own SVD."""
 
 import collections
 import math
@@ -16,7 +16,7 @@ def text_of(pieces, length, seed=0):
 
 
 def reference(tokens, pieces, width, window):
-    """Positive pointwise mutual information with what stands right, and with what stands left; U·√S of its SVD."""
+    """Positive pointwise mutual information with right and with left neighbours; then U·√S of its SVD."""
     pairs = collections.Counter()
     for place, left in enumerate(tokens):
         for distance in range(1, window + 1):
@@ -41,7 +41,7 @@ def reference(tokens, pieces, width, window):
 
 @pytest.mark.parametrize("window", [1, 2, 3])
 def test_vectors_are_those_of_the_definition(window):
-    """Cosines, because a singular vector may be turned round."""
+    """Compared by cosines, because a singular vector may change sign."""
     tokens = text_of(40, 3000)
     counts, vectors = corpus_vectors([tokens], 40, 32, window)
     assert counts.tolist() == np.bincount(tokens, minlength=40).tolist()
@@ -52,7 +52,7 @@ def test_vectors_are_those_of_the_definition(window):
 
 
 def test_pieces_that_stand_in_the_same_place_are_alike():
-    """What the tied decoder needs; pieces that only stand beside each other must not come out alike."""
+    """The tied decoder needs this; pieces that only stand next to each other must not be alike."""
     rng = np.random.default_rng(0)
     sentences = [[10, 20 + rng.integers(2), 30 + rng.integers(2), rng.integers(40, 60)] for _ in range(2000)]
     vectors = corpus_vectors([np.concatenate(sentences)], 60, 16)[1]

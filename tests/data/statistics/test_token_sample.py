@@ -1,4 +1,4 @@
-"""What is counted of a text that may be of any size."""
+"""What is counted in a text of any size."""
 
 import numpy as np
 from corpus import write_corpus

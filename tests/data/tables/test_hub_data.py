@@ -1,4 +1,4 @@
-"""`hf:datasets/…` against a server in the hub's form: which files make a split, and what every failure says."""
+"""`hf:datasets/…` on a server that behaves like the hub: which files make a split, and what every failure reports."""
 
 import io
 
@@ -46,7 +46,7 @@ DESCRIBED = {
     "fr/train.csv": b"text\ne\n",
     "fr/test.csv": b"text\nf\n",
 }
-# As most are, and as the hub's own copies of those that a script makes.
+# As most data sets are, and the hub's own copies of those that a script makes.
 NAMED = {
     "data/train-00000-of-00001.parquet": parquet("a"),
     "data/validation-00000-of-00001.parquet": parquet("b"),
@@ -104,7 +104,7 @@ def test_the_readme_says_which_files_make_a_split(hub):
     ],
 )
 def test_a_star_in_the_readme_stays_within_a_folder(hub, path, found):
-    """`en/*.jsonl` took the files of `en/raw` too, and `**/train.jsonl` took `pretrain.jsonl`."""
+    """`en/*.jsonl` would take the files of `en/raw` too, and `**/train.jsonl` take `pretrain.jsonl`."""
     names = {"top": "train", "pre": "pretrain", "en": "en/train", "raw": "en/raw/train", "hidden": ".old/train"}
     readme = f"---\nconfigs:\n- {{config_name: default, data_files: '{path}'}}\n---\n".encode()
     put(hub, {"README.md": readme, **{f"{name}.jsonl": lines(text) for text, name in names.items()}})
@@ -128,7 +128,7 @@ def test_a_single_split_needs_no_name_and_a_script_is_not_run(hub):
 
 
 def test_a_commit_names_the_same_rows_and_is_not_asked_for_twice(hub):
-    """A run that goes on must notice that the data set has changed, and a worker must find the files by their names."""
+    """A resumed run must notice that the data set has changed, and a worker must find the files by name."""
     repository = put(hub, DESCRIBED)
     commit = repository.refs["main"]
     assert open_table(f"hf:{NAME}").name == f"hf:{NAME}@{commit}:train"
@@ -143,7 +143,7 @@ def test_a_commit_names_the_same_rows_and_is_not_asked_for_twice(hub):
 
 
 def test_bytes_that_are_not_those_listed_are_refused(hub):
-    """The hub's own library compares the sizes alone."""
+    """The hub's own library compares only sizes."""
     repository = put(hub, NAMED)
     file = "data/train-00000-of-00001.parquet"
     repository.sent_instead[file] = NAMED[file][:-1] + b"?"
@@ -153,7 +153,7 @@ def test_bytes_that_are_not_those_listed_are_refused(hub):
 
 
 def test_offline_the_cache_is_enough_if_it_has_all_of_the_split(hub, monkeypatch, caplog):
-    """Half of a corpus would be trained on without a word."""
+    """Otherwise half of a corpus would be trained on silently."""
     put(hub, DESCRIBED).cuts["data/part-00001-of-00002.parquet"] = [0] * 20
     monkeypatch.setattr("time.sleep", lambda seconds: None)
     assert "data/part-00001-of-00002.parquet: could not be fetched" in refusal()

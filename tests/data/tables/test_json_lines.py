@@ -1,4 +1,4 @@
-"""JSON read out of blocks, wherever it is cut, and lines of it, of which broken ones are refused by name or counted."""
+"""JSON read from blocks, wherever it is cut, and JSON lines, of which broken ones are refused by name or counted."""
 
 import gzip
 import itertools
@@ -48,7 +48,7 @@ def test_broken_lines_are_counted_if_that_is_asked_for(tmp_path):
 
 
 def test_the_name_tells_json_where_the_first_line_is_broken(tmp_path):
-    """As plain text, all the rest would be trained on as JSON."""
+    """Taken for plain text, the rest of the JSON would be trained on."""
     content = b'tail of a line"}\n{"text": "One."}'
     assert read(tmp_path / "a.json", content, broken_lines="skip")[0] == ["One."]
 
@@ -62,8 +62,8 @@ def test_another_field(tmp_path):
 
 @pytest.mark.parametrize("size", [1, 2, 7, 1000])
 def test_lines_do_not_depend_on_the_blocks_they_are_read_in(monkeypatch, size):
-    """Lines over the limit are broken, and end where they end."""
-    monkeypatch.setattr(json_rows, "_LONGEST_LINE", 40)  # 12 bytes are not the text's.
+    """Lines over the limit are broken, and end at their own newline."""
+    monkeypatch.setattr(json_rows, "_LONGEST_LINE", 40)  # 12 of these bytes are the JSON around the text.
     lengths = (3, 100, 5, 0, 28, 29, 7, 90)
     content = b"\n".join(b'{"text": "%s"}' % (b"x" * length) for length in lengths)
     report = CorpusReport()
@@ -74,7 +74,7 @@ def test_lines_do_not_depend_on_the_blocks_they_are_read_in(monkeypatch, size):
 
 
 def test_several_reports_make_one(tmp_path):
-    """Files that are read apart tell the same as when they are read together."""
+    """Files read separately report the same as when read together."""
     contents = [b"\n".join([b'{"text": "One."}', *BROKEN.values()]), b'{"text": ""}\n{"text": "Two."}\n{"no": 1}']
     parts = [read(tmp_path / f"{n}.json", content, broken_lines="skip")[1] for n, content in enumerate(contents)]
     parts[0].add(parts[1])
@@ -93,7 +93,7 @@ CONTENT = {
 
 
 def everything(content):
-    """The whole value, objects and lists entered one by one."""
+    """The whole value, with objects and lists entered one by one."""
     kind = content.kind()
     if kind == "{":
         return {name: everything(content) for name in content.members()}
@@ -139,7 +139,7 @@ def test_what_stands_behind_the_end_is_an_error():
 
 
 def test_a_long_list_is_never_in_memory_as_a_whole():
-    """Of a text of millions of characters only what waits is kept."""
+    """Of a text of millions of characters, only the unread part of a block is kept."""
     content = JsonBlocks(itertools.chain(['{"data": ['], ('"xxxxxxxxxx", ' for _ in range(200_000)), ['"end"]}']))
     for _ in content.members():
         for _ in content.items():

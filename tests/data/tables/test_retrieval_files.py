@@ -1,4 +1,4 @@
-"""BEIR's folders: what is read, and where what is wrong with one is said to be."""
+"""BEIR's folders: what is read, and how faults are located."""
 
 import json
 
@@ -21,7 +21,7 @@ def write_folder(folder, corpus=CORPUS, queries=QUERIES, grades=GRADES, header="
 
 
 def test_a_folder_is_read(tmp_path):
-    """The title goes before the text; a number is an id too; queries that nobody judged are left out."""
+    """The title goes before the text, an id may be a number, and queries without judgements are left out."""
     found = read_retrieval_set(write_folder(tmp_path / "beir"))
     assert found.queries == {"q1": "Who sat?"} and found.grades == {"q1": {"d1": 2.0, "2": 0.0}}
     assert len(found.passages) == 2
@@ -30,14 +30,14 @@ def test_a_folder_is_read(tmp_path):
 
 
 def test_some_passages_may_lack_a_title(tmp_path):
-    """Files of one's own mix both; a column that some rows lack is refused where it would be a label."""
+    """A user's files may mix both; a column missing in some rows is refused where it would be a label."""
     corpus = [CORPUS[0], {"_id": "d2", "text": "A dog."}]
     found = read_retrieval_set(write_folder(tmp_path / "beir", corpus, grades=["q1\td2\t1"]))
     assert list(found.passages.items()) == [("d1", "Cats They sat."), ("d2", "A dog.")]
 
 
 def test_white_space_around_ids_does_not_count(tmp_path):
-    """Judgements, whose cells have none, named no passage."""
+    """Otherwise judgements, whose cells have none, would name no passage."""
     corpus, queries = [{"_id": " d1 ", "text": "They sat."}], [{"_id": "q1\n", "text": "Who sat?"}]
     found = read_retrieval_set(write_folder(tmp_path / "beir", corpus, queries, ["q1\td1\t1"]))
     assert found.grades == {"q1": {"d1": 1.0}} and found.queries == {"q1": "Who sat?"}
@@ -79,7 +79,7 @@ def test_a_passage_without_text_is_named_when_it_is_read(tmp_path):
 
 @pytest.mark.parametrize("title", [0, False, []])
 def test_a_title_that_is_no_text_is_named_when_it_is_read(tmp_path, title):
-    """It counted as none, while a null does."""
+    """It would count as no title, which only null does."""
     corpus = [{"_id": "d1", "title": None, "text": "They sat."}, {"_id": "d2", "title": title, "text": "A dog."}]
     found = read_retrieval_set(write_folder(tmp_path / "beir", corpus, grades=["q1\td1\t1"]))
     with pytest.raises(UserError, match="corpus.jsonl line 2: needs text in the field 'title'. Received: "):
@@ -98,7 +98,7 @@ def test_missing_files_are_named(tmp_path):
 
 
 def test_a_run_has_trecs_columns(tmp_path):
-    """trec_eval sorts by the score, so it must fall with the rank."""
+    """trec_eval sorts by score, so the score must fall with the rank."""
     path = tmp_path / "found.trec"
     write_run(str(path), {"q1": [("d1", 0.5), (2, 0.25)], "q2": [("d1", -1e-9)]})
     assert path.read_text().splitlines() == [

@@ -1,4 +1,4 @@
-"""Tables as people write them, and broken ones, which are refused by file and line."""
+"""Tables as people write them, and broken ones, which are refused with file and line."""
 
 import bz2
 import gzip
@@ -77,7 +77,7 @@ def test_a_missing_column_names_those_there_and_the_nearest(tmp_path):
 
 
 def test_the_header_of_an_appended_file_is_no_row(tmp_path):
-    """`cat a.csv b.csv`: the name of a column was a text, and a class."""
+    """After `cat a.csv b.csv`, a column's name would be a text, and a class."""
     path = write(tmp_path / "a.csv", "text,label\na,1\ntext,label\nb,0\n")
     assert f"{path} line 3: needs a row. Received: the header again." in refusal(path)
     skipped = []
@@ -87,7 +87,7 @@ def test_the_header_of_an_appended_file_is_no_row(tmp_path):
 
 
 def test_an_optional_column_that_is_there_twice_is_refused_too(tmp_path):
-    """CSV gave the first, and Parquet a KeyError."""
+    """CSV would give the first, and Parquet a KeyError."""
     arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     names = ["text", "label", "label"]
     parquet.write_table(arrow.Table.from_arrays([["a"], [1], [2]], names), str(tmp_path / "a.parquet"))
@@ -106,7 +106,7 @@ def test_ragged_rows_are_refused_or_counted(tmp_path):
 
 
 def test_bad_bytes_are_named_by_line_even_far_into_the_file(tmp_path):
-    lines = 100_000  # Over a block of the reader.
+    lines = 100_000  # More than a block of the reader.
     good = b"text\tlabel\n" + b"a longer text\t1\n" * lines
     path = write(tmp_path / "a.tsv", good + "\xe9\xe8\t1\n".encode("latin-1"))
     assert f"line {lines + 2}:" in refusal(path) and "UTF-8" in refusal(path)
@@ -136,7 +136,7 @@ def test_what_is_no_table_is_refused(tmp_path, name, content, told):
 
 @pytest.mark.parametrize("scalar", ["5", "null", '"text"'])
 def test_a_json_file_of_one_scalar_is_refused(tmp_path, scalar):
-    """It ended in a traceback."""
+    """It would end in a traceback."""
     assert f"as objects. Received: '{scalar}'." in refusal(write(tmp_path / "a.json", scalar), format="json")
 
 
@@ -155,7 +155,7 @@ CELLS = [("id", "text", "label"), *((str(n), *row) for n, row in enumerate(ROWS)
 
 
 def quoted(separator, every=False):
-    """As pandas writes it, with quotes around what needs them or, as R does, around every cell."""
+    """As pandas writes it, with quotes around cells that need them, or as R does, around every cell."""
     needs = [separator, '"', "\n"]
     return "".join(
         separator.join(
@@ -172,7 +172,7 @@ def records():
 
 
 def columns():
-    """pandas' default, with an index that some rows were taken out of."""
+    """pandas' default, with an index that has gaps."""
     by_name = zip(CELLS[0], zip(*CELLS[1:]))
     return {name: {str(7 * n): cell for n, cell in enumerate(cells)} for name, cells in by_name}
 
@@ -196,7 +196,7 @@ TEXTS = {
 
 @pytest.mark.parametrize("name", TEXTS)
 def test_the_rows_are_the_same_however_they_are_written(tmp_path, name):
-    """By name or content: the first hour was lost with separators and quotes."""
+    """Told by name or content: otherwise users lose their first hour to separators and quotes."""
     path = write(tmp_path / name, TEXTS[name])
     assert [row[1:] for row in rows(path)] == ROWS
 
@@ -221,7 +221,7 @@ def write_arrow(path, table, opens):
 
 
 def save_to_disk(folder, table):
-    """What `datasets.Dataset.save_to_disk` leaves, with a file of its cache beside it."""
+    """What `datasets.Dataset.save_to_disk` leaves, with one of its cache files beside it."""
     for number, part in enumerate((table.slice(0, 2), table.slice(2))):
         write_arrow(folder / f"data-{number:05}-of-00002.arrow", part, "new_stream")
     write_arrow(folder / "cache-1234.arrow", table, "new_stream")
@@ -232,7 +232,7 @@ def save_to_disk(folder, table):
 
 
 def test_what_arrow_reads(tmp_path):
-    """Class labels are names, so that a model's config.json has them and not 0 and 1."""
+    """Class labels are names, so that a model's config.json has names and not 0 and 1."""
     table = arrow_table()
     import pyarrow.parquet
 
@@ -245,7 +245,7 @@ def test_what_arrow_reads(tmp_path):
         write_arrow(tmp_path / "stream.arrow", table, "new_stream"),
         saved,
     ]
-    # As they were fetched or kept by somebody who compresses all files: they were refused as damaged.
+    # Compressed like all files of some users, these would be refused as damaged.
     for name, ending, compress in (("a.parquet", "gz", gzip.compress), ("stream.arrow", "xz", lzma.compress)):
         sources.append(write(tmp_path / f"{name}.{ending}", compress((tmp_path / name).read_bytes())))
     for source in sources:
@@ -277,7 +277,7 @@ def test_what_arrow_reads(tmp_path):
     ],
 )
 def test_features_of_another_form_are_refused(tmp_path, column, features):
-    """A traceback, or the letters of a text as the names of classes."""
+    """It would be a traceback, or the letters of a text as the names of classes."""
     schema = {"huggingface": json.dumps({"info": {"features": features}})}
     path = write_arrow(tmp_path / "a.arrow", arrow_table().replace_schema_metadata(schema), "new_stream")
     assert "a.arrow: needs the features that `datasets` stores in the schema" in refusal(path, [column])
@@ -290,7 +290,7 @@ def test_features_may_be_null(tmp_path):
 
 
 def test_damage_inside_of_arrow_is_told_and_nothing_else_taken_for_it(tmp_path):
-    """Arrow trusts a file: by damaged offsets it ended the process without a word, and other bytes were a traceback."""
+    """Arrow trusts a file: damaged offsets would silently end the process, and other bytes end in a traceback."""
     arrow = pytest.importorskip("pyarrow", reason="the extra datasets is not installed")
     sound, damaged = (struct.pack("<3i", 0, middle, 6) for middle in (3, 1 << 30))
     texts = arrow.array(["one", "two"])
@@ -308,7 +308,7 @@ def test_damage_inside_of_arrow_is_told_and_nothing_else_taken_for_it(tmp_path):
 
 
 def test_a_damaged_length_in_arrow_is_told(tmp_path):
-    """Of 2**62 bytes, for which there is no memory: a traceback."""
+    """A length of 2**62 bytes, for which there is no memory, would end in a traceback."""
     arrow = pytest.importorskip("pyarrow", reason="the extra datasets is not installed")
     ipc = pytest.importorskip("pyarrow.ipc", reason="the extra datasets is not installed")
     path = write_arrow(tmp_path / "a.arrow", arrow.table({"text": ["x" * 12_345]}), "new_stream")
@@ -321,7 +321,7 @@ def test_a_damaged_length_in_arrow_is_told(tmp_path):
 
 @pytest.mark.parametrize("splits", [[1, 2], 5, "train"])
 def test_splits_of_another_form_are_refused(tmp_path, splits):
-    """A traceback, or the letters of a text as splits."""
+    """It would be a traceback, or the letters of a text as splits."""
     write(tmp_path / "dataset_dict.json", json.dumps({"splits": splits}))
     assert "dataset_dict.json: needs a list 'splits' of texts. Received: " in refusal(str(tmp_path))
 
@@ -340,7 +340,7 @@ def test_files_of_a_folder_or_a_glob_are_one_table(tmp_path):
 
 
 def test_texts_are_in_lines_or_in_a_table(tmp_path):
-    """Lines of a CSV were taken for texts, and a table without a known ending was refused."""
+    """Lines of a CSV would be taken for texts, and a table without a known ending be refused."""
     lines = write(tmp_path / "texts" / "a.txt", "text,label\n{}\n")
     write(tmp_path / "texts" / "b", "c\n")
     table = write(tmp_path / "b.csv", "text,label\na,1\n")
@@ -359,7 +359,7 @@ def test_texts_are_in_lines_or_in_a_table(tmp_path):
 
 
 def test_a_glob_is_judged_by_its_files(tmp_path):
-    """It was taken for the name of a file, and rows of JSON or CSV for texts."""
+    """It would be taken for a file's name, and rows of JSON or CSV for texts."""
     write(tmp_path / "b.csv", "text,label\nb,1\n")
     write(tmp_path / "c", '{"text": "c"}\n')
     for pattern, found in (("*", ["b", "c"]), ("[ab].*", ["b"]), ("[c]", ["c"]), ("", ["b", "c"])):
@@ -374,7 +374,7 @@ def test_a_glob_is_judged_by_its_files(tmp_path):
 
 
 def test_what_describes_tables_is_none_of_their_rows(tmp_path):
-    """A clone of a hub's repository was read as plain text, because its first file is README.md."""
+    """A cloned hub repository would be read as plain text, because its first file is README.md."""
     readme = write(tmp_path / "README.md", "# Reviews\n")
     write(tmp_path / "dataset_infos.json", "{}")
     write(tmp_path / "reviews.jsonl", '{"text": "a", "label": 1}\n')
@@ -387,7 +387,7 @@ def test_what_describes_tables_is_none_of_their_rows(tmp_path):
 
 
 def test_the_format_of_the_training_file_is_that_of_others_like_it():
-    """A model trained on a quoted TSV would read a data set of the hub, or JSON, as one."""
+    """A model trained on a quoted TSV would read a data set of the hub, or JSON, as a quoted TSV."""
     kept = {"a.tsv": "tsv", "a.txt.gz": "tsv", "a": "tsv", "a.json": None, "a.parquet": None, "hf:datasets/a/b": None}
     assert {path: known_format(path, "tsv") for path in kept} == kept
 
@@ -402,7 +402,7 @@ def test_columns_by_number_have_no_header_above_them(tmp_path):
 
 
 def test_a_wrong_guess_names_the_options(tmp_path):
-    """It named a setting of no document, and proposed to rename a Parquet file."""
+    """The message would name an undocumented setting, and propose to rename a Parquet file."""
     options = {"options": "--text and --label"}
     semicolons = write(tmp_path / "a.csv", "Good, he said;1\nBad, she said;0\n")
     told = refusal(semicolons, **options)
@@ -410,14 +410,14 @@ def test_a_wrong_guess_names_the_options(tmp_path):
     told = refusal(semicolons, ["0", "1"], **options)  # No name shows that a text would be cut at its comma.
     assert "Received: commas (1) and semicolons (1). Give --format csv, ssv, tsv or raw_tsv" in told
     assert rows(semicolons, ["0", "1"], format="ssv")[0] == (1, "Good, he said", "1")
-    minimal = write(tmp_path / "a.tsv", 'text\tlabel\n"a\tb"\t1\n')  # Nothing tells that this is quoted.
+    minimal = write(tmp_path / "a.tsv", 'text\tlabel\n"a\tb"\t1\n')  # Nothing shows that this is quoted.
     assert "line 2: needs 2 cells" in refusal(minimal, **options) and "--format csv" in refusal(minimal, **options)
     for fixed in (semicolons, minimal):
-        assert "--" not in refusal(fixed)  # A benchmark's columns are nobody's to choose.
+        assert "--" not in refusal(fixed)  # Users do not choose a benchmark's columns.
 
 
 def test_quotes_of_glue_are_characters(tmp_path):
-    """Texts would lose them, and scores change."""
+    """Texts would lose their quotes, and scores change."""
     content = 'text\tlabel\n"Titanic"\t1\n"a ""b"" c"\t0\n"he" said\t1\n'
     assert rows(write(tmp_path / "a.tsv", content))[0] == (2, '"Titanic"', "1")
     assert rows(write(tmp_path / "b.tsv", content.replace('"a ""b"" c"', '"')))[1] == (3, '"', "0")
