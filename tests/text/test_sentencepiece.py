@@ -138,7 +138,7 @@ def test_one_model_is_learned_from_the_same_text(vocabulary):
 
 @pytest.mark.slow
 def test_normalization_is_pythons_for_every_code_point():
-    """For Python's with the table's Unicode version; between letters, since white space depends on its place."""
+    """Where Python's Unicode version is the table's; between letters, since white space depends on its place."""
     from keras_bert.text.sentencepiece import AlbertNormalizer
 
     if unicodedata.unidata_version != "14.0.0":
