@@ -1,7 +1,7 @@
-"""What several tests of training begin from.
+"""The shared beginnings of training tests.
 
-Given files, pytest reads this in the process that hands them to its workers too, which needs no TensorFlow: so what
-needs it is imported in the fixtures.
+Given files, pytest also reads this in the process that hands them to its workers, which needs no TensorFlow. Imports
+that need it are therefore in the fixtures.
 """
 
 import pytest
@@ -18,7 +18,7 @@ def init(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def glue(tmp_path_factory):
-    """A folder with SST-2 in small."""
+    """A folder with a small SST-2."""
     from finetuning import write_sst2
 
     return write_sst2(tmp_path_factory.mktemp("glue"))

@@ -27,7 +27,7 @@ def test_means_are_of_probabilities_and_not_of_logits():
     mean = (softmax(one, axis=1) + softmax(two, axis=1)) / 2
     np.testing.assert_allclose(softmax(mean_of_softmax([one, two]), axis=1), mean, rtol=1e-9)
     np.testing.assert_allclose(expit(mean_of_sigmoids([one, two])), (expit(one) + expit(two)) / 2, rtol=1e-9)
-    # A choice that an example does not have stays without probability, and a sure model stays finite.
+    # A choice that an example lacks stays without probability, and a sure model stays finite.
     assert mean_of_softmax([np.array([0.0, -np.inf])] * 2)[1] == -np.inf
     assert np.isfinite(mean_of_sigmoids([np.array([800.0, -800.0])] * 2)).all()
 
@@ -48,7 +48,7 @@ def test_classes_and_scores(kind, tmp_path):
 
 
 def test_scores_of_passages(tmp_path):
-    """The score of a reranker is the sigmoid, by whose mean the passages are ranked."""
+    """A reranker's score is the sigmoid, and passages are ranked by its mean."""
     rows = [{"query": "who", "passage": passage, "label": label} for passage, label in (("was", 0), ("by", 1))]
     content = "".join(json.dumps(row) + "\n" for row in rows)
     config, tokenizer = problem_of("rerank", tmp_path / "x.jsonl", content)
@@ -76,7 +76,7 @@ def test_choices(tmp_path):
 
 @pytest.mark.parametrize("head", ["linear", "crf"])
 def test_tags(head, tmp_path):
-    """Of a CRF's, only labels that the scheme allows come out."""
+    """A CRF's tags include only labels that the scheme allows."""
     words = "\n".join(f"{word} {label}" for word, label in zip("abcdefgh", ["B-X", "I-X", "O", "O"] * 2))
     config, tokenizer = problem_of("ner", tmp_path / "x.txt", words + "\n", head={"crf": head == "crf"})
     config.data.label = "1"

@@ -1,4 +1,4 @@
-"""Texts to vectors: the right ones, in the order of the texts, whatever the batch and the window."""
+"""From texts to vectors: the right ones, in the order of the texts, whatever the batch and the window."""
 
 import gzip
 import io
@@ -22,7 +22,7 @@ from keras_bert.tasks.vector_files import read_ranges
 from keras_bert.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 
 WORDS = ["the", "cat", "sat", "on", "mat", ".", "##s", "é", "中"]
-# Short and long in turn, an empty one, one of spaces, one that is cut (24 positions), characters of several bytes.
+# Short and long in turn, an empty one, one of spaces, one cut at 24 positions, characters of several bytes.
 TEXTS = [
     "The cat sat.",
     "",
@@ -48,13 +48,13 @@ def bert(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def embedders(bert):
-    """`embedders[pooling]`, made once: each compiles. Batches of 30 tokens are of several sizes and lengths."""
+    """`embedders[pooling]`, made once because each compiles. Batches of 30 tokens have several sizes and lengths."""
     return {pooling: bert.embedder(pooling, batch_tokens=30) for pooling in POOLINGS}
 
 
 @pytest.fixture(scope="module")
 def expected(bert):
-    """`expected[pooling]`, a vector a text: by the encoder itself, each text alone, as `PooledEncoder` says."""
+    """`expected[pooling]`: a vector per text, by the encoder itself on each text alone, as in `PooledEncoder`."""
     vocabulary = bert.tokenizer.vocabulary
     rows = {pooling: [] for pooling in POOLINGS}
     for text in TEXTS:
@@ -77,7 +77,7 @@ def write_lines(path, texts):
 
 @pytest.mark.parametrize("pooling", POOLINGS)
 def test_the_vectors_are_those_of_each_text_alone(embedders, expected, pooling):
-    """Padding and the company of other texts must change nothing, nor must the order of the batches."""
+    """Padding, other texts in the batch and the order of the batches must change nothing."""
     embedded = embedders[pooling](TEXTS)
     assert embedded.vectors.dtype == "float32" and embedded.is_cut.tolist() == [text == TEXTS[3] for text in TEXTS]
     vectors = embedded.by_text() if pooling == "tokens" else embedded.vectors
@@ -144,7 +144,7 @@ def test_a_file_over_many_windows_is_as_in_one(embedders, pooling, tmp_path, mon
 @pytest.mark.parametrize("pooling", ["mean", "tokens"])
 @pytest.mark.parametrize("precision", ["float16", "int8", "binary"])
 def test_smaller_vectors_over_many_windows_are_as_in_one(embedders, pooling, precision, tmp_path, monkeypatch):
-    """The ranges of int8 are those of all windows, and blocks of the rows that waited are smaller than these."""
+    """The ranges of int8 cover all windows, and the blocks of waiting rows are smaller than here."""
     source = write_lines(tmp_path / "texts.txt", TEXTS * 3)
     embed_file(embedders[pooling], source, tmp_path / "floats.npz")
     monkeypatch.setattr("keras_bert.data.windows._MOST", 5)
@@ -154,7 +154,7 @@ def test_smaller_vectors_over_many_windows_are_as_in_one(embedders, pooling, pre
     with np.load(tmp_path / "out.npz", allow_pickle=False) as written:
         found = written["embeddings"]
         assert found.dtype == expected.vectors.dtype == done.dtype and found.shape == done.shape
-        # The batches differ, so floats may by 1e-6.
+        # The batches differ, so floats may differ by 1e-6.
         if precision == "binary":
             assert np.mean(np.unpackbits(found ^ expected.vectors)) < 0.01
         else:
@@ -172,7 +172,7 @@ def test_int8_of_no_pieces_is_refused(embedders, tmp_path):
 
 
 def test_offsets_are_slices_of_the_line(bert, embedders, tmp_path):
-    """In code points of the line as it stands, behind characters of several bytes and spaces."""
+    """In code points of the line as it stands, after characters of several bytes and spaces."""
     source = write_lines(tmp_path / "texts.txt", TEXTS)
     embed_file(embedders["tokens"], source, tmp_path / "out.npz")
     written = np.load(tmp_path / "out.npz", allow_pickle=False)
@@ -190,7 +190,7 @@ def test_offsets_are_slices_of_the_line(bert, embedders, tmp_path):
 
 
 def test_what_is_held_at_a_time_is_bounded(embedders, tmp_path, monkeypatch):
-    """The file is read no further than the window, so memory does not grow with it."""
+    """The file is read no further than the window, so memory does not grow with its size."""
     held = []
     embedder = embedders["mean"]
     monkeypatch.setattr(embedding, "_WINDOW_CHARACTERS", 100)
@@ -200,7 +200,7 @@ def test_what_is_held_at_a_time_is_bounded(embedders, tmp_path, monkeypatch):
 
 
 def test_compressed_files_and_standard_input(embedders, tmp_path, monkeypatch):
-    content = b"The cat\r\ncats\n\nmat"  # No line end behind the last.
+    content = b"The cat\r\ncats\n\nmat"  # No line end after the last.
     (tmp_path / "texts.gz").write_bytes(gzip.compress(content))
     expected = embedders["mean"](["The cat", "cats", "", "mat"]).vectors
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(content)))
@@ -251,7 +251,7 @@ def test_vectors_that_are_not_finite_are_refused_and_nothing_is_written(bert, em
 
 
 def test_head_and_tail_keep_their_offsets(bert):
-    """The vectors of a text's end would be shown at pieces from its middle."""
+    """Otherwise vectors of a text's end would be shown at pieces from its middle."""
     embedder = TextEmbedder(bert.encoder, bert.tokenizer, "tokens", 10, long="head_tail")
     text = "the cat sat on mat . 中 the cats sat . mat"
     embedded = embedder(["the cat", text])
@@ -267,7 +267,7 @@ def test_max_length_counts_cls_and_sep(bert):
 
 
 def test_a_damaged_file_of_ranges_is_named(tmp_path):
-    """NumPy raises other exceptions for a garbled header than for missing bytes."""
+    """NumPy raises different exceptions for a garbled header and for missing bytes."""
     content = io.BytesIO()
     np.save(content, np.zeros((2, 4), "float32"))
     path = tmp_path / "ranges.npz"

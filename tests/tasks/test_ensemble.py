@@ -40,7 +40,7 @@ def first(folder, dev):
 
 
 def changed(folder, path, file, change):
-    """A copy of a model's folder with another text in one of its files."""
+    """A copy of a model's folder with one of its files changed."""
     shutil.copytree(folder, path)
     with open(os.path.join(path, file), "r+", encoding="utf-8") as stream:
         content = change(stream.read())
@@ -79,14 +79,14 @@ def with_fields(**fields):
     ],
 )
 def test_models_that_differ_are_refused_with_what_differs(first, folder, dev, tmp_path, file, change, message):
-    """One with another tokenizer was scored on rows that it would never have made."""
+    """Otherwise a model with another tokenizer would be scored on rows that it would never have made."""
     other = FinetunedModel(changed(folder, tmp_path / "other", file, change), {"dev": dev})
     with pytest.raises(UserError, match=f"needs models with the same .*{message}.* Score it by itself"):
         Ensemble([first, first, other])
 
 
 def test_models_of_pairs_and_of_single_texts_do_not_answer_together(first, dev, tmp_path):
-    """The model of pairs was scored on the single texts of the model named first."""
+    """Otherwise a model of pairs would be scored on the single texts of the model named first."""
     pairs = {**READING, "pair": True, "texts": ["text", "other"]}
     other = FinetunedModel(write_served(tmp_path / "other", "single", **pairs), {"dev": dev})
     with pytest.raises(UserError, match="needs models with the same task. Received: model 2 with columns of texts 2"):
@@ -103,7 +103,7 @@ def test_taggers_of_sentences_and_of_documents_do_not_answer_together(tmp_path):
 
 
 def test_models_that_read_and_answer_alike_are_averaged(first, folder, dev, tmp_path):
-    """Whatever is between the encoder and the head's outputs, and however the same tokenizer is written."""
+    """Whatever lies between the encoder and the head's outputs, and however the same tokenizer is written."""
     head = dataclasses.replace(HEADS["single"], bilstm_size=4)
     deeper = FinetunedModel(write_served(tmp_path / "deeper", "single", head, seed=1, **READING), {"dev": dev})
     spelled = changed(folder, tmp_path / "spelled", "tokenizer_config.json", with_fields(strip_accents=True))
@@ -114,7 +114,7 @@ def test_models_that_read_and_answer_alike_are_averaged(first, folder, dev, tmp_
 
 
 def test_a_threshold_tuned_to_one_model_is_not_that_of_the_mean(tmp_path):
-    """The tuned scores were those at the threshold of whichever model was named first."""
+    """Otherwise the tuned scores would be at the threshold of whichever model is named first."""
     impossible = {"context": "the cat", "qas": [question("2", "who sat?", is_impossible=True)]}
     dev = write_squad(tmp_path / "dev.json", paragraph("the cat sat", ("1", "who sat?", "the cat")), impossible)
     reading = {"task": "squad_v2", "max_length": 32, "max_question_length": 8, "stride": 8, "unanswerable": True}
@@ -132,7 +132,7 @@ def test_a_threshold_tuned_to_one_model_is_not_that_of_the_mean(tmp_path):
 
 
 def test_only_what_a_tokenizer_uses_counts(first):
-    """Google's folders and ours write another value of what the other kind of tokenizer would use."""
+    """Google's folders and ours differ in settings that only another kind of tokenizer would use."""
     words, pieces = first.tokenizer.vocabulary, sentencepiece_vocabulary()
     plain, other = TokenizerSettings(), TokenizerSettings(quotes=False)
     assert plain.in_effect(words) == other.in_effect(words) and plain.in_effect(pieces) != other.in_effect(pieces)

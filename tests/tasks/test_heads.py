@@ -1,4 +1,4 @@
-"""What config.json says of a classifier, there and back, and what is refused."""
+"""What config.json says of a classifier, written and read again, and what is refused."""
 
 import pytest
 

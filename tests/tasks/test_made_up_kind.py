@@ -1,4 +1,4 @@
-"""A kind of task that the package has never heard of, registered by this file alone."""
+"""A kind of task that the package does not know, registered by this file alone."""
 
 import dataclasses
 import json
@@ -38,7 +38,7 @@ class MeanConfig(ClassificationConfig):
 
 @keras.saving.register_keras_serializable(package="made_up")
 class BertForMeanClassification(EncoderWithHeads):
-    """Classifies the mean of the last states, where BERT's own takes [CLS]."""
+    """Classifies by the mean of the last states, where BERT's own classifier takes [CLS]."""
 
     def __init__(self, config, num_labels, **kwargs):
         super().__init__(config, with_pooler=False, **kwargs)
@@ -135,7 +135,7 @@ def test_names_are_taken_once(kind):
 
 
 def test_a_name_of_the_packages_own_is_taken_even_before_anything_asked_for_one():
-    """In a fresh process: it failed later, in whatever asked first."""
+    """Tested in a fresh process: the error must not come later, in whatever asks for a kind first."""
     program = (
         "from keras_bert.tasks.kind import TaskKind, register\n"
         "from keras_bert.tasks.tagging.task import Tagging\n"

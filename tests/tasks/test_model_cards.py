@@ -48,7 +48,7 @@ def test_every_kind_of_task(task, language, count):
 
 
 def test_files_of_ones_own_are_not_the_tasks_data():
-    """A model that was trained on other questions was not measured on SQuAD."""
+    """A model trained on other questions was not measured on SQuAD."""
     made = card("squad", data={"train": "mine.json"})
     assert made.language is None and made.measured[0].dataset is None
 
@@ -62,7 +62,7 @@ def test_files_of_ones_own_are_not_the_tasks_data():
     ],
 )
 def test_vectors_are_said_to_be_trained_on_and_judged_by_what_they_were(data, learned, judged):
-    """STS-B was called the author's own data, without any such file or beside one."""
+    """STS-B would be called the author's own data, whether or not the author gave files of his own."""
     made = card("pairs-contrastive", data=data)
     assert f"on {learned}, starting" in made.made and made.measured[0].dataset == judged
 

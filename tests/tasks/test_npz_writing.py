@@ -1,4 +1,4 @@
-"""An .npz written row by row is one that NumPy reads, or is not there."""
+"""A .npz file written row by row is one that NumPy reads, or does not exist."""
 
 import io
 import os
@@ -28,7 +28,7 @@ def test_arrays_grow_and_are_read_back(tmp_path):
 
 
 def test_columns_of_another_array_are_written_in_order(tmp_path):
-    """Rows that do not lie side by side in memory."""
+    """The rows do not lie side by side in memory."""
     values = np.arange(12, dtype="int32").reshape(3, 4)
     with NpzWriter(tmp_path / "arrays.npz") as arrays:
         arrays.append("part", values[:, ::2])
@@ -50,7 +50,7 @@ def test_a_folder_is_refused_before_the_work(tmp_path):
 
 
 def test_remote_paths_are_written_without_going_back():
-    """`tf.io.gfile`, here its memory, stands for gs://, where a file is written from its beginning to its end."""
+    """`tf.io.gfile`, here in memory, stands for gs://, where a file is written from start to end."""
     path = "ram://arrays.npz"
     with NpzWriter(path) as arrays:
         arrays.append("rows", np.arange(5))

@@ -1,4 +1,4 @@
-"""The one way from examples to answers, of training, `evaluate` and `predict`, beside the export's own."""
+"""The one way from examples to answers in training, `evaluate` and `predict`, against the export's own."""
 
 import json
 import os
@@ -26,7 +26,7 @@ OTHER_HEADS = {
     "rerank": RERANKER,
     "few_shot": FewShotConfig(("no", "maybe", "yes")),
 }
-# {name: (the kind of model, what its config.json says of its task, the file's ending)}
+# {name: (kind of model, what its config.json says of its task, file ending)}
 KINDS = {
     "single": ("single", TEXT, "jsonl"),
     "windows": ("single", {**TEXT, "long": "windows", "stride": 4}, "jsonl"),

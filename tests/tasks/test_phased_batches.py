@@ -53,7 +53,7 @@ def test_starting_anywhere_gives_the_rest_of_the_run():
 
 
 def test_loops_end_at_multiples_and_where_an_epoch_or_a_phase_does():
-    """Else figures, checkpoints and the batches of a run that goes on would not fall on the same steps."""
+    """Otherwise a resumed run's figures, checkpoints and batches would not fall on the same steps."""
     everything = list(make_batches()(0))
     for first in (0, 3, 44):
         seen, ends, step = [], set(), first
@@ -97,7 +97,7 @@ def test_by_the_clock_a_phase_ends_when_its_time_is_over(monkeypatch):
     assert seen[:5] == [("short", step // 4, step % 4) for step in range(5)]
     assert seen[5:] == [("long", step // 3, step % 3) for step in range(5)]
     assert budget.phase(10) is None and budget.share_done(10) == 1.0
-    # The epoch that broke off and the one made ready behind it are removed too.
+    # The interrupted epoch and the one made ready after it are removed too.
     assert batches._sources[0].removed == [0, 1, 2]
 
 
@@ -112,8 +112,8 @@ def test_a_run_by_the_clock_goes_on_where_its_checkpoint_left_it(monkeypatch):
 
 
 def test_a_finished_run_with_more_time_goes_on_in_the_phase_of_its_share(monkeypatch):
-    """It stayed in its last phase, which got all of the new time. What is left out still counts from a phase's start,
-    which for the last one is a new one."""
+    """Otherwise its last phase would get all of the new time. What is left out still counts from the start of a phase,
+    which is a new one for the last."""
     budget, _, run = clocked_batches(monkeypatch, 6.0)
     assert run(0, 100)[-1] == ("long", 1, 1)
     longer, _, go_on = clocked_batches(monkeypatch, 6.0, minutes=3.0)
@@ -128,7 +128,7 @@ def test_a_finished_run_with_more_time_goes_on_in_the_phase_of_its_share(monkeyp
 
 
 def test_what_is_left_out_is_a_function_of_the_step():
-    """Across epochs and phases, started anywhere; an epoch that goes on behind a gap keeps its plans."""
+    """Across epochs and phases, started anywhere; an epoch that resumes after a gap keeps its plans."""
     skipped = [SkippedBatches(0, 5, 2), SkippedBatches(0, 10, 7), SkippedBatches(1, 0, 3)]
     seen = list(make_batches()(0, skipped))
     numbers = [*range(5), *range(7, 12), *range(19, 54)]

@@ -1,4 +1,4 @@
-"""What a task's problem is made of: a recipe, or what a model's folder keeps of it."""
+"""What a task's problem is made from: a recipe, or what a model's folder keeps of it."""
 
 import gzip
 import json
@@ -42,7 +42,7 @@ def written(path, content):
 
 
 def test_several_labels_may_be_one(tmp_path):
-    """It was looked for in a training file that evaluation does not have, as that of a number is."""
+    """It must not be looked for in a training file, which evaluation does not have."""
     head = ClassificationConfig(("seen",), MULTI_LABEL)
     dev = written(tmp_path / "dev.jsonl", '{"text": "w1", "label": ["seen"]}\n{"text": "w2", "label": []}\n')
     problem = open_problem(config_of(test=dev, label="label"), TOKENIZER, head)
@@ -61,7 +61,7 @@ def test_the_folder_keeps_the_columns_and_the_format_of_the_tables(tmp_path):
     for name, content in (("a.tsv", 'no\t"w1 ""w2"""\n'), ("b.jsonl", '{"review": "w1 \\"w2\\""}\n')):
         [window] = FinetunedModel(path, asked=written(tmp_path / name, content)).problem.windows("input")
         assert window.texts == [['w1 "w2"']]
-    # Lines are lines, compressed too: this one was read as a cell of the training file's table.
+    # A compressed file's lines are lines too, not cells of the training file's table.
     (tmp_path / "c.txt.gz").write_bytes(gzip.compress(b'"w1\tw2\n'))
     [window] = FinetunedModel(path, asked=str(tmp_path / "c.txt.gz")).problem.windows("input")
     assert window.texts == [['"w1\tw2']]
@@ -70,7 +70,7 @@ def test_the_folder_keeps_the_columns_and_the_format_of_the_tables(tmp_path):
 
 
 def test_of_very_many_labels_no_table_of_confusions_is_made(tmp_path):
-    """Of ten thousand it would be results of a gigabyte."""
+    """With ten thousand labels, the results would be a gigabyte."""
     train = written(tmp_path / "train.csv", "text,label\n" + "".join(f"w1,{n}\n" for n in range(501)))
     problem = open_problem(config_of(train=train, dev=train, label="label"), TOKENIZER)
     assert problem.confusion("dev", np.eye(501)) is None
@@ -93,7 +93,7 @@ PAIRS = {"data.texts": ["a", "b"]}
     ],
 )
 def test_one_answer_for_all_teaches_nothing(tmp_path, task, rows, changes, received):
-    """A column with one number or one tag was trained on, up to perfect scores."""
+    """A column with one number or one tag would be trained on, up to perfect scores."""
     train = written(tmp_path / ("train.txt" if task == "tokens" else "train.csv"), "\n".join(rows) + "\n")
     data = {"train": train, "dev": train, **({} if task in ("sst2", "tokens") else {"label": "label"})}
     config = FinetuneConfig.from_mapping({"task": task, "name": task, "data": data}, changes)
@@ -103,7 +103,7 @@ def test_one_answer_for_all_teaches_nothing(tmp_path, task, rows, changes, recei
 
 @pytest.mark.parametrize("task", ["sst2", "squad", "ner", "swag"])
 def test_ones_own_files_win_over_a_folder_of_the_tasks_name(tmp_path, monkeypatch, task):
-    """A relative path is that file, and not one of its name in a folder that the task's data usually have."""
+    """A relative path means that file, not one of its name in the folder where the task's data usually are."""
     monkeypatch.chdir(tmp_path)
     for folder in ("SST-2", "squad"):
         (tmp_path / folder).mkdir()
@@ -159,7 +159,7 @@ def test_ones_own_files_win_over_a_folder_of_the_tasks_name(tmp_path, monkeypatc
     ],
 )
 def test_data_that_a_task_does_not_read_is_refused(task, given, readers):
-    """It was ignored, and the task then missed the columns of its own."""
+    """It would be ignored, and the task would then miss columns of its own."""
     with pytest.raises(UserError, match=readers):
         open_problem(config_of(task, train="absent", **given), TOKENIZER)
 
@@ -178,7 +178,7 @@ def test_data_that_a_task_does_not_read_is_refused(task, given, readers):
     ],
 )
 def test_settings_that_nothing_reads_are_refused(changes, message):
-    """`a;b` was learned as a class of its own, and texts without noise as if that had been asked for."""
+    """Otherwise `a;b` would become a class of its own, and `noise.copies` alone would train without noise."""
     config = FinetuneConfig.from_mapping({"task": "text", "data": {"train": "absent", "label": "label"}}, changes)
     with pytest.raises(UserError, match=message):
         open_problem(config, TOKENIZER)
@@ -199,14 +199,14 @@ def test_weights_of_classes_are_for_tasks_with_such_a_loss(task, setting):
 
 
 def test_vectors_have_no_head_that_could_be_trained_alone():
-    """A frozen encoder's vectors stay what they are: the run trained a scale that no vector depends on, or nothing."""
+    """The run would train nothing, or a scale on which a frozen encoder's vectors do not depend."""
     config = FinetuneConfig.from_mapping({"task": "pairs-contrastive", "training": {"freeze": True}})
     with pytest.raises(UserError, match="training.freeze: needs a task with a head to train. Received: pairs-contr"):
         open_problem(config, TOKENIZER)
 
 
 def test_the_weight_of_a_number_is_that_of_its_value(tmp_path):
-    """YAML's 2 was no label of a table whose numbers are written 2.0."""
+    """YAML's 2 must fit a table whose numbers are written 2.0."""
     train = written(tmp_path / "train.csv", "text,label\nw1,1.0\nw2,2.0\n")
     data = {"train": train, "dev": train, "label": "label"}
     training = {"class_weights": {2: 3.0}}
@@ -216,7 +216,7 @@ def test_the_weight_of_a_number_is_that_of_its_value(tmp_path):
 
 @pytest.mark.parametrize("weights, last", [({1: 2, "1.0": 3}, "'1.0'"), ({"1": 2, 1.0: 2}, "1.0")])
 def test_a_label_has_one_weight(tmp_path, weights, last):
-    """The last of several counted."""
+    """Otherwise the last of several weights would count."""
     train = written(tmp_path / "train.csv", "text,label\nw1,1\nw2,2\n")
     data = {"train": train, "dev": train, "label": "label"}
     config = FinetuneConfig.from_mapping({"task": "text", "data": data, "training": {"class_weights": weights}})
@@ -226,7 +226,7 @@ def test_a_label_has_one_weight(tmp_path, weights, last):
 
 
 def test_weights_that_are_all_zero_are_refused(tmp_path):
-    """The loss was 0 throughout, and nothing was trained."""
+    """The loss would be 0 throughout, and nothing would be trained."""
     train = written(tmp_path / "train.csv", "text,label\nw1,no\nw2,yes\n")
     data = {"train": train, "dev": train, "label": "label"}
     training = {"class_weights": {"no": 0, "yes": 0}}
@@ -237,7 +237,7 @@ def test_weights_that_are_all_zero_are_refused(tmp_path):
 
 
 def test_a_trained_model_answers_without_the_training_file_that_balanced_its_classes(tmp_path):
-    """The weights are of the loss in training; `predict --input` has only the file to answer."""
+    """Training weights matter only to the loss; `predict --input` has only the file to answer."""
     path = written(tmp_path / "own.csv", "text\nw1\n")
     config = FinetuneConfig.from_mapping(
         {
@@ -252,7 +252,7 @@ def test_a_trained_model_answers_without_the_training_file_that_balanced_its_cla
 
 
 def test_the_best_of_several_seeds_is_evaluated_on_the_data_of_its_run(tmp_path):
-    """The folder of the seeds has no recipe of its own. The training file that balanced its classes may be gone."""
+    """The folder of seeds has no recipe of its own, and the training file that balanced its classes may be gone."""
     dev = written(tmp_path / "dev.jsonl", '{"text": "cat", "stars": "no"}\n{"text": "sat", "stars": "yes"}\n')
     write_served(tmp_path / "run" / "model", "single", task="text", label="stars", max_length=20)
     written(tmp_path / "run" / "results.json", '{"best_seed": 2}')
@@ -283,10 +283,10 @@ OTHERS = {
 
 @pytest.mark.parametrize("kind", OTHERS)
 def test_models_of_others_answer_as_they_are_scored(tmp_path, kind):
-    """Their config.json says what they answer, but not on which task they were fine-tuned: they were refused."""
+    """Their config.json says what they answer, but not on which task they were fine-tuned."""
     name, content, data = OTHERS[kind]
     path, file = write_served(tmp_path / "model", kind), written(tmp_path / name, content)
-    if kind == "pair":  # As a folder of transformers, which does not say that it is.
+    if kind == "pair":  # Like a folder of transformers, which does not say that it takes pairs.
         path = write_served(tmp_path / "other", "single", HEADS["pair"])
     model, asked = FinetunedModel(path, {**data, "dev": file}), FinetunedModel(path, data, asked=file)
     assert all(np.isfinite(value) for value in model.evaluate("dev").values())
@@ -302,7 +302,7 @@ def test_labels_without_names_are_told_and_read_by_their_numbers(tmp_path, caplo
 
 
 def test_words_may_have_the_numbers_of_labels_without_names(tmp_path):
-    """They were refused as no labels of the model, though a line had said how its labels are called."""
+    """Numbers would be refused as unknown labels, though the log says how the model's labels are called."""
     dev = written(tmp_path / "dev.jsonl", '{"text": ["w1", "w2", "w3"], "label": [1, "LABEL_0", 0]}\n')
     recipe = config_of("tokens", dev=dev, word="text", label="label")
     problem = open_problem(recipe, TOKENIZER, TokenClassificationConfig(("LABEL_0", "LABEL_1")))
@@ -318,7 +318,7 @@ def test_words_may_have_the_numbers_of_labels_without_names(tmp_path):
     ],
 )
 def test_examples_to_answer_need_no_answers_even_if_the_first_has_one(tmp_path, task, head, example, answer):
-    """Whether all were answered or refused hung on the order of the rows."""
+    """Whether all are answered or refused must not depend on the order of the rows."""
     rows = [{**example, **answer}, {**example, "id": "2"}]
     asked = written(tmp_path / "asked.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
     recipe = config_of(task, **({"texts": ["text"], "word": "text", "label": "label"} if task == "tokens" else {}))
@@ -327,7 +327,7 @@ def test_examples_to_answer_need_no_answers_even_if_the_first_has_one(tmp_path, 
 
 
 def test_a_task_for_another_head_is_refused(tmp_path):
-    """As an AttributeError, after the model was loaded."""
+    """Otherwise it would end in an AttributeError, after the model was loaded."""
     path = write_served(tmp_path / "model", "tagging", task="tokens")
     with pytest.raises(UserError, match="task: needs one for a BertForTokenClassification. Received: sst2"):
         FinetunedModel(path, {"folder": "absent"}, "sst2")
@@ -335,14 +335,14 @@ def test_a_task_for_another_head_is_refused(tmp_path):
 
 @pytest.mark.parametrize("head", [SentenceVectorsConfig(("score",)), SpanPairConfig(("no", "yes"))])
 def test_a_model_of_other_rows_is_refused_for_texts(head):
-    """Their heads extend that of texts: it was an error of Keras, once a batch was answered."""
+    """Their heads extend that of texts: the error would be Keras' own, once a batch was answered."""
     with pytest.raises(UserError, match=f"task: needs one for a {head.architecture}. Received: mrpc"):
         open_problem(config_of("mrpc"), TOKENIZER, head)
     assert kind_of_task("mrpc").has_tasks_for(FewShotConfig(("no", "yes"))), "whose rows are those of texts"
 
 
 def with_labels_backwards(folder):
-    """Reverses the labels of a classifier and its outputs with them."""
+    """Reverses the labels of a classifier, and its outputs with them."""
     config = json.loads((folder / "config.json").read_text())
     labels = list(config["id2label"].values())[::-1]
     config |= {"id2label": dict(enumerate(labels)), "label2id": {label: id for id, label in enumerate(labels)}}
@@ -362,7 +362,7 @@ def with_labels_backwards(folder):
 
 @pytest.mark.parametrize("task", ["cola", "mrpc", "multirc", "record", "wic"])
 def test_the_order_of_a_models_labels_changes_no_score_or_submission(tmp_path, task):
-    """The files' 1 was read as the label at place 1, scored as the positive class, and the place was submitted."""
+    """The files' 1 must not be taken for the label at place 1, nor that place be submitted."""
     data = str((write_glue if task in GLUE else write_superglue)(tmp_path / "data"))
     labels = {**GLUE, **SUPERGLUE, **QUESTION_TASKS, **SPAN_PAIRS}[task].labels
     head = (SpanPairConfig if task in SPAN_PAIRS else ClassificationConfig)(labels)

@@ -1,4 +1,4 @@
-"""Text that a run reads as it is, known by its names, sizes and marks; other data are in test_finetuning_again.py."""
+"""Data that a run reads as it is, known by names, sizes and marks; test_finetuning_again.py has other data."""
 
 import json
 import os
@@ -18,7 +18,7 @@ from keras_bert.training.run_folder import RunFolder
 
 
 def test_text_that_changed_is_refused_once_something_was_learned(tmp_path):
-    """A run that goes on would read other batches, and say nothing."""
+    """The resumed run would read other batches and say nothing."""
     (tmp_path / "text").mkdir()
     file = tmp_path / "text" / "a.txt"
     file.write_text("one\n")
@@ -40,7 +40,7 @@ def test_text_that_changed_is_refused_once_something_was_learned(tmp_path):
 
 
 def test_a_split_that_changed_is_told_and_another_is_not(tmp_path):
-    """Scores of an edited file beside those in results.json looked like another model's."""
+    """Scores of an edited file beside those in results.json would look like another model's."""
     file, run = tmp_path / "dev.jsonl", tmp_path / "run"
     file.write_text('{"text": "one"}\n')
     problem = types.SimpleNamespace(origin=lambda split: str(file), rows=lambda split: [0], dev_splits=["dev"])
@@ -54,7 +54,7 @@ def test_a_split_that_changed_is_told_and_another_is_not(tmp_path):
 
 
 def test_text_given_as_objects_moves_with_its_run(tmp_path):
-    """It is a file in the run's folder, and was taken for another text there."""
+    """The text is a file in the run's folder, and must not be taken for another when the folder moves."""
     run = RunFolder(str(tmp_path / "run"))
     (tmp_path / "run" / "given").mkdir(parents=True)
     (tmp_path / "run" / "given" / "text.jsonl").write_text("one\n")
@@ -68,7 +68,7 @@ def test_text_given_as_objects_moves_with_its_run(tmp_path):
 
 
 def test_text_rewritten_to_the_same_size_and_time_is_refused(tmp_path):
-    """A run that goes on would read other batches: `rsync -t` and `cp -p` keep the time of what they copy."""
+    """The resumed run would read other batches: `rsync -t` and `cp -p` keep the time of what they copy."""
     file, run = tmp_path / "a.txt", RunFolder(str(tmp_path / "run"))
     file.write_bytes(b"one two three\n" * 10_000)
     require_same_text(run, [str(file)])
@@ -82,7 +82,7 @@ def test_text_rewritten_to_the_same_size_and_time_is_refused(tmp_path):
 
 
 def test_a_run_of_an_older_version_goes_on_and_is_bound_to_more(tmp_path):
-    """It recorded names and sizes alone."""
+    """It recorded only names and sizes."""
     file, run = tmp_path / "a.txt", RunFolder(str(tmp_path / "run"))
     file.write_text("one\n")
     run.write_results({"steps": 1})
@@ -94,7 +94,7 @@ def test_a_run_of_an_older_version_goes_on_and_is_bound_to_more(tmp_path):
 
 
 def test_the_tables_of_a_glob_are_known_by_their_content(tmp_path):
-    """A run went on with other examples, as long as they were as many. It may have begun when they were counted."""
+    """Otherwise a run would go on with as many other examples. Older runs recorded only their number."""
     (tmp_path / "train").mkdir()
     first, second = (tmp_path / "train" / name for name in ("a.csv", "b.csv"))
     first.write_text("text,label\none,1\n")
@@ -115,7 +115,7 @@ def test_the_tables_of_a_glob_are_known_by_their_content(tmp_path):
 
 
 def test_a_teacher_given_before_anything_was_learned_is_forgotten(tmp_path):
-    """The run would be bound to it, and refuse to resume with the one that it learned from."""
+    """Otherwise the run would be bound to it, and refuse to resume with the teacher that it learned from."""
     run = RunFolder(str(tmp_path / "run"))
     first, second = (types.SimpleNamespace(name=name, fingerprint=name * 64) for name in "ab")
     require_same_model(run, TEACHER, first)

@@ -1,4 +1,4 @@
-"""What happens between the restored weights and the first step: the errors and the signals of that time."""
+"""From restored weights to the first step: the errors and the signals of that time."""
 
 import os
 import signal
@@ -23,10 +23,10 @@ def no_memory(*arguments):
 
 
 def stand_in(kind, config, folder):
-    """A run whose parts are stand-ins, as far as the start of its training needs them."""
+    """A run whose parts are stand-ins, as far as the start of training needs them."""
     run = object.__new__(kind)
     run.config, run.run, run.strategy = config, RunFolder(str(folder)), tf.distribute.get_strategy()
-    (folder / "config.yaml").write_text(to_yaml(config), encoding="utf-8")  # The loggers record it.
+    (folder / "config.yaml").write_text(to_yaml(config), encoding="utf-8")  # The loggers record this file.
     run.batches = SimpleNamespace(sample=None)
     run.engine = SimpleNamespace(
         model=None,
@@ -39,7 +39,7 @@ def stand_in(kind, config, folder):
 
 @pytest.fixture
 def pretraining(tmp_path):
-    """Of two phases."""
+    """A run of two phases."""
     phase = {"share": 0.5, "sequence_length": 16, "max_predictions_per_seq": 3}
     config = recipe("text.txt", phases=[{**phase, "batch_size": 8}, {**phase, "batch_size": 4}])
     run = stand_in(Pretraining, config, tmp_path)
@@ -59,7 +59,7 @@ def finetuning(tmp_path):
 
 @pytest.mark.parametrize(("first_step", "named"), [(0, "phases.0.batch_size 8"), (6, "phases.1.batch_size 4")])
 def test_memory_that_runs_out_before_the_loop_is_explained(pretraining, monkeypatch, first_step, named):
-    """It was a NameError, because the batch was asked of a loop that was not there yet."""
+    """It would end in a NameError, because the loop that knows the batch does not exist yet."""
     monkeypatch.setattr("keras_bert.tasks.pretraining.run.matmul_peak", no_memory)
     with pytest.raises(UserError, match=f"Out of memory with {named} on 1 replica.*accumulation=2"):
         pretraining.train(first_step)
@@ -67,7 +67,7 @@ def test_memory_that_runs_out_before_the_loop_is_explained(pretraining, monkeypa
 
 @pytest.mark.parametrize(("kind", "key"), [("pretraining", "phases.0.batch_size 8"), ("finetuning", "batch_size 32")])
 def test_memory_that_runs_out_in_timed_steps_is_explained(request, kind, key):
-    """The first steps of a run with `jit_compile: auto` are those that are timed."""
+    """With `jit_compile: auto`, the first steps of a run are the timed ones."""
     run = request.getfixturevalue(kind)
     run.engine.with_compilation = no_memory
     with pytest.raises(UserError, match=f"Out of memory with .*{key} on 1 replica.*accumulation=2"):
@@ -76,7 +76,7 @@ def test_memory_that_runs_out_in_timed_steps_is_explained(request, kind, key):
 
 @pytest.mark.parametrize("kind", ["pretraining", "finetuning"])
 def test_a_signal_during_timed_steps_is_not_lost(request, monkeypatch, kind):
-    """It ended the process at once; now the loop finds it after its first step."""
+    """Otherwise it would end the process at once; the loop must find it after its first step."""
     run, found = request.getfixturevalue(kind), []
 
     def with_compilation(*arguments):
@@ -107,7 +107,7 @@ def test_a_signal_during_timed_steps_is_not_lost(request, monkeypatch, kind):
 
 @pytest.mark.parametrize(("speed", "first_step", "says"), [(1.0, 0, True), (1.0, 11, False), (1e9, 0, False)])
 def test_a_run_of_months_says_so_before_its_first_step(pretraining, monkeypatch, speed, first_step, says):
-    """`pretrain --data TEXT` is the paper's BERT-base, years of a CPU, whose first line of figures takes minutes."""
+    """`pretrain --data TEXT` is the paper's BERT-base, years on a CPU, whose first line of figures takes minutes."""
     monkeypatch.setattr("keras_bert.tasks.pretraining.run.matmul_peak", lambda strategy, dtype: speed)
     monkeypatch.setattr("keras_bert.tasks.pretraining.run.Loop", no_memory)
     said = listen()

@@ -1,4 +1,4 @@
-"""GLUE out of TensorFlow Datasets, from folders that TFDS itself writes here."""
+"""GLUE from TensorFlow Datasets, in folders that TFDS itself writes here."""
 
 import numpy as np
 import pytest
@@ -20,7 +20,7 @@ from keras_bert.text.wordpiece import WordPieceTokenizer
 
 @pytest.fixture(scope="module")
 def data_dir(tmp_path_factory):
-    """TFDS's own folder with RTE in it; TFDS's code says that entailment is 0."""
+    """TFDS's own folder with RTE; TFDS's code says that entailment is 0."""
     folder = tmp_path_factory.mktemp("tfds")
     rte = [((f"Premise {n}", f"Hypothesis {n}"), n % 3 > 0) for n in range(40)]
     rows = {"train": rte, "validation": rte[:9], "test": [(texts, -1) for texts, _ in rte[:5]]}
@@ -80,7 +80,7 @@ def test_what_tfds_does_not_have_is_named(data_dir, tmp_path):
 
 @pytest.mark.parametrize("name", config_names("finetune"))
 def test_a_recipes_command_without_data_has_them_in_tfds(name, tmp_path, monkeypatch):
-    """The command of a recipe asked TFDS for what it has never had; others must name the files that they take."""
+    """Otherwise a recipe's command would ask TFDS for data it has never had, or name no files to give."""
     path, asked, told = find_config("finetune", name), set(), []
 
     def opened(name, *_):
@@ -111,7 +111,7 @@ def test_a_recipes_command_without_data_has_them_in_tfds(name, tmp_path, monkeyp
 
 
 def test_what_a_task_without_a_data_set_reads_is_named():
-    """`--task swag` said only that its files are needed."""
+    """Otherwise `--task swag` would only say that it needs files."""
     for name, files in (
         ("swag", r"train\.csv, val\.csv, test\.csv"),
         ("ner", r"eng\.train, eng\.testa, eng\.testb"),

@@ -1,4 +1,4 @@
-"""GLUE's own folders: every task read with its oddities, and what is refused."""
+"""GLUE's own folders: every task is read with its oddities, and what is wrong is refused."""
 
 import gzip
 import shutil
@@ -119,20 +119,20 @@ def test_the_numbers_of_a_submission_come_from_the_file(tmp_path):
 
 @pytest.mark.parametrize("cell", [float("inf"), 1.7])
 def test_an_index_that_is_no_whole_number_is_refused(cell):
-    """Infinity was a traceback, and 1.7 example 1."""
+    """Infinity would end in a traceback, and 1.7 would count as example 1."""
     with pytest.raises(BadCell, match="needs a whole number in the column 'idx'"):
         _index("idx", cell)
 
 
 def test_a_number_beyond_floats_is_no_label():
-    """It was an OverflowError."""
+    """The user would get an OverflowError."""
     with pytest.raises(BadCell, match="needs a number as its label. Received: 1000"):
         _number(10**400, None)
 
 
 @pytest.mark.parametrize("cell", [1e39, "-3.5e38", 10**39])
 def test_a_number_beyond_float32_is_no_label(cell):
-    """It was trained on as infinity."""
+    """The model would be trained on infinity."""
     with pytest.raises(BadCell, match=r"needs a label from -3.40282e\+38 to 3.40282e\+38. Received: "):
         _number(cell, None)
     assert np.isfinite(np.float32(_number(3.4e38, None)))
@@ -198,13 +198,13 @@ def test_submissions_are_as_the_server_wants_them(glue, tmp_path):
 
 
 def test_scores_are_clipped_in_the_submission_alone():
-    """Exports and `predict` in Python would answer otherwise than `run.py predict` on a file."""
+    """Otherwise exports and `predict` in Python would answer differently from `run.py predict` on a file."""
     head = ClassificationConfig(("score",), REGRESSION)
     assert [row["score"] for row in plain_answers(head, np.array([[-0.5], [7.0]]))] == [-0.5, 7.0]
 
 
 def test_the_published_averages():
-    """Those that the sources give: the paper's columns (table 1, MNLI two, no WNLI), GLUE's nine tasks for humans."""
+    """The sources' averages: the paper's table 1 (both parts of MNLI, no WNLI), and GLUE's nine tasks for humans."""
     for system, average in (("BERT base", 79.6), ("BERT large", 82.1)):
         values = [score.value for task in GLUE.values() for score in task.published if score.system == system]
         assert len(values) == 9 and np.isclose(np.mean(values), average, atol=0.06)

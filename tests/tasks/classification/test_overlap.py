@@ -14,7 +14,7 @@ CLS, SEP = 2, 3
 
 
 def test_shared_pieces_are_counted_once_each_and_without_special_tokens():
-    """[CLS] stands in one text only, [SEP] in both: either would change every share."""
+    """Only one text has [CLS] and both have [SEP]: counting either would change every share."""
     random = np.random.default_rng(1)
     texts = [[random.integers(4, 12, random.integers(0, 9)).tolist() for _ in range(2)] for _ in range(50)]
     rows = [[CLS, *first, SEP, *second, SEP] for first, second in texts]
@@ -42,14 +42,14 @@ def test_the_threshold_has_the_most_right_answers_whichever_class_is_the_more_al
 
 
 def test_single_texts_have_no_baseline_and_are_not_read_for_it():
-    """ "train" would be laid out only to find that nothing is to be compared."""
+    """The training split would be tokenized and laid out for nothing."""
     head = types.SimpleNamespace(problem_type="single_label_classification", num_labels=2)
     problem = types.SimpleNamespace(task=types.SimpleNamespace(texts=("text",)), head=head)  # Lays out nothing.
     assert SequenceProblem.overlap_baseline(problem, "dev") == {}
 
 
 def test_a_split_without_the_baseline_has_a_dash_in_its_column():
-    """Where only some splits have examples of several rows: a row one cell short broke the whole table."""
+    """If only some splits hold pairs, a row one cell short would break the whole table."""
     scores = {"one": {"accuracy": 0.75}, "other": {"accuracy": 0.5}}
     results = {"task": "mrpc", "per_cent": False, "splits": scores, "baseline": scores}
     header, one, other = results_lines({**results, "overlap": {"one": {"accuracy": 0.625}, "other": {}}})

@@ -1,4 +1,4 @@
-"""MultiRC and ReCoRD: files, TFDS, scores beside the official definitions, and submissions."""
+"""MultiRC and ReCoRD: files, TFDS, scores against the official definitions, and submissions."""
 
 import collections
 import copy
@@ -32,7 +32,7 @@ def folder(tmp_path_factory):
 
 @pytest.mark.parametrize("name", ["MultiRC", "ReCoRD"])
 def test_the_files_and_tfds_give_the_same(name, folder, tmp_path):
-    """In the same order, with the same candidates, labels and numbers; and nothing of the hidden ones."""
+    """In the same order, with the same candidates, labels and numbers, and with no labels for the hidden split."""
     ours, theirs = problem_of(name.lower(), folder), problem_of(name.lower(), prepare_superglue(folder, tmp_path, name))
     for split in ("train", "dev", "test"):
         found, again = (
@@ -66,7 +66,7 @@ def test_a_row_for_each_answer_of_multirc(folder):
 
 
 def test_a_row_for_each_different_entity_of_record(folder):
-    """In the gap of the query; all that are spelled as an answer are right."""
+    """Each entity is put in the query's gap; all that are spelled like an answer are right."""
     problem = problem_of("record", folder)
     [window] = problem.windows("train")
     assert window.texts[1][:3] == ["Ann was met by Bob", "Ann Lee was met by Bob", "Bob was met by Bob"]
@@ -125,13 +125,13 @@ def test_records_scores_are_the_official_ones():
 
 
 def test_clozes_of_equal_numbers_all_count():
-    """Of files joined together, only the last question of each number was scored."""
+    """When files are joined, only the last question of each number would be scored."""
     questions = [Question(0, 0, "", "@placeholder", ["Ann", "Bob"], (), None, [right]) for right in ("Ann", "Bob")]
     assert cloze_scores(questions, [1, 1]) == {"f1": 0.5, "exact": 0.5}
 
 
 def test_the_most_probable_entity_is_the_answer_and_submitted(folder, tmp_path):
-    """Though the model takes none of a query's entities, or several, for right."""
+    """Even if the model judges none of a query's entities to be right, or several."""
     problem = problem_of("record", folder)
     logits = np.array([[3.0, 0], [2, 1], [5, 0], [0, 1], [0, 2], [0, 3], [0, 9], [9, 0]])
     assert problem.evaluate("dev", logits) == pytest.approx({"f1": 2 / 3, "exact": 2 / 3})

@@ -1,4 +1,4 @@
-"""Reranking: both scores beside plain Python, the loss beside NumPy, and a run from a table to an export."""
+"""Reranking: both scores against plain Python, the loss against NumPy, and a run from a table to an export."""
 
 import json
 import math
@@ -27,7 +27,7 @@ COLUMNS = ["query", "passage"]
 
 
 def plain_scores(queries, labels, scores):
-    """(MRR@10, nDCG@10) as their definitions say."""
+    """(MRR@10, nDCG@10) by their definitions."""
     passages = {}
     for query, label, score in zip(queries, labels, scores):
         passages.setdefault(query, []).append((-score, label))
@@ -46,7 +46,7 @@ def plain_scores(queries, labels, scores):
 
 @pytest.mark.parametrize("labels", [[0, 1], [0, 0, 0, 0, 0, 1], [0, 0.25, 0.5, 1]])
 def test_the_scores_are_those_of_their_definitions(labels):
-    """With ties, more than ten passages of a query, queries of one passage, and rows in any order."""
+    """With ties, more than ten passages for a query, queries with one passage, and rows in any order."""
     random = np.random.default_rng(len(labels))
     queries = random.integers(0, 30, 400)
     labels, scores = random.choice(labels, 400), random.integers(0, 12, 400) / 4
@@ -75,7 +75,7 @@ def test_the_loss_is_the_binary_cross_entropy_of_grades():
 
 
 def write_table(path, queries, seed, grade=1):
-    """A query names a word, and of its four passages one has it."""
+    """Each query names a word, which one of its four passages contains."""
     random = np.random.default_rng(seed)
     with open(path, "w") as stream:
         for _ in range(queries):
@@ -152,7 +152,7 @@ def test_predict_the_export_and_ranks_have_the_same_scores(run, tmp_path):
 
 
 def test_transformers_reads_one_label_with_a_sigmoid(run):
-    """So do CrossEncoders of sentence-transformers, and the activation by name."""
+    """So do CrossEncoders of sentence-transformers, which find the activation by its name."""
     fields = json.loads(open(f"{run[0]}/model/config.json").read())
     assert fields["architectures"] == ["BertForSequenceClassification"]
     assert fields["sentence_transformers"] == {"activation_fn": "torch.nn.modules.activation.Sigmoid"}
@@ -191,6 +191,6 @@ def test_models_of_classes_are_refused(tmp_path):
 
 
 def test_without_files_it_names_them():
-    """A table of numbers has no labels to look for, and asked for a split of none."""
+    """With nothing to read, the user must be told which files to give."""
     with pytest.raises(UserError, match="rerank: needs files. Received: none. Give --train and --dev"):
         open_problem(FinetuneConfig.from_mapping({"task": "rerank"}), make_tokenizer(VOCABULARY)).rows("train")

@@ -46,7 +46,7 @@ def test_binary_figures_worked_by_hand():
 def test_f1_of_two_classes_is_that_of_class_1_and_of_more_the_mean():
     labels, predicted = [0, 0, 1, 1], [0, 0, 0, 1]
     assert one(BINARY, "f1", labels, predicted) == pytest.approx(2 / 3)
-    # The third class, neither a label nor a prediction, does not enter the mean of 0.8 and 2/3.
+    # The third class is neither a label nor a prediction, so it does not enter the mean of 0.8 and 2/3.
     assert one(THREE, "f1", labels, predicted) == pytest.approx((0.8 + 2 / 3) / 2)
 
 
@@ -83,13 +83,13 @@ def test_correlation_with_a_constant_is_zero(metric, labels, predicted):
 def test_several_labels_worked_by_hand():
     labels = [[1, 0, 0], [1, 1, 0], [0, 1, 0]]
     predicted = [[1, 0, 0], [1, 0, 0], [1, 1, 0]]
-    # By columns: tp 2 fp 1 fn 0; tp 1 fp 0 fn 1; nothing at all, which is 0.0.
+    # By columns: tp 2 fp 1 fn 0; tp 1 fp 0 fn 1; nothing at all, which counts as 0.0.
     expected = {"micro_f1": 2 * 3 / (2 * 3 + 1 + 1), "macro_f1": (0.8 + 2 / 3 + 0.0) / 3, "exact_match": 1 / 3}
     assert scores(SEVERAL, list(expected), np.array(labels, "float32"), predicted) == pytest.approx(expected)
 
 
 def test_one_of_several_labels_is_no_pair_of_classes():
-    """scikit-learn takes one column for the two classes 0 and 1, whose micro F1 is the accuracy."""
+    """scikit-learn takes one column for the two classes 0 and 1, and its micro F1 is then the accuracy."""
     only = ClassificationConfig(("toxic",), MULTI_LABEL)
     received = scores(only, METRICS[MULTI_LABEL], [[1], [0], [0], [0]], [[1], [1], [0], [0]])
     assert received == pytest.approx({"micro_f1": 2 / 3, "macro_f1": 2 / 3, "exact_match": 0.75})

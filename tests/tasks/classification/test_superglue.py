@@ -1,4 +1,4 @@
-"""SuperGLUE's pairs of texts: files, TFDS, scores beside plain definitions, and submissions."""
+"""SuperGLUE's pairs of texts: files, TFDS, scores against plain definitions, and submissions."""
 
 import json
 
@@ -124,7 +124,7 @@ def test_a_model_of_rte_answers_the_diagnostics(folder):
 
 
 def test_the_published_averages():
-    """Those that the paper gives, of the means of each task's metrics."""
+    """The paper's averages are means over each task's mean metric."""
     for system, average in (("BERT large", 69.0), ("human", 89.8)):
         values = []
         for folder, _ in superglue.TASKS.values():

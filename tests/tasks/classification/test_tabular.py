@@ -1,4 +1,4 @@
-"""The user's own file: one label, several, a number; the dev side by hash."""
+"""The user's own file: one label, several labels or a number; the dev side is chosen by hash."""
 
 import json
 
@@ -77,7 +77,7 @@ def test_several_labels_by_a_separator_or_a_list(tmp_path, name):
 
 @pytest.mark.parametrize("cell", ["['x', 'y']", "['x']", "{'x', 'y'}", "('x',)", "['x' 'y']"])
 def test_labels_as_python_prints_them_are_refused(tmp_path, cell):
-    """As pandas writes a column of lists to CSV: `['x'` and `'y']` were learned as labels."""
+    """pandas writes a column of lists to CSV this way: `['x'` and `'y']` would be learned as labels."""
     path = write(tmp_path / "a.csv", f'text,label\na,z\nb,"{cell}"\n')
     told = refusal(["text"], "label", train=path, kind="multi_label_classification")
     assert f"a.csv line 3: needs labels separated by ',', or a list in JSON. Received: {cell!r}" in told
@@ -96,16 +96,16 @@ def test_scores_and_numbers_in_json(tmp_path):
     [
         (["1", "01", "1.0", "10", "2", "-1", "+2"], ("-1", "1", "2", "10")),
         (["01", "1e3", "02.0", "1000.0"], ("01", "02.0", "1e3")),
-        # One that is no number, and all are text.
+        # One label is not a number, so all are text.
         (["1", "01", "1.0", "b"], ("01", "1", "1.0", "b")),
         (["1", "nan"], ("1", "nan")),
         (["1_0", "10"], ("10", "1_0")),
-        # Numbers that are equal only in floating point.
+        # These numbers are equal only in floating point.
         (["9007199254740993", "9007199254740992"], ("9007199254740992", "9007199254740993")),
     ],
 )
 def test_numbers_are_labels_by_their_value(tmp_path, cells, labels):
-    """Equal numbers were labels of their own, in an order that changed with Python's hash seed."""
+    """Equal numbers would be separate labels, in an order that changes with Python's hash seed."""
     content = "\n".join(["text,label", *(f"a,{cell}" for cell in cells)])
     path = write(tmp_path / "a.csv", content)
     task = text_task(["text"], "label", train=path, dev=path)
@@ -115,11 +115,11 @@ def test_numbers_are_labels_by_their_value(tmp_path, cells, labels):
 
 
 def test_other_files_may_write_a_number_in_another_way(tmp_path):
-    """JSON's 1.0 was no known label of a model that was trained on 1, and the reverse."""
+    """A model trained on 1 would not know JSON's 1.0, nor the reverse."""
     train = write(tmp_path / "train.csv", "text,label\na,1\nb,2\n")
     dev = write(tmp_path / "dev.jsonl", '{"text": "a", "label": 2.0}\n{"text": "b", "label": "01"}\n')
     assert load_examples(text_task(["text"], "label", train=train, dev=dev), "dev").labels.tolist() == [1, 0]
-    # A model that was trained when these were two labels still tells them apart, and knows no third.
+    # A model trained when these were two labels still tells them apart, and knows no third.
     find = label_finder(("01", "1", "2"))
     assert [find(word) for word in ("1", "01", "1.0", "2.0")] == [1, 0, None, None]
     assert label_finder(("1", "x"))("1.0") is None and label_finder(("1.0", "2"))("1e99999999999999999999") is None
@@ -131,24 +131,24 @@ def test_other_files_may_write_a_number_in_another_way(tmp_path):
     "cells, labels, ids",
     [
         (["True", "false", "true"], ("True", "false"), [0, 1, 0]),
-        # One that is neither, and all are text.
+        # One is neither true nor false, so all are text.
         (["True", "maybe", "true"], ("True", "maybe", "true"), [0, 1, 2]),
         (["cafe\u0301", "b", "caf\u00e9"], ("b", "caf\u00e9"), [1, 0, 1]),
     ],
 )
 def test_the_same_label_in_another_spelling(tmp_path, cells, labels, ids):
-    """JSON's true and the True of pandas were two classes, and so were the two forms of an accent."""
+    """JSON's true and pandas' True would be two classes, and so would the two forms of an accent."""
     path = write(tmp_path / "a.csv", "\n".join(["text,label", *(f"a,{cell}" for cell in cells)]))
     task = text_task(["text"], "label", train=path, dev=path)
     assert task.labels == labels == sorted_labels(cells[::-1])
     assert load_examples(task, "dev").labels.tolist() == ids
-    # A model that was trained when these were two labels still tells them apart.
+    # A model trained when these were two labels still tells them apart.
     assert [label_finder(cells)(cell) for cell in cells] == [0, 1, 2]
 
 
 @pytest.mark.parametrize("number", [1, "1", 0.5])
 def test_nan_is_no_label(tmp_path, number):
-    """Where a label was missing, `json.dumps` of pandas' rows made NaN a class of its own."""
+    """`json.dumps` of pandas' rows writes NaN for a missing label, which would become a class of its own."""
     rows = [{"text": "a", "label": number}, {"text": "b", "label": float("nan")}, {"text": "c", "label": 2}]
     path = write(tmp_path / "a.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
     assert f"{path} line 2: needs a label. Received: nan." == refusal(["text"], "label", train=path)
@@ -160,7 +160,7 @@ def test_nan_is_no_label(tmp_path, number):
 
 @pytest.mark.parametrize("kind", ["single_label_classification", "multi_label_classification"])
 def test_a_label_is_one_line(tmp_path, kind):
-    """In labels.txt, all labels after it would be another's."""
+    """A line break would shift every later label in labels.txt."""
     label = json.dumps(["a\nb"] if "multi" in kind else "a\nb")
     path = write(tmp_path / "a.jsonl", f'{{"text": "x", "label": "c"}}\n{{"text": "y", "label": {label}}}\n')
     found = refusal(["text"], "label", train=path, kind=kind)
@@ -168,7 +168,7 @@ def test_a_label_is_one_line(tmp_path, kind):
 
 
 def test_a_data_set_of_tfds_takes_the_place_of_a_file(tmp_path):
-    """It was read only where a benchmark had named it."""
+    """Users could not train on a TFDS data set that belongs to no benchmark."""
     path = prepare(tmp_path, "rte", {"train": [(("a", "b"), 1), (("c", "d"), 0)]}, labels=["no", "yes"])
     source = f"tfds:{path}:train"
     task = text_task(["sentence1", "sentence2"], "label", train=source, dev=source)

@@ -1,4 +1,4 @@
-"""XNLI's files: one language to train in, a split for each to evaluate on."""
+"""XNLI's files: one language to train in, and a split to evaluate on for each language."""
 
 import pytest
 from finetuning import VOCABULARY

@@ -1,4 +1,4 @@
-"""Texts to rows: what is kept of long ones, and where the segments lie."""
+"""From texts to rows: what is kept of long texts, and where the segments lie."""
 
 import numpy as np
 import pytest
@@ -32,7 +32,7 @@ def rows_of(texts, **settings):
 @pytest.mark.parametrize("columns", [1, 2])
 @pytest.mark.parametrize("stride", [0, 1, 5, 100])
 def test_rows_are_those_of_numpy(long, columns, stride):
-    """Of texts and pairs that are empty, short, exactly as long as a row, and longer."""
+    """For texts and pairs that are empty, short, exactly as long as a row, and longer."""
     lengths = np.array([(first, second) for first in (0, 1, 5, 12, 13, 14, 40) for second in (0, 1, 6, 13, 14, 50)])
     random = np.random.default_rng(stride)
     texts = [[words(*random.integers(0, 40, length)) for length in column] for column in lengths.T[:columns]]
@@ -82,7 +82,7 @@ def test_windows_of_a_pair_of_two_long_texts_fit():
 
 
 def test_rows_are_the_same_however_many_texts_come_at_a_time(monkeypatch):
-    """And take two bytes a token, for ten million of them are held at once."""
+    """A token must take two bytes, since ten million of them are held at once."""
     texts = [[words(n % 7) for n in range(50)], [words(*range(n % 30)) for n in range(50)]]
     settings = InputConfig(max_length=16, long="windows")
     rows, examples = sequence_rows(texts, TOKENIZER, settings)

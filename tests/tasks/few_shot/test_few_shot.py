@@ -1,4 +1,4 @@
-"""Few-shot classification: its loss beside NumPy, the solved head, the drawn examples, and a run from end to end."""
+"""Few-shot classification: its loss against NumPy, the solved head, the drawn examples, and a run from end to end."""
 
 import json
 
@@ -35,7 +35,7 @@ def unit_vectors(count, size=6, seed=0):
 
 
 def plain_loss(vectors, labels):
-    """The mean over texts, pair by pair."""
+    """The mean over texts, computed pair by pair."""
     losses = []
     for text, label in zip(vectors, labels, strict=True):
         errors = {True: [], False: []}
@@ -49,7 +49,7 @@ def plain_loss(vectors, labels):
 
 @pytest.mark.parametrize("labels", [[0, 1, 0, 2, 1], [1, 1, 1], [0, 1], [2]])
 def test_the_loss_is_that_of_all_pairs_of_the_batch(labels):
-    """Of one class, of one text of each, and of a single text too; what fills the batch changes nothing."""
+    """Also with one class, one text per class or a single text; examples that fill the batch change nothing."""
     vectors = [*unit_vectors(len(labels))]
     filled = np.stack([*vectors, *unit_vectors(3, seed=1)])
     batch = {
@@ -64,8 +64,8 @@ def test_the_loss_is_that_of_all_pairs_of_the_batch(labels):
 
 @pytest.mark.parametrize("classes", [2, 3])
 def test_the_head_is_the_minimum_of_logistic_regression(classes):
-    """The derivative of the regularized cross-entropy is 0 there: by scikit-learn's convention of a single vector of
-    weights for two classes, and one for each of more."""
+    """The derivative of the regularized cross-entropy is 0 there. As in scikit-learn, two classes share one vector of
+    weights, and more have one each."""
     rng = np.random.default_rng(classes)
     vectors, labels = rng.normal(size=(20, 5)), np.arange(20) % classes
     kernel, bias = fit_logistic_regression(vectors, labels)
@@ -126,7 +126,7 @@ def test_it_learns_from_forty_texts_of_each_class(run):
 
 
 def test_the_head_follows_from_the_encoder(run):
-    """The written head is that of the written encoder and the drawn texts, not of another epoch's."""
+    """The written head belongs to the written encoder and the drawn texts, not to another epoch's encoder."""
     found = FinetunedModel(run[0])
     rows = found.problem.rows("train")
     assert len(rows) == 80
@@ -163,7 +163,7 @@ def test_a_run_that_is_stopped_goes_on_to_the_same_end(run, files, tmp_path, mon
 
 @pytest.mark.slow
 def test_two_replicas_solve_one_head(files, tmp_path, mirrored_strategy):
-    """Pairs are those of a replica, so the encoder differs; the head is that of all texts."""
+    """Each replica compares only its own pairs, so the encoder differs; the head is solved from all texts."""
     path = str(tmp_path / "run")
     FinetuningRuns(config_of(files, **{"training.epochs": 1.0}), mirrored_strategy).one(path)
     found = FinetunedModel(path)
@@ -174,7 +174,7 @@ def test_two_replicas_solve_one_head(files, tmp_path, mirrored_strategy):
 
 @pytest.mark.slow
 def test_frozen_vectors_get_a_head_of_their_own(files, tmp_path):
-    """Nothing is left to train: the encoder stays as it is."""
+    """Nothing else is left to train: the encoder stays as it is."""
     init, path = files[0], str(tmp_path / "run")
     FinetuningRuns(config_of(files, **{"training.freeze": True, "training.epochs": 1.0})).one(path)
     texts = texts_of(files[2])[:4]
@@ -251,7 +251,7 @@ def test_what_cannot_be_learned_is_refused(files, tmp_path, labels, changes, mes
 
 @pytest.mark.parametrize(("slices", "told"), [(1, 0), (4, 1)])
 def test_slices_that_compare_fewer_texts_are_told(files, tmp_path, monkeypatch, slices, told):
-    """`training.accumulation: auto` may choose them, and elsewhere the results stay the same."""
+    """A user must know why results differ: `training.accumulation: auto` may choose such slices."""
     monkeypatch.setattr("keras_bert.tasks.finetuning.run.make_engine", lambda *_: None)
     said, config = listen(), config_of(files, **{"training.accumulation": slices})
     with pytest.raises(AttributeError):  # The engine is not made.
@@ -260,7 +260,7 @@ def test_slices_that_compare_fewer_texts_are_told(files, tmp_path, monkeypatch, 
 
 
 def test_the_draw_of_every_seed_is_told(files, tmp_path, monkeypatch):
-    """What was wrong with the texts drawn for the second seed and later ones was never shown."""
+    """The user would not see what is wrong with the texts drawn for the second seed and later ones."""
     monkeypatch.setattr("keras_bert.tasks.finetuning.run.make_engine", lambda *_: None)
     said, runs, counts = listen(), FinetuningRuns(config_of(files)), []
     for seed in (1, 7):  # The first is the recipe's.
@@ -271,7 +271,7 @@ def test_the_draw_of_every_seed_is_told(files, tmp_path, monkeypatch):
 
 
 def test_single_texts_with_nothing_to_compare_are_refused(files, tmp_path):
-    """Their loss is 0: a run went on to its end and learned nothing."""
+    """With a loss of 0, a run would go on to its end and learn nothing."""
     runs = FinetuningRuns(config_of(files, **{"training.accumulation": 8}))
     with pytest.raises(UserError, match=r"needs two examples or more .* Received: 8 in 8 slice\(s\) on 1 replica"):
         runs.one(str(tmp_path / "run"))

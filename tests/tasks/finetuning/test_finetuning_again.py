@@ -1,4 +1,4 @@
-"""Fine-tuning that goes on: with the data that it began with, past damage, and not past its end."""
+"""Resuming fine-tuning: on the data it began with, in spite of damage, and never past its end."""
 
 import json
 import os
@@ -51,7 +51,7 @@ def killed_before_results(path, config, monkeypatch):
 
 @pytest.mark.slow
 def test_killed_after_patience_ended_it_a_run_does_not_train_on(init, table, tmp_path, monkeypatch):
-    """It trained to the next validation, with other results than those of the run left alone."""
+    """It would train to the next validation, with other results than those of an uninterrupted run."""
     patient = {**table, "optimizer.learning_rate": 1e-9, "training.patience": 2, "training.epochs": 9}
     config, path = finetune_config(init, "text", **patient), tmp_path / "run"
     killed_before_results(path, config, monkeypatch)
@@ -63,7 +63,7 @@ def test_killed_after_patience_ended_it_a_run_does_not_train_on(init, table, tmp
 
 @pytest.mark.slow
 def test_a_rollback_stopped_before_the_next_checkpoint_ends_as_one_that_was_not(init, table, tmp_path, monkeypatch):
-    """A gradient of step 14 is not finite; a line every 4 steps, a checkpoint every epoch of 10, the newest kept."""
+    """The gradient of step 14 is not finite; a line every 4 steps, a checkpoint every epoch of 10, the newest kept."""
     config, at = finetune_config(init, "text", **table, **{"training.epochs": 2}), {14: [no_number]}
     results = []
     with faults(monkeypatch, at):
@@ -80,7 +80,7 @@ def test_a_rollback_stopped_before_the_next_checkpoint_ends_as_one_that_was_not(
 
 
 def test_all_runs_of_a_command_share_its_time(init, table, tmp_path, monkeypatch):
-    """Each seed had the whole limit for itself, and start-up came on top."""
+    """Each seed would have the whole limit to itself, with start-up on top."""
     config = finetune_config(init, "text", **table, **{"training.max_minutes": 30.0, "training.jit_compile": False})
     monotonic, finetune = time.monotonic, Finetuning.finetune
     runs = FinetuningRuns(config)
@@ -96,7 +96,7 @@ def test_all_runs_of_a_command_share_its_time(init, table, tmp_path, monkeypatch
 
 @pytest.mark.slow
 def test_a_damaged_best_is_told_on_going_on_and_the_run_ends_with_the_next_best(init, table, tmp_path, monkeypatch):
-    """The error came after all training was done."""
+    """Otherwise the error would come only after all training was done."""
     config = finetune_config(init, "text", **table, **{"optimizer.learning_rate": 1e-9, "training.epochs": 3})
     path, asked = tmp_path / "run", []
     with monkeypatch.context() as patch, pytest.raises(RunStopped):
@@ -123,7 +123,7 @@ def finished(init, table, tmp_path_factory):
 
 @pytest.fixture
 def edited(table, tmp_path):
-    """Function (split, content -> content) that edits a file until the test ends."""
+    """A function (split, content -> content) that edits a file until the test ends."""
     kept = {split: shutil.copy2(path, tmp_path / split) for split, path in table.items()}
 
     def edit(split, change):
@@ -154,7 +154,7 @@ def edited(table, tmp_path):
     ],
 )
 def test_other_data_under_the_same_command_are_refused(finished, edited, split, change, told):
-    """It went on with other batches, or showed the old results as if they were of the new file."""
+    """The run would go on with other batches, or show the old results as if they came from the new file."""
     path, config, _ = finished
     edited(split, change)
     with pytest.raises(UserError, match=f"holds a run on other data .{told}.*--fresh"):
@@ -180,7 +180,7 @@ def test_a_start_that_learned_nothing_binds_nobody(finished, edited, tmp_path):
 
 
 def test_files_that_were_not_touched_are_not_read_for_it(finished, monkeypatch):
-    """They may be large, and far away."""
+    """They may be large or far away."""
     path, config, _ = finished
     problem = FinetuningRuns(config).problem
     require_same_data(RunFolder(str(path)), problem)

@@ -37,7 +37,7 @@ def bert(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def words(tmp_path_factory):
-    """Columns in which the telling words are persons, six words a sentence: `{split: path}`."""
+    """Columns in which the words to find are persons, six words a sentence: `{split: path}`."""
     folder, paths, random = tmp_path_factory.mktemp("words"), {}, np.random.default_rng(0)
     for split, count in (("train", 120), ("dev", 30)):
         sentences = [
@@ -63,7 +63,7 @@ def losses(path):
 
 @pytest.mark.slow
 def test_it_learns_and_its_folder_answers_alike(bert, words, tmp_path):
-    """Computed once, by weights that stay; from the folder of the run or of its model the figures come again."""
+    """Features are computed once; the run's folder and its model's folder both give the run's figures again."""
     said, path = listen(), str(tmp_path / "run")
     results = FinetuningRuns(config_of(bert, words, **{"training.epochs": 6})).one(path)
     assert results["splits"]["dev"]["f1"] > 0.95
@@ -86,7 +86,7 @@ def test_it_learns_and_its_folder_answers_alike(bert, words, tmp_path):
 
 @pytest.mark.slow
 def test_what_was_computed_once_is_read_by_others(bert, words, tmp_path):
-    """Of the same layers, whatever becomes of them; those of other layers, weights or rows are not taken."""
+    """Runs over the same layers share them, whatever use they make of them; other layers, weights or rows do not."""
     folder, tokenizer = open_model_folder(bert), keras_bert.load(bert).tokenizer
     strategy, said = make_strategy("one"), listen()
 

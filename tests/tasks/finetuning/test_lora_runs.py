@@ -1,4 +1,4 @@
-"""Fine-tuning by LoRA: what is trained, what a step does, that runs go on as they were, and what is written."""
+"""Fine-tuning by LoRA: what is trained, what a step does, how runs resume, and what is written."""
 
 import os
 
@@ -50,7 +50,7 @@ def run(init, glue, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def one_epoch(init, glue, tmp_path_factory):
-    """(path, results) of a shorter run."""
+    """(path, results) of a run of one epoch."""
     path = str(tmp_path_factory.mktemp("runs") / "one_epoch")
     return path, FinetuningRuns(config_of(init, glue)).one(path)
 
@@ -83,7 +83,7 @@ def test_the_written_model_is_plain_and_says_what_the_run_measured(run, glue):
 
 @pytest.mark.slow
 def test_a_run_that_is_stopped_goes_on_to_the_same_end(one_epoch, init, glue, tmp_path, monkeypatch):
-    """Bit for bit, the frozen weights from the checkpoint as well."""
+    """Bit for bit, with the frozen weights from the checkpoint too."""
     path, asked = str(tmp_path / "stopped"), []
     with monkeypatch.context() as patch:
         patch.setattr(StopRequest, "reason", lambda self: asked.append(1) or ("a test" if len(asked) == 13 else None))
@@ -121,7 +121,7 @@ def test_another_rank_is_another_run(one_epoch, init, glue):
 
 
 def test_a_model_that_was_trained_on_since_is_refused(glue, tmp_path, monkeypatch):
-    """The additions in `adapter/`, to weights of which the run had kept a copy, were written as additions to others."""
+    """`adapter/` would hold additions to weights that are no longer in the model's folder."""
     init, path = write_tiny_bert(tmp_path / "bert"), tmp_path / "run"
     monkeypatch.setattr(Finetuning, "finetune", lambda self: {})
     FinetuningRuns(config_of(init, glue)).one(str(path))
@@ -156,7 +156,7 @@ def test_two_replicas_come_to_what_one_does(one_epoch, init, glue, tmp_path, mir
 
 @pytest.mark.slow
 def test_averaged_weights_are_validated_and_written(init, glue, tmp_path):
-    """The written kernels have the product of both averages, which is what was validated."""
+    """The written kernels include the product of both averages, which is what was validated."""
     path = str(tmp_path / "run")
     changes = {"optimizer.weight_average": 0.8, "optimizer.layer_decay": 0.9}
     results = FinetuningRuns(config_of(init, glue, **changes)).one(path)
@@ -173,7 +173,7 @@ def test_half_precision_comes_close(one_epoch, init, glue, tmp_path, precision):
 
 @pytest.mark.slow
 def test_a_tagger_with_a_crf(init, tmp_path):
-    """Which has no pooler."""
+    """Such a tagger has no pooler."""
     random, paths = np.random.default_rng(0), {}
     for split, count in (("train", 120), ("dev", 30)):
         words = random.integers(0, 12, (count, 6))
@@ -208,7 +208,7 @@ def model_with_lora(config=None, seed=0):
 
 
 def test_additions_have_the_names_and_the_rates_of_their_blocks():
-    """Found by the variable's id, a kernel with LoRA and its additions had no name: `rates` could not match them."""
+    """Without names, `rates` could not match the additions or the kernels that have them."""
     names = trainable_names(model_with_lora())
     assert names[:2] == [f"encoder.blocks.0.attention.query.lora_kernel_{one}" for one in "ab"]
     assert {part_of(name) for name in names} == {"block_0", "block_1", "pooler", "classifier"}
@@ -224,7 +224,7 @@ def test_additions_of_shared_blocks_have_names():
 
 
 def test_weights_are_loaded_beneath_the_additions(init):
-    """A kernel with LoRA is a new sum each time it is read, to which nothing can be assigned."""
+    """A kernel with LoRA is a new sum each time it is read, so nothing can be assigned to it."""
     folder = open_model_folder(init)
     plain, adapted = (BertForPreTraining(folder.config) for _ in range(2))
     adapted.encoder.enable_lora(2)

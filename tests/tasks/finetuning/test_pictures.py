@@ -1,4 +1,4 @@
-"""Pictures are drawn at the end of a run, of whatever the labels are called."""
+"""Pictures are drawn at the end of a run, whatever the labels are called."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ pytest.importorskip("matplotlib")
 
 @pytest.mark.parametrize("name", [r"$\broken{$", "a$b", "x" * 5000, "_hidden"])
 def test_names_are_no_formulas_and_leave_room(name):
-    """Formulas that are none ended a run in a fault when all was computed."""
+    """A label that is a broken formula would end a run in an error when everything was computed."""
     for png in (
         confusion_picture(np.eye(2, dtype=int), [name, "b"], name),
         loss_picture({name: [{"step": 1, "loss": 1.0}, {"step": 2, "eval_loss": 1.0}]}, name),
@@ -33,7 +33,7 @@ def test_no_name_is_left_out_of_a_legend():
 
 
 def test_scores_are_drawn_with_and_without_a_range():
-    """One seed has no range, and not every metric has a most frequent answer."""
+    """A single seed has no range, and not every metric has a score for the most frequent answer."""
     scores = {
         "ner\nf1": {"most frequent": [None], "ours": [60.0, 62.5, 61.0]},
         "mrpc\nf1": {"most frequent": [81.2], "ours": [80.0]},
@@ -42,7 +42,7 @@ def test_scores_are_drawn_with_and_without_a_range():
 
 
 def test_the_picture_has_what_the_table_has_beside_a_split():
-    """MNLI's two dev sets have a test set each."""
+    """Each of MNLI's two dev sets is shown beside the published scores of its own test set."""
     config = FinetuneConfig.from_mapping({"task": "mnli", "data": {"folder": "not read"}})
     problem = open_problem(config, WordPieceTokenizer(VOCABULARY))
     found = {"dev_matched": {"as it is": {"accuracy": 0.5}}}

@@ -1,4 +1,4 @@
-"""Fine-tuning end to end on a small made-up task: it learns, goes on, keeps the best, and its model stands alone."""
+"""Fine-tuning end to end on a small made-up task: it learns, resumes, keeps the best, and its model stands alone."""
 
 import json
 import os
@@ -76,7 +76,7 @@ def test_the_model_folder_stands_alone_and_says_the_same(run, glue):
 
 @pytest.mark.slow
 def test_loops_of_steps_over_batches_of_several_widths_give_the_same_numbers(init, glue, tmp_path, monkeypatch):
-    """An epoch has 30 batches, so that it also ends amid a loop of four; and validation is there all the same."""
+    """An epoch of 30 batches also ends within a loop of four steps, where it must be validated all the same."""
     monkeypatch.setattr("keras_bert.tasks.finetuning.shape_budget._SECONDS_TO_TRACE", 0.1)  # Else one width is enough.
     widths, build = [], Finetuning.build
     monkeypatch.setattr(Finetuning, "build", lambda self: build(self) or widths.append(len(self.source.widths)))
@@ -93,7 +93,7 @@ def test_loops_of_steps_over_batches_of_several_widths_give_the_same_numbers(ini
 
 @pytest.mark.slow
 def test_the_average_of_the_weights_is_validated_and_written(init, glue, tmp_path):
-    """With a rate for each layer and Adafactor, whose second moments have other shapes than the weights."""
+    """With a rate for each layer, and with Adafactor, whose second moments have other shapes than the weights."""
     path = str(tmp_path / "run")
     settings = {"name": "adafactor", "layer_decay": 0.9, "rates": {"classifier": 2.0}, "weight_average": 0.9}
     changes = {f"optimizer.{key}": value for key, value in settings.items()}
@@ -112,7 +112,7 @@ def test_the_average_of_the_weights_is_validated_and_written(init, glue, tmp_pat
 
 
 def test_by_the_clock_warm_up_is_a_share_of_the_time_and_not_of_an_epoch(init, glue, tmp_path, monkeypatch):
-    """A run of minutes over data of hours would never come to its learning rate."""
+    """Where an epoch takes hours, a run of minutes would never reach its learning rate."""
 
     class Built(Exception):
         pass
@@ -134,7 +134,7 @@ def test_by_the_clock_warm_up_is_a_share_of_the_time_and_not_of_an_epoch(init, g
 
 
 def test_the_dev_examples_are_answered_once_where_the_last_validation_is_the_best(one_epoch):
-    """The minutes that SQuAD's take would go by twice."""
+    """Answering SQuAD's again would cost minutes."""
     path, results, asked = one_epoch
     assert asked == ["dev"]
     [validated] = [line for line in figures(path) if "eval_loss" in line]
@@ -143,7 +143,7 @@ def test_the_dev_examples_are_answered_once_where_the_last_validation_is_the_bes
 
 @pytest.mark.slow
 def test_dev_examples_are_computed_in_the_slices_of_training(init, glue, tmp_path, monkeypatch):
-    """A batch that fits in memory only in slices would run out of it at the first validation. The figures stay."""
+    """A batch that fits in memory only in slices would not fit in the first validation. The figures stay the same."""
     sizes, batches = [], evaluator.every_row_once
 
     def every_row_once(rows, batch_size, pad_id, most):
@@ -159,7 +159,7 @@ def test_dev_examples_are_computed_in_the_slices_of_training(init, glue, tmp_pat
 
 @pytest.mark.parametrize(("labels", "is_kept"), [(("negative", "positive"), True), (("bad", "good"), False)])
 def test_a_head_of_the_same_labels_is_a_beginning_too(labels, is_kept, run, glue, tmp_path):
-    """Or a model that reads passages would lose that when it is trained on more of them."""
+    """Otherwise a model trained on would lose what its head has learned."""
     folder = shutil.copytree(os.path.join(run[0], "model"), tmp_path / "model")
     described = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     described["id2label"] = dict(enumerate(labels))
@@ -232,7 +232,7 @@ def test_out_of_a_folder_of_tfds(one_epoch, init, tmp_path):
 
 
 def test_one_cpu_traces_the_step_once_for_all_widths(init, glue, tmp_path, monkeypatch):
-    """Tracing each took longer than the steps of a short run."""
+    """Tracing one for each width would take longer than the steps of a short run."""
     steps, widths, make, build = [], [], Step.__init__, Finetuning.build
     monkeypatch.setattr("keras_bert.tasks.finetuning.run.affordable_shapes", lambda *given: 4)
     monkeypatch.setattr(Step, "__init__", lambda self, *given: make(self, *given) or steps.append(self))
@@ -244,7 +244,7 @@ def test_one_cpu_traces_the_step_once_for_all_widths(init, glue, tmp_path, monke
 
 
 def test_a_run_that_goes_on_keeps_its_number_of_shapes(init, glue, tmp_path, monkeypatch):
-    """With more epochs it could afford more, and had some rows of the epoch it was stopped in twice, others never."""
+    """With more epochs it could afford more: some rows of the interrupted epoch would come twice, others never."""
     asked, run = [], RunFolder(str(tmp_path / "run"))
     module = "keras_bert.tasks.finetuning.run"
     choose = finetuning_run.choose_shapes
@@ -326,7 +326,7 @@ def test_class_weights_move_the_answers(init, glue, tmp_path):
     ],
 )
 def test_what_cannot_be_validated_is_told_before_training(init, tmp_path, monkeypatch, task, train, dev, told):
-    """It ended in a fault when all training was done, or at its beginning."""
+    """Otherwise the run would fail only at its first validation, or when all training was done."""
     monkeypatch.setattr(Finetuning, "train", None)
     data = {f"data.{name}": str(tmp_path / f"{name}.txt") for name in ("train", "dev")}
     for name, content in (("train", train), ("dev", dev)):

@@ -1,4 +1,4 @@
-"""Several runs of one recipe: for each seed, each point of a grid and each task of a benchmark."""
+"""Several runs of one recipe: for each seed, each point of a grid, and each task of a benchmark."""
 
 import json
 import os
@@ -66,7 +66,7 @@ def test_a_sweep_is_compared_on_tensorboards_page(init, glue, tmp_path, monkeypa
 
 @pytest.fixture
 def began_with(monkeypatch, init, glue):
-    """Function (folder, method of `FinetuningRuns`, settings…) -> ([settings that runs began with], lines)."""
+    """A function (folder, method of `FinetuningRuns`, settings…) -> ([settings that runs began with], lines)."""
     begun = []
 
     class Settled:
@@ -90,7 +90,7 @@ def began_with(monkeypatch, init, glue):
 
 
 def test_the_default_rate_fits_the_width_and_a_given_one_wins(began_with, tmp_path):
-    """At BERT-base's rate, small models learned nothing in the paper's three epochs."""
+    """At BERT-base's rate, small models learn nothing in the paper's three epochs."""
     (config,), lines = began_with(tmp_path / "run")
     assert config.optimizer.learning_rate == 3.6e-4
     assert "Learning rate 0.00036, the default for a model of 1 × 16." in lines
@@ -100,7 +100,7 @@ def test_the_default_rate_fits_the_width_and_a_given_one_wins(began_with, tmp_pa
 
 
 def test_a_run_that_has_begun_keeps_its_rate(began_with, tmp_path):
-    """One of a version whose default was another would be refused, or go on at another rate."""
+    """After an upgrade with another default, the run would be refused or go on at another rate."""
     (config,), _ = began_with(tmp_path)
     old = settings.to_mapping(config)
     del old["optimizer"]["base_rate"]
@@ -115,7 +115,7 @@ def test_a_run_that_has_begun_keeps_its_rate(began_with, tmp_path):
 
 
 def test_all_seeds_have_the_rate_that_the_first_of_them_began_with(began_with, tmp_path, monkeypatch):
-    """Their scores, some at the default and some at another version's, were one median."""
+    """Otherwise one median would mix scores at the default rate with scores at another version's."""
     monkeypatch.setattr(FinetuningRuns, "_write_seeds", lambda *_: None)
     began_with(tmp_path, "seeds", [2], **{"optimizer.base_rate": 1e-5})
     (tmp_path / "seed-2" / "checkpoints" / "step-000000001").mkdir(parents=True)
@@ -128,7 +128,7 @@ def test_all_seeds_have_the_rate_that_the_first_of_them_began_with(began_with, t
 def test_runs_from_other_weights_are_refused_beside_those_that_began(
     began_with, tmp_path, monkeypatch, arguments, first
 ):
-    """A model that was trained on, between the first seed and the second, started both: their median was of neither."""
+    """If MODEL is trained on between two seeds, their median would describe neither model."""
     monkeypatch.setattr(FinetuningRuns, "_write_seeds", lambda *_: None)
     run, bert = tmp_path / "run", write_tiny_bert(tmp_path / "bert")
     began_with(run, *arguments, init=bert)
@@ -150,7 +150,7 @@ def test_a_sweep_tries_the_papers_rates_scaled_to_the_model(began_with, tmp_path
 
 @pytest.mark.parametrize("seeds", [(1, 2), (2, 1)])
 def test_a_label_that_one_seed_alone_predicts_has_0_in_the_others(seeds):
-    """Scores by label are of the labels that occur: of those of all seeds none may be lost, or missing."""
+    """Scores by label cover only labels that occur; the summary must list those of all seeds."""
     figures = {1: {"f1": 0.5, "f1_X": 0.25}, 2: {"f1": 0.7, "f1_Y": 1.0}}
     fixed = {"task": "pos", "main_metric": "f1", "per_cent": False, "steps": 1, "lasts": {}, "baseline": {}}
     results = {seed: {**fixed, "splits": {"dev": figures[seed]}, "seconds": 1.0, "warnings": []} for seed in seeds}
@@ -160,7 +160,7 @@ def test_a_label_that_one_seed_alone_predicts_has_0_in_the_others(seeds):
 
 
 def test_a_dropout_of_the_head_that_is_not_used_is_told(init, glue, tmp_path):
-    """transformers trains a BERT's head with it; here it was ignored in silence."""
+    """transformers trains a BERT's head with it; a user must know that it is ignored here."""
     shutil.copytree(init, tmp_path / "init")
     file, said = tmp_path / "init" / "config.json", listen()
     file.write_text(json.dumps({**json.loads(file.read_text()), "classifier_dropout": 0.3}))
@@ -170,7 +170,7 @@ def test_a_dropout_of_the_head_that_is_not_used_is_told(init, glue, tmp_path):
 
 
 def test_seeds_leave_the_folder_of_a_single_run_alone(init, glue, tmp_path):
-    """Its model and its results would be replaced by those of the seeds."""
+    """The seeds would replace its model and its results."""
     (tmp_path / "config.yaml").write_text("task: sst2\n")
     with pytest.raises(UserError, match="that holds a run for each seed. Received: a fine-tuning run"):
         FinetuningRuns(finetune_config(init, **{"data.folder": glue})).seeds(str(tmp_path), [1, 2])
@@ -179,7 +179,7 @@ def test_seeds_leave_the_folder_of_a_single_run_alone(init, glue, tmp_path):
 
 @pytest.fixture
 def recipes(tmp_path):
-    """Of a task without files and one that has them."""
+    """Recipes of a task without files and of one that has them."""
     init, data = write_tiny_bert(tmp_path / "bert"), write_sst2(tmp_path / "glue", train=8, dev=8)
     return {task: finetune_config(init, task, **{"data.folder": data}) for task in ("rte", "sst2")}
 
@@ -196,7 +196,7 @@ def test_a_task_without_data_is_left_out(recipes, tmp_path, monkeypatch):
 
 
 def test_data_that_is_wrong_is_not_left_out(recipes, tmp_path):
-    """The benchmark ended well, without the task that the user wanted most."""
+    """The benchmark would seem to end well, without the task that the user wanted most."""
     with open(tmp_path / "glue" / "SST-2" / "dev.tsv", "a", encoding="utf-8") as stream:
         stream.write("no label\n")
     with pytest.raises(UserError, match="dev.tsv line 10: needs 2 cells"):
@@ -221,7 +221,7 @@ def row(name, found, number):
 
 
 def test_superglue_averages_the_means_of_each_tasks_metrics():
-    """CB counts once, by F1 and accuracy; the published averages are over the same tasks."""
+    """CB counts once, as the mean of its F1 and accuracy; the published averages are over the same tasks."""
     found = {"cb": results("macro_f1", macro_f1=0.5, accuracy=0.7), "boolq": results("accuracy", accuracy=0.8)}
     assert row("superglue", found, 0) == ["boolq", "cb", "average"]
     assert row("superglue", found, 1) == ["this model (dev)", "80.0", "60.0", "70.0"]

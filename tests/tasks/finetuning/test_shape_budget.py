@@ -26,7 +26,7 @@ def shapes(model, examples=320, length=20, group=1, device="CPU:0", **settings):
 
 
 def test_a_step_that_costs_more_than_a_shape_affords_them_all():
-    """30 steps: BERT-base takes seconds for each, and a tiny model takes longer to trace than to train."""
+    """In 30 steps, BERT-base takes seconds for each, while a tiny model takes longer to trace than to train."""
     assert shapes(BASE) == 8
     assert shapes(TINY) == 1
 
@@ -36,7 +36,7 @@ def test_more_steps_and_longer_rows_afford_more():
     assert counts == sorted(counts) and counts[0] == 1 and counts[-1] == 8
     few, longer = (shapes(MINI, length=length, **{"training.steps": 40}) for length in (4, 40))
     assert few < longer
-    assert shapes(MINI, length=4, group=10, **{"training.steps": 40}) == longer  # As many tokens a step.
+    assert shapes(MINI, length=4, group=10, **{"training.steps": 40}) == longer  # The same number of tokens a step.
 
 
 def test_compiling_costs_more_than_tracing():
@@ -57,7 +57,7 @@ def test_a_run_by_the_clock_may_have_them_all():
 
 @pytest.mark.parametrize(("examples", "expected"), [(32 * 115, 8), (32 * 620, 20), (32 * 10_000, 32)])
 def test_what_a_cpu_traces_once_has_less_padding(examples, expected):
-    """But thirty batches of each shape, or an epoch's batches would be sorted by length alone."""
+    """Each shape still needs thirty batches, or an epoch's batches would be sorted by length alone."""
     assert shapes(BASE, examples) == expected
     assert shapes(BASE, examples, **{"training.jit_compile": "auto", "training.minutes": 3}) == expected
     assert shapes(BASE, examples, **{"training.jit_compile": True}) == 8

@@ -31,7 +31,7 @@ def test_freezing_leaves_the_encoder_as_it_was(init, glue, tmp_path):
 
 @pytest.mark.parametrize("case", ["no pooler", "untrained", "trained", "from scratch"])
 def test_an_untrained_pooler_is_not_frozen(tmp_path, case):
-    """The head would read a random projection of [CLS], of masked LMs from elsewhere and of those without pairs."""
+    """Masked LMs from elsewhere or without pairs have none: the head would read a random projection of [CLS]."""
     model, path = BertForPreTraining(without_dropout()), str(tmp_path / "model")
     if case != "untrained":
         random_weights(model)
@@ -49,7 +49,7 @@ def test_an_untrained_pooler_is_not_frozen(tmp_path, case):
 
 @pytest.mark.slow
 def test_a_frozen_encoder_goes_on_as_it_was(init, glue, tmp_path):
-    """From a checkpoint alone: a run that goes on does not read `init` again."""
+    """A run resumes from its checkpoint alone, without reading `init` again."""
     path = tmp_path / "run"
     overrides = {"data.folder": glue, "training.freeze": True, "training.steps": 4}
     FinetuningRuns(finetune_config(init, **overrides)).one(str(path))
@@ -88,7 +88,7 @@ def test_replaced_weights_are_those_of_a_new_model_and_all_others_are_kept(init,
 
 @pytest.mark.slow
 def test_dropout_of_the_recipe_replaces_the_models_own(init, glue, tmp_path):
-    """A model pretrained without dropout could not be fine-tuned with any."""
+    """Otherwise a model pretrained without dropout could not be fine-tuned with any."""
     losses = {}
     for rate in (None, 0.0, 0.5):
         steps = {"training.steps": 2, "training.log_every": 1, "training.dropout": rate}

@@ -1,4 +1,4 @@
-"""Fine-tuning with a teacher: the loss, whose answers are learned, that runs go on as they were, and refusals."""
+"""Fine-tuning with a teacher: the loss, whose answers are learned, how runs resume, and refusals."""
 
 import json
 import os
@@ -86,18 +86,18 @@ def divergence(teacher, student):
 
 
 def outcomes(logits):
-    """[..., 2], the probabilities of yes and no."""
+    """[..., 2]: the probabilities of yes and no."""
     return np.stack([scipy.special.expit(logits), scipy.special.expit(-logits)], -1)
 
 
 @pytest.mark.parametrize("problem_type", [SINGLE_LABEL, "choice", MULTI_LABEL, REGRESSION])
 def test_the_loss_and_its_gradient_are_those_of_the_papers(problem_type):
-    """In NumPy, the gradient by differences; examples that only fill a batch count nothing."""
+    """Against NumPy, the gradient by differences; examples that only fill a batch do not count."""
     random = np.random.default_rng(0)
     logits, teacher = random.normal(0, 2, (2, 4, 3))
     labels, example_weights = np.array([0, 2, 1, 1]), np.array([1.0, 1.0, 1.0, 0.0])
     own_type = SINGLE_LABEL if problem_type == "choice" else problem_type
-    if problem_type == "choice":  # The second example has two choices, and another batch had one of four.
+    if problem_type == "choice":  # The second example has two choices, and another batch has one with four.
         logits[1, 2] = teacher[1, 2] = -np.inf
         labels[1] = 0
         teacher = np.concatenate([teacher, np.full((4, 1), -np.inf)], axis=1)
@@ -153,7 +153,7 @@ def test_with_weight_0_it_is_the_run_without_a_teacher(init, tables, teacher, tm
 
 @pytest.mark.slow
 def test_a_run_that_is_stopped_goes_on_to_the_same_end(init, tables, teacher, tmp_path, monkeypatch):
-    """From the answers in its folder: the teacher, which might answer otherwise on another machine, is not asked."""
+    """From the answers in its folder: the teacher might answer differently on another machine, and is not asked."""
     config, straight, stopped = config_of(init, tables, teacher), str(tmp_path / "straight"), str(tmp_path / "stopped")
     FinetuningRuns(config).one(straight)
     assert all(
@@ -175,7 +175,7 @@ def test_a_run_that_is_stopped_goes_on_to_the_same_end(init, tables, teacher, tm
 
 
 def test_a_teacher_whose_weights_have_changed_is_another(init, tables, tmp_path, monkeypatch):
-    """Its answers in the run's folder are no longer its own."""
+    """The answers in the run's folder are then no longer its own."""
     teacher, run = write_teacher(tmp_path / "teacher"), str(tmp_path / "run")
     FinetuningRuns(config_of(init, tables, teacher)).one(run)
     shutil.rmtree(teacher)
@@ -187,7 +187,7 @@ def test_a_teacher_whose_weights_have_changed_is_another(init, tables, tmp_path,
 
 
 def test_labels_are_matched_by_name_and_noise_is_the_same(init, tables, teacher, tmp_path):
-    """The teacher's order of labels would teach the opposite, and its answers to other noisy texts something else."""
+    """Labels in the teacher's order would teach the opposite, and answers to other noisy texts something else."""
     backwards = write_teacher(tmp_path / "backwards", ("positive", "negative"))
     found = []
     for model in (teacher, backwards):
@@ -195,7 +195,7 @@ def test_labels_are_matched_by_name_and_noise_is_the_same(init, tables, teacher,
         problem = open_problem(config, model_tokenizer(open_model_folder(init)))
         rows, _ = problem.training_rows(1)
         taught = Teacher(config, problem).taught(rows, 1, RunFolder(str(tmp_path / "run")), make_strategy("one"))
-        assert "teacher_logits" not in rows.extra  # The problem's own, which other runs use.
+        assert "teacher_logits" not in rows.extra  # The problem's own noise, which other runs use.
         found.append(taught.extra["teacher_logits"])
     np.testing.assert_array_equal(found[0][:, ::-1], found[1])
     own = FinetunedModel(teacher, {key[5:]: path for key, path in tables.items()})
@@ -205,7 +205,7 @@ def test_labels_are_matched_by_name_and_noise_is_the_same(init, tables, teacher,
 
 
 def test_labels_of_a_benchmark_are_matched_by_name_once(init, glue, tmp_path):
-    """Its problem puts the answers into the task's order, whatever the teacher's: put so again, they were swapped."""
+    """The problem already puts the answers into the task's order; reordering them again would swap them."""
     found = []
     for labels in (("negative", "positive"), ("positive", "negative")):
         teacher = write_teacher(tmp_path / labels[0], labels, task="sst2")
@@ -218,7 +218,7 @@ def test_labels_of_a_benchmark_are_matched_by_name_once(init, glue, tmp_path):
 
 
 def test_words_are_learned_from_a_teacher_of_other_pieces(init, tmp_path):
-    """Its logits at a word's first piece belong at that word's first piece, wherever that is in the other's row."""
+    """Its logits at a word's first piece belong at that word's first piece, wherever that is in the student's row."""
     random = np.random.default_rng(0)
     sentences = [[WORDS[number] for number in random.integers(0, 55, random.integers(2, 5))] for _ in range(24)]
     lines = ("".join(f"{word} {'AB'[word in WORDS[:6]]}\n" for word in sentence) for sentence in sentences)

@@ -1,4 +1,4 @@
-"""COPA, SuperGLUE's questions with two choices: its files, TFDS, and the submission."""
+"""COPA, SuperGLUE's questions with two choices: its files, TFDS and the submission."""
 
 import json
 
@@ -26,7 +26,7 @@ def folder(tmp_path_factory):
 
 
 def test_the_files_and_tfds_give_the_same(folder, tmp_path):
-    """What is asked for stands before both choices, in words; the numbers and labels are those of the file."""
+    """The question stands in words before both choices; numbers and labels are those of the file."""
     ours, theirs = problem_of(folder), problem_of(prepare_superglue(folder, tmp_path, "COPA"))
     for split in ("train", "dev", "test"):
         [found], [again] = (problem.windows(split, labelled=True) for problem in (ours, theirs))

@@ -1,4 +1,4 @@
-"""Multiple choice: SWAG's files, one's own, TFDS; rows in groups, absent choices, and what is refused."""
+"""Multiple choice: SWAG's files, the user's own, TFDS; rows in groups, absent choices, and what is refused."""
 
 import json
 
@@ -76,7 +76,7 @@ def rows_of(rows):
 
 
 def test_swags_file(tmp_path):
-    """Commas in quotes, and the context parted from what every choice begins with."""
+    """Quoted commas are read, and the context is separated from the words that begin every choice."""
     examples = read_swag(written(tmp_path / "train.csv", swag()))
     assert [row.context for row in examples.rows] == ["She opens the door.", "He runs."]
     assert [row.beginning for row in examples.rows] == ["He", "The"]
@@ -87,7 +87,7 @@ def test_swags_file(tmp_path):
 
 
 def test_swags_rows_are_the_papers(tmp_path):
-    """Sentence A is the context, sentence B the whole continuation; four rows an example."""
+    """Sentence A is the context, sentence B the whole continuation; an example is four rows."""
     files = {"train": written(tmp_path / "train.csv", swag())}
     rows = problem_of(SWAG, files).rows("train")
     assert rows_of(rows)[1] == "[CLS] she opens the door . [SEP] he runs , and runs . [SEP]"
@@ -110,20 +110,20 @@ def test_own_choices_of_any_number(tmp_path):
 
 
 def test_a_label_may_be_written_as_pandas_writes_a_column_of_numbers(tmp_path):
-    """0.0 was refused as no label from 0 to 1."""
+    """Otherwise 0.0 would be refused as a label."""
     path = written(tmp_path / "a.jsonl", lines(GOOD, {**GOOD, "label": 1.0}, {**GOOD, "label": "1"}))
     assert repr(read_choices(path).labels) == "[0, 1, 1]"
 
 
 @pytest.mark.parametrize("label", ["-1", "-1.0", " ", "1.0"])
 def test_a_label_in_csv_is_read_as_in_json(tmp_path, label):
-    """The -1 of hidden labels was refused there, which JSON may have, and so was a whole number as pandas writes it."""
+    """A CSV with hidden labels (-1), or with whole numbers as pandas writes them, would be refused."""
     labels = read_swag(written(tmp_path / "test.csv", swag([label, label]))).labels
     assert labels == ([1, 1] if label == "1.0" else None)
 
 
 def test_choices_of_ones_own_in_csv_are_told_where_they_belong(tmp_path):
-    """A CSV lacked only SWAG's column sent1."""
+    """The user would only be told that the CSV lacks SWAG's column sent1."""
     path = written(tmp_path / "own.csv", "context,choices,label\nshe,he,0\n")
     with pytest.raises(UserError, match="column 'sent1'. .*'label'. Give questions of your own as JSON lines, Parquet"):
         problem_of(CHOICE, {"train": path}).rows("train")
@@ -137,7 +137,7 @@ def test_rows_are_cut_as_pairs_are(tmp_path):
 
 
 def test_a_model_learns_only_from_choices_that_are_there(tmp_path):
-    """Loss and gradient are finite beside absent choices and rows that fill the batch, and are those of each alone."""
+    """Absent choices and rows that fill the batch leave loss and gradient finite, and as for each example alone."""
     problem = own_problem(tmp_path)
     model = problem.make_model(without_dropout(vocab_size=15))
     random_weights(model)
@@ -261,7 +261,7 @@ def test_the_files_of_a_folder(tmp_path):
 
 @pytest.mark.slow
 def test_a_step_counts_examples_and_all_outputs_are_judged_as_the_objective_does(tmp_path):
-    """Through the loop's own step, with batches that are not full."""
+    """In the loop's own step, with batches that are not full."""
     random = np.random.default_rng(0)
     rows = [
         {"context": "she", "choices": random.choice(WORDS, count).tolist(), "label": int(count) - 1}
@@ -278,7 +278,7 @@ def test_a_step_counts_examples_and_all_outputs_are_judged_as_the_objective_does
     batches = LengthBatches(problem.rows("dev"), 4, 0, 0, [8], shuffle=False)
     outputs, figures = all_outputs(step, batches.all_batches(), problem.by_token)
     assert problem.evaluate("dev", problem.answers("dev", outputs))["accuracy"] == pytest.approx(figures["accuracy"])
-    # With those of two choices apart nothing changes; what fills the last batch has no label that is not there.
+    # Batching the examples of two choices apart changes nothing; rows that fill the last batch have a valid label.
     apart = LengthBatches(problem.rows("dev"), 4, 0, 0, [8], shuffle=False, sizes=[2, 4])
     by_size, figures_by_size = all_outputs(step, apart.all_batches(), problem.by_token)
     assert figures_by_size == pytest.approx(figures, rel=1e-5) and np.isfinite(figures["loss"])

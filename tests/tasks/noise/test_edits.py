@@ -1,4 +1,4 @@
-"""Where edits move the parts of a text: answers and words are found again."""
+"""Where edits move the parts of a text, so that answers and words are found again."""
 
 import numpy as np
 
@@ -22,7 +22,7 @@ def test_what_is_inserted_belongs_to_the_character_before():
 
 
 def test_neighbouring_parts_stay_neighbours_whatever_the_edits():
-    """A character would belong to two words, or to none."""
+    """Otherwise a character could belong to two words, or to none."""
     random = np.random.default_rng(0)
     for _ in range(300):
         text = "".join(random.choice(list("ab c中"), 12))

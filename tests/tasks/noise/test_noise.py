@@ -1,4 +1,4 @@
-"""Texts with noise in them: as much as asked for, always the same, and counted as it is."""
+"""Noise in texts: as much as asked for, always the same, and counted as it is."""
 
 import difflib
 
@@ -19,13 +19,13 @@ def changed_words(setting):
 
 @pytest.mark.parametrize("kind", ["typo", "swap", "case", "homoglyph"])
 def test_the_share_of_the_words_is_changed(kind):
-    """A figure such as `typo=0.3` would not mean what it says."""
+    """Otherwise a setting such as `typo=0.3` would not mean what it says."""
     noise = Noise(f"{kind}=0.3")
     noise(TEXT)
     changed = changed_words(f"{kind}=0.3")
     share = len(changed) / len(TEXT.split(" "))
     assert 0.26 < share < 0.34 and noise.shares()["words"] == pytest.approx(share)
-    # A swap is two characters, a word in capitals all of its letters, and other typos are one.
+    # A swap changes two characters, capitals all letters of a word, and any other typo one.
     letters = {"typo": 1.25, "swap": 2, "case": 10, "homoglyph": 1}[kind]
     assert noise.shares()["characters"] == pytest.approx(letters * len(changed) / len(TEXT), rel=0.15)
 
@@ -52,7 +52,7 @@ def test_blanks_are_lost_and_added():
 
 @pytest.mark.parametrize("kind", ["zh-shape", "zh-sound", "zh-drop", "zh-double"])
 def test_the_share_of_the_chinese_characters_is_changed(kind):
-    """Chinese texts would pass unchanged."""
+    """Otherwise Chinese texts would pass unchanged."""
     noise = Noise(f"{kind}=0.2")
     after = noise(CHINESE)
     # Not every character has another that looks or sounds like it.
@@ -60,7 +60,7 @@ def test_the_share_of_the_chinese_characters_is_changed(kind):
     assert len(after) - len(CHINESE) == {"zh-drop": -1, "zh-double": 1}.get(kind, 0) * round(
         noise.shares()["characters"] * len(CHINESE)
     )
-    # The words of Chinese are its characters; the signs, which end a sentence each, are words too.
+    # The words of Chinese are its characters; the marks, each ending a sentence, are words too.
     assert noise.shares()["words"] == pytest.approx(noise.shares()["characters"], abs=0.01)
     if kind in ("zh-shape", "zh-sound"):
         alike = alike_characters(kind.removeprefix("zh-"))
@@ -76,7 +76,7 @@ def test_the_tables_know_what_looks_and_sounds_alike():
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_noise_depends_on_the_seed_and_the_text_alone(kind):
-    """A run could not be repeated, or each batch size would see other noise."""
+    """Otherwise a run could not be repeated, or each batch size would see other noise."""
     text = TEXT + CHINESE
     assert Noise(f"{kind}=0.5")(text) == Noise(f"{kind}=0.5")(text) != text
     assert Noise(f"{kind}=0.5", seed=1)(text) != Noise(f"{kind}=0.5")(text)

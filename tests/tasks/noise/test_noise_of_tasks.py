@@ -24,7 +24,7 @@ from keras_bert.tasks.tagging.word_files import ColumnsReader
 
 
 class Edits(Noise):
-    """Makes the edits that a test gives, in the sentence about Mary."""
+    """Makes the edits that a test gives in the sentence about Mary."""
 
     def __init__(self, *edits):
         super().__init__("typo")
@@ -45,7 +45,7 @@ PEOPLE = "Mary B-PER\nAnn I-PER\nmet O\nin O\nNew B-LOC\nYork I-LOC\nCity I-LOC\
 
 
 def test_joined_words_have_the_entity_among_them(tmp_path):
-    """`metin` and `inNew`: the entity that begins in the second word would be lost, or its rest would dangle."""
+    """In `metin` and `inNew`, the entity that begins in the second word would be lost, or its rest would dangle."""
     words, entities = tagged(tmp_path, PEOPLE)
     #                        "Mary Ann met in New York City"
     noisy = noisy_words(words, entities, Edits((4, 5, ""), (15, 16, "")))
@@ -68,7 +68,7 @@ def test_labels_that_mark_no_entities_go_with_the_first_part(tmp_path):
 
 
 class CountedSpans(EditedText):
-    """An edited text that counts how often the spans it gave are looked at."""
+    """An edited text that counts how often its spans are looked at."""
 
     looks = 0
 
@@ -82,7 +82,7 @@ class CountedSpans(EditedText):
 
 
 def test_a_word_looks_at_the_words_beside_it_alone(tmp_path, monkeypatch):
-    """A file without blank lines is one sentence of all its words."""
+    """A file without blank lines is one sentence: looking at all its words for each would take far too long."""
     words, _ = tagged(tmp_path, "ab O\n" * 1000)
     edited = CountedSpans(" ".join(words.words), [Edit(2, 3, "")])
     noise = Edits()
@@ -137,7 +137,7 @@ def squad_problem(path):
 
 @pytest.mark.parametrize("kind", ["typo=1", "nospace", "addspace=1", "zh-double=1", "zh-drop=1", "zh-sound=1"])
 def test_answers_move_with_their_passage(kind, tmp_path):
-    """The model would be trained and scored on what stands at the old offsets."""
+    """Otherwise the model would be trained and scored on whatever stands at the old offsets."""
     paragraphs = [
         paragraph(CAFE, ("who", "Who founded it?", "José Núñez-Ortega"), ("two", "What?", "“Café Noir”", "Café Noir")),
         paragraph(GAME, ("game", "是由哪个公司开发的？", "光荣和ω-force", "光")),
@@ -207,7 +207,7 @@ def test_choices_and_their_copies(tmp_path):
 
 @pytest.mark.slow
 def test_a_run_on_noisy_copies_resumes_bit_for_bit(tmp_path, monkeypatch):
-    """The copies of a resumed run would be others."""
+    """Otherwise a resumed run would make other copies."""
     init, glue = write_tiny_bert(tmp_path / "bert"), write_sst2(tmp_path / "glue", train=40, dev=16)
     config = finetune_config(
         init, **{"data.folder": glue, "training.epochs": 1, "training.jit_compile": False, "noise.kinds": ["typo=0.5"]}

@@ -1,4 +1,4 @@
-"""Runs whose masked LM weights tokens by how well they are predicted: stopped, in slices and on two devices."""
+"""Runs whose masked LM weights tokens by how well they are predicted: resumed, in slices and on two devices."""
 
 import numpy as np
 import pytest
@@ -21,14 +21,14 @@ def straight(corpus, tmp_path_factory):
 
 @pytest.mark.slow
 def test_stopped_and_started_again_gives_the_same_numbers(corpus, straight, tmp_path, monkeypatch):
-    """Weights and counts are in the checkpoint; it lies between two updates."""
+    """Weights and counts are in the checkpoint, which lies between two updates."""
     config, run = recipe(corpus, **ADAPTIVE), RunFolder(str(tmp_path / "stopped"))
     assert_resumes_like(straight, config, run, monkeypatch, stop=8, checkpoint=6)
 
 
 @pytest.mark.slow
 def test_replicas_xla_and_slices_give_the_losses_of_one_device(corpus, tmp_path, monkeypatch, mirrored_strategy):
-    """Of all replicas' predictions, the same are counted; dropout off."""
+    """The predictions of all replicas are counted as one device counts them; dropout is off."""
     off = {"model.hidden_dropout_prob": 0.0, "model.attention_probs_dropout_prob": 0.0}
     strategies = {"one": tf.distribute.OneDeviceStrategy("CPU:0"), "mirrored": mirrored_strategy}
     monkeypatch.setattr("keras_bert.tasks.pretraining.run.make_strategy", lambda name, *where: strategies[name])

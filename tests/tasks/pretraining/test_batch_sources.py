@@ -37,9 +37,9 @@ def test_phases_mask_what_they_say_and_validation_its_own_share(corpus, tmp_path
 
 
 def test_a_start_reads_each_shard_once(corpus, tmp_path, monkeypatch):
-    """To check it and to count its tokens at once: twice would take twice the minutes over hundreds of gigabytes."""
+    """Reading them twice, to check and to count tokens, would double the minutes over hundreds of gigabytes."""
     config = recipe(corpus)
-    open_batch_sources(config, str(tmp_path / "data"))  # Which plans the batches too.
+    open_batch_sources(config, str(tmp_path / "data"))  # This plans the batches too.
     read, read_verified = [], shard_files.read_verified
     monkeypatch.setattr(
         shard_files, "read_verified", lambda path, sha256: read.append(path) or read_verified(path, sha256)
@@ -52,7 +52,7 @@ def test_a_start_reads_each_shard_once(corpus, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("source", ["files", pytest.param("text", marks=pytest.mark.slow)])
 def test_filled_rows_are_validated_on_those_of_whole_sentences(corpus, tmp_path, source):
-    """Longer rows are easier to predict, so that filled ones would look better than they are."""
+    """Longer rows are easier to predict, so filled ones would look better than they are."""
 
     def rows(packing):
         changes = {"objective.pair": "none", "objective.packing": packing, "data.source": source}
@@ -70,7 +70,7 @@ PACKED = {"objective.pair": "none", "training.steps": 6, "training.checkpoint_ev
 
 @pytest.fixture(scope="module")
 def packed(corpus, tmp_path_factory):
-    """A function: (run folder, results, lines said) of the masked LM alone, by the source of its data."""
+    """A function from the source of the data to (run folder, results, lines said) of the masked LM alone."""
 
     @functools.cache
     def run_on(source):
@@ -82,7 +82,7 @@ def packed(corpus, tmp_path_factory):
 
 @pytest.mark.parametrize("source", ["files", pytest.param("text", marks=pytest.mark.slow)])
 def test_the_masked_lm_alone(packed, source):
-    """Packed rows from shards and from raw text: no figure of the next sentence, and the heads stay as they began."""
+    """On packed rows from shards and from raw text: no next-sentence figure, and its heads stay as they began."""
     run, results, said = packed(source)
     lines = metrics(run)
     assert lines and not any("nsp" in name for line in lines for name in line)
@@ -114,5 +114,5 @@ def test_a_run_on_raw_text_stopped_and_started_again_gives_the_same_numbers(corp
 
 
 def test_the_table_has_columns_for_what_is_predicted_only():
-    """Every run used to show three empty columns, for the losses it does not have."""
+    """Otherwise every run would show empty columns for losses that it does not have."""
     assert [column.heading for column in _columns(("mlm", "sop"))] == ["perplexity", "masked LM", "sent. order"]

@@ -64,7 +64,7 @@ def test_a_run_resumes_bit_for_bit(corpus, finished, tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_slices_and_devices_give_the_losses_of_one(corpus, finished, tmp_path, monkeypatch, mirrored_strategy):
-    """Texts differ in how many tokens are predicted, so that a mean of means would be another loss."""
+    """Texts differ in how many tokens are predicted, so a mean of means would be another loss."""
     changes = {"model.hidden_dropout_prob": 0.0, "model.attention_probs_dropout_prob": 0.0}
     changes.update({"model.activation_dropout": 0.0, "training.steps": 3, "training.log_every": 1})
     changes.update({"optimizer.warmup_steps": 1, "vocabulary.file": f"{finished[0].data}/vocab.json"})
@@ -80,7 +80,7 @@ def test_slices_and_devices_give_the_losses_of_one(corpus, finished, tmp_path, m
 
 @pytest.mark.parametrize("config", [BartConfig, T5Config])
 def test_a_fragment_is_decoded_as_if_masked_tokens_were_before_it(config):
-    """As in the paper's figure, with the places before the fragment hidden, at half of the cost."""
+    """At half the cost, as in the paper's figure, with the places before the fragment hidden."""
     fields = {name: value for name, value in MODEL.items() if not name.startswith(("model_type", "decoder_"))}
     decoders = {name: value for name, value in MODEL.items() if name.startswith("decoder_")}
     model = EncoderDecoder(config(**fields, **(decoders if config is BartConfig else {})))
@@ -106,7 +106,7 @@ def test_a_decoder_predicts_as_many_tokens_as_the_corruption_leaves_it(corpus):
 
 
 def test_sentinels_do_not_count_as_text(corpus):
-    """No text has one, so that the unigram takes each for a great surprise and seems to be far behind the model."""
+    """No text has sentinels, so the unigram model would be surprised by each and seem far behind the trained one."""
     vocabulary = Vocabulary([*SPECIAL_TOKENS, "[unused0]", "[unused1]", "."])
     ids = [vocabulary.ids[token] for token in ("[unused0]", "[unused1]")]
     for kinds, counted in ((["sentinels"], 0), (["masking"], 2)):

@@ -1,4 +1,4 @@
-"""What a run will take."""
+"""Estimates of what a run takes."""
 
 import dataclasses
 from types import SimpleNamespace
@@ -49,7 +49,7 @@ def built(config, folder):
 
 @pytest.fixture
 def timed(monkeypatch):
-    """Known times in place of measured ones: 10 and 30 ms a step, 2 s to compile, 1 s a validation, 0.5 s a save."""
+    """Known times instead of measured ones: 10 and 30 ms a step, 2 s to compile, 1 s a validation, 0.5 s a save."""
     monkeypatch.setattr(
         "keras_bert.tasks.pretraining.estimate.time_phase",
         lambda _, phase: Timing([0.01, 0.03][phase], 2.0, 1.0, [96.0, 100.0][phase]),
@@ -80,12 +80,12 @@ def test_a_run_of_so_many_steps(config, tmp_path, timed):
     [([750, 250], 100, [7, 3]), ([3400], 1000, [4]), ([750, 50], 400, [1, 1]), ([30, 10], 100, [0, 1]), ([0], 5, [1])],
 )
 def test_validations_come_every_so_many_steps_and_at_the_end(steps, every, validations):
-    """The demo's 3,400 steps were said to have three, and the last one's time was left out."""
+    """Otherwise the estimate would leave out the last validation's time."""
     assert _evaluations(steps, every) == validations
 
 
 def test_checkpoints_by_the_clock_are_counted(config, tmp_path, timed):
-    """Where steps are slow they are nearly all: the default is one in ten minutes."""
+    """Where steps are slow, nearly all checkpoints are by the clock: the default is one in ten minutes."""
     training = dataclasses.replace(config.training, checkpoint_minutes=0.75 / 60)  # 75 steps of the first phase.
     result = estimate(built(dataclasses.replace(config, training=training), tmp_path / "run"))
     assert result.checkpoints == 750 // 75 + 250 // 25
@@ -93,7 +93,7 @@ def test_checkpoints_by_the_clock_are_counted(config, tmp_path, timed):
 
 
 def test_a_run_of_so_much_time(config, tmp_path, timed):
-    """Of 60 seconds 5 go to compiling and the last validation; a step costs its share of validations and saves too."""
+    """Compiling and the last validation take 5 of 60 seconds; a step also costs its share of validations and saves."""
     training = dataclasses.replace(config.training, minutes=1.0)
     result = estimate(built(dataclasses.replace(config, training=training), tmp_path / "run"))
     assert result.seconds == 60.0
@@ -117,7 +117,7 @@ def test_a_run_too_short_to_compile_has_no_steps_and_says_so(config, tmp_path, t
     ],
 )
 def test_a_batch_that_does_not_fit_is_explained(config, monkeypatch, too_large, key):
-    """It was an internal error. Whole batches come last: a batch that is too large would hide the one that fits."""
+    """Whole batches are measured last, or a batch that is too large would hide the one that fits."""
     asked = []
 
     def step(name):
@@ -153,13 +153,13 @@ GIB = 2**30
 
 
 def fit(limit, batch_size=32, unit=4):
-    """3 GiB and 0.5 GiB an example."""
+    """3 GiB, and 0.5 GiB for each example."""
     return MemoryFit("phases.0.batch_size", batch_size, 512, unit, (8, 16), (7 * GIB, 11 * GIB), limit * GIB)
 
 
 def test_the_batch_that_fits_lies_on_the_line_through_two_peaks():
     roomy, tight = fit(40), fit(20)
-    assert roomy.peak_of(32) == 19 * GIB and roomy.largest == 64  # (0.9 * 40 - 3) / 0.5 = 66, in fours.
+    assert roomy.peak_of(32) == 19 * GIB and roomy.largest == 64  # (0.9 * 40 - 3) / 0.5 = 66, in multiples of four.
     assert "batch_size 32 x 512 needs about 19.0 GiB of 40.0 GiB" in roomy.line()
     assert "largest batch that fits is 64" in roomy.line() and "Lower it" not in roomy.line()
     assert tight.largest == 28 and "Lower it, or raise training.accumulation" in tight.line()
@@ -176,7 +176,7 @@ def test_the_two_sizes_are_measured_in_whole_slices(batch_size, unit, sizes):
 
 @pytest.mark.slow
 def test_the_larger_phase_is_measured_at_two_sizes(config, tmp_path, monkeypatch):
-    """Real steps of half and a quarter of a batch; the peaks of so small a model are noise, hence given."""
+    """Steps of half and of a quarter of a batch are run; the peaks of so small a model are noise, hence given."""
     peaks, limits = iter([7 * GIB, 11 * GIB]), 40 * GIB
     monkeypatch.setattr("keras_bert.tasks.pretraining.estimate.peak_memory", lambda: next(peaks))
     monkeypatch.setattr("keras_bert.tasks.pretraining.estimate.memory_of_a_process", lambda _: limits)

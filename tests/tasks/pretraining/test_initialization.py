@@ -1,4 +1,4 @@
-"""A run whose weights begin from its text: what is kept of that, and when it is not needed."""
+"""A run whose weights are initialized from its text: what it keeps of that, and when it no longer needs it."""
 
 import os
 
@@ -32,7 +32,7 @@ def begun(config, folder):
 
 @pytest.mark.slow
 def test_a_run_that_goes_on_does_not_need_the_vectors(corpus, tmp_path, monkeypatch):
-    """Stopped, its file removed, and started again: the figures of one that was left alone."""
+    """A run stopped and resumed without the file has the figures of an uninterrupted one."""
     config = recipe(corpus, initialization="corpus")
     straight, stopped = RunFolder(str(tmp_path / "straight")), RunFolder(str(tmp_path / "stopped"))
     pretrain(config, straight)
@@ -88,7 +88,7 @@ def test_the_unigram_alone_makes_no_vectors(corpus, tmp_path):
 
 @pytest.mark.slow
 def test_weights_of_a_model_stay_its_own(corpus, tmp_path):
-    """What --init brings is not begun anew, whatever the recipe says."""
+    """Whatever the recipe says, the weights that --init brings are not initialized anew."""
     run = RunFolder(str(tmp_path / "first"))
     pretrain(recipe(corpus, **{"training.steps": 1, "phases.0.batch_size": 2}), run)
     again, said = begun(recipe(corpus, init=run.path, initialization="corpus"), tmp_path / "second")
@@ -105,7 +105,7 @@ def test_weights_of_a_model_stay_its_own(corpus, tmp_path):
     begun_with, said = begun(extended, tmp_path / "third")
     assert f"Starting from the weights of {run.path}." in said
     assert "1 rows of the vocabulary are new; each starts as the mean of the pieces it was split into before." in said
-    assert UNUSED not in said  # That recipe has none of its own.
+    assert UNUSED not in said  # That recipe has no initialization of its own.
     assert len(pieces) > 1 and len(vocabulary) - 1 not in pieces
     np.testing.assert_allclose(begun_with[-1], stored[pieces].mean(axis=0), rtol=1e-5)
     np.testing.assert_array_equal(begun_with[:-1], stored[:-1])

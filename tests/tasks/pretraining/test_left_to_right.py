@@ -46,7 +46,7 @@ def test_a_left_to_right_run_logs_its_own_figures_and_writes_a_decoder(finished)
     assert training and not any(name.startswith(("mlm", "nsp")) for line in metrics(run) for name in line)
     assert training[-1]["perplexity"] == pytest.approx(np.exp(training[-1]["lm_loss"]))
     assert results["eval_perplexity"] == pytest.approx(np.exp(results["eval_lm_loss"]))
-    # The unigram does not know [SEP], so both are measured at tokens of text.
+    # The unigram does not know [SEP], so both are measured on tokens of text.
     assert abs(results["eval_text_token_loss"] - results["eval_text_token_unigram_loss"]) < 1.0
     with open(f"{run.model}/config.json", encoding="utf-8") as stream:
         fields = json.load(stream)
@@ -107,7 +107,7 @@ def test_causal_first_and_then_masked_resumes_bit_for_bit(corpus, tmp_path, monk
 
 @pytest.mark.slow
 def test_loops_of_steps_cross_into_the_other_phase(corpus, tmp_path):
-    """Each phase has its own function, of its own inputs."""
+    """Each phase has a function of its own, with its own inputs."""
     runs = [RunFolder(str(tmp_path / f"{loop}")) for loop in (1, 2)]
     for loop, run in zip((1, 2), runs):
         config = recipe(corpus, **CAUSAL_FIRST, **{"training.steps_per_loop": loop, "training.checkpoint_every": 6})
@@ -117,7 +117,7 @@ def test_loops_of_steps_cross_into_the_other_phase(corpus, tmp_path):
 
 @pytest.fixture(scope="module")
 def predicted():
-    """(model, batch of next tokens): the model of a run on masks."""
+    """(model, batch of next tokens): the model is that of a run on masks."""
     model, batch = BertForPreTraining(without_dropout()), pretraining_batch(without_dropout())
     random_weights(model)
     batch = {name: value for name, value in batch.items() if not name.startswith("masked")}
@@ -128,7 +128,7 @@ def predicted():
 
 
 def test_the_loss_is_the_mean_over_next_tokens(predicted):
-    """Against NumPy on the logits of the causal model; [SEP] and what marks a place do not count as text."""
+    """Against NumPy on the logits of the causal model; [SEP] and markers do not count as text."""
     model, batch = predicted
     outputs, sep_id, marker_id = model(batch), 3, 7
     causal = BertForPreTraining(without_dropout(attention="causal"))

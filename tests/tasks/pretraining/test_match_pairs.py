@@ -1,4 +1,4 @@
-"""The preparation for tasks that compare texts: what it keeps of a model, logs, writes and refuses."""
+"""Preparing a model for tasks that compare texts: what is kept of it, logged, written and refused."""
 
 import numpy as np
 import pytest
@@ -62,7 +62,7 @@ def test_all_figures_are_logged_and_an_ordinary_bert_is_written(corpus, first, t
     assert lines and {"eval_match_accuracy", "eval_related_accuracy", "eval_perplexity"} <= {*results}
     before, after = tensors(first), tensors(run)
     assert {name: value.shape for name, value in after.items()} == {name: value.shape for name, value in before.items()}
-    # The head that was not trained is the one that the model had.
+    # The head that was not trained is the model's.
     np.testing.assert_array_equal(after["cls.seq_relationship.weight"], before["cls.seq_relationship.weight"])
 
 
@@ -84,6 +84,6 @@ def test_words_are_matched_in_related_pairs_alone():
 
 
 def test_the_recipe_needs_a_model():
-    """Else it would train a BERT-base for 400 steps."""
+    """Without one, it would train a new BERT-base for 400 steps."""
     with pytest.raises(UserError, match="initialization.replaces: needs a model to start from"):
         pretraining_recipe(find_config("pretrain", "match_pairs"), None, None, None, {"data.files": ["text.txt"]})

@@ -1,4 +1,4 @@
-"""Runs of an XLNet by permutations: from raw text to a model folder, stopped, in slices and on two devices."""
+"""Runs of an XLNet by permutations: from raw text to a model folder, resumed, in slices and on two devices."""
 
 import json
 
@@ -32,12 +32,12 @@ PERMUTED = {
     "initialization": {"decoder_bias": "unigram"},
 }
 SHORT = {"training.steps": 6, "training.evaluate_every": 6}
-MEMORY = {"objective.memory_length": 40}  # More than a row's tokens.
+MEMORY = {"objective.memory_length": 40}  # More than the tokens of a row.
 
 
 @pytest.fixture(scope="module")
 def straight(corpus, tmp_path_factory):
-    """(run folder, results) of a run that nothing stops."""
+    """(run folder, results) of an uninterrupted run."""
     run = RunFolder(str(tmp_path_factory.mktemp("runs") / "straight"))
     return run, pretrain(recipe(corpus, **PERMUTED, **SHORT, **MEMORY), run)
 
@@ -60,7 +60,7 @@ def test_a_run_on_raw_text_learns_its_vocabulary_and_writes_an_xlnet(straight):
 
 @pytest.mark.slow
 def test_stopped_and_started_again_gives_the_same_numbers(corpus, straight, tmp_path, monkeypatch):
-    """The mask embedding, its moments and the memory are in the checkpoint, and orders a function of the example."""
+    """The mask embedding, its moments and the memory are in the checkpoint; orders are a function of the example."""
     config = recipe(corpus, **PERMUTED, **SHORT, **MEMORY)
     assert_resumes_like(straight, config, RunFolder(str(tmp_path / "stopped")), monkeypatch, stop=4, checkpoint=3)
 
@@ -91,7 +91,7 @@ def test_rows_end_in_cls_of_a_segment_of_its_own(built):
 def test_no_sum_of_gradients_depends_on_timing(built):
     """AddN writes into the first of its inputs that nothing else reads any more, and adds the others to it in order.
 
-    If neither the first nor the second is its own alone, the third may be that one in some steps and not in others.
+    If neither the first nor the second input is read by AddN alone, the third may be the one in some steps only.
     """
     step, batch = built[0].engine.step, built[1]
     traced = tf.function(step.gradients, autograph=False).get_concrete_function(
@@ -122,7 +122,7 @@ def test_two_slices_have_the_gradients_of_one(built):
 
 @pytest.mark.slow
 def test_mirrored_in_slices_gives_the_losses_of_one_device(corpus, tmp_path, monkeypatch, mirrored_strategy):
-    """A memory that reached another row than its own would change them."""
+    """If memory reached another row than its own, it would change the losses."""
     off = {"model.hidden_dropout_prob": 0.0, "model.attention_probs_dropout_prob": 0.0, **MEMORY}
     strategies = {"one": tf.distribute.OneDeviceStrategy("CPU:0"), "mirrored": mirrored_strategy}
     monkeypatch.setattr("keras_bert.tasks.pretraining.run.make_strategy", lambda name, *where: strategies[name])

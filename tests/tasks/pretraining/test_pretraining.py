@@ -33,7 +33,7 @@ from tools import compare_runs
 
 @pytest.fixture(scope="module")
 def told(corpus, tmp_path_factory):
-    """(run folder, results, lines said) of a run that nothing stops."""
+    """(run folder, results, lines said) of an uninterrupted run."""
     run, said = RunFolder(str(tmp_path_factory.mktemp("runs") / "straight")), listen()
     return run, pretrain(recipe(corpus), run), said
 
@@ -45,7 +45,7 @@ def straight(told):
 
 @pytest.fixture
 def finished(straight, tmp_path):
-    """A copy of that run, to go on with."""
+    """A copy of that run, to go on from."""
     return RunFolder(shutil.copytree(straight[0].path, str(tmp_path / "run")))
 
 
@@ -68,8 +68,8 @@ def test_a_run_writes_what_it_promises(straight):
 
 @pytest.mark.slow
 def test_stopped_and_started_again_gives_the_same_numbers(corpus, straight, tmp_path, monkeypatch):
-    """Killed after step 10 with the last checkpoint at 9, between two lines of the log: every later figure and every
-    weight is the same, bit for bit."""
+    """Killed after step 10 with the last checkpoint at 9, between two lines of the log: every later figure and weight
+    is the same, bit for bit."""
     run = RunFolder(str(tmp_path / "stopped"))
     with stopped_at(10, monkeypatch):
         pretrain(recipe(corpus), run)
@@ -99,7 +99,7 @@ def test_loops_of_steps_give_the_same_numbers_stopped_and_started_again(corpus, 
 
 @pytest.mark.slow
 def test_float16_stopped_and_started_again_gives_the_same_numbers(corpus, tmp_path, monkeypatch):
-    """The scale starts so high that steps are skipped; scale and count are logged, and resumed bit for bit."""
+    """The loss scale starts so high that steps are skipped; scale and count are logged, and restored bit for bit."""
     too_high = functools.partial(LossScale, initial=2.0**20, growth_steps=2)
     monkeypatch.setattr("keras_bert.training.engine.LossScale", too_high)
     straight, stopped = (RunFolder(str(tmp_path / name)) for name in ("straight", "stopped"))
@@ -117,7 +117,7 @@ def test_float16_stopped_and_started_again_gives_the_same_numbers(corpus, tmp_pa
 
 @pytest.mark.slow
 def test_compiling_chosen_at_the_start_is_kept_when_a_run_resumes(corpus, tmp_path, monkeypatch):
-    """Bit for bit the run of `jit_compile: true`, though the first start alone times its steps."""
+    """Bit for bit as with `jit_compile: true`, though only the first start times its steps."""
     seconds = itertools.cycle([StepSeconds(10.0, 10.0), StepSeconds(10.0, 1.0)])
     monkeypatch.setattr(compilation, "time_step", lambda step, batch: next(seconds))
     monkeypatch.setattr(compilation, "later_seconds", lambda step, batch: 10.0)
@@ -134,9 +134,9 @@ def test_compiling_chosen_at_the_start_is_kept_when_a_run_resumes(corpus, tmp_pa
 
 @pytest.mark.slow
 def test_a_run_with_lamb_and_averaged_weights_resumes_and_exports_them(corpus, tmp_path, monkeypatch):
-    """Killed between two checkpoints against never stopped: figures, export and checkpoint, bit for bit.
+    """Killed between two checkpoints, against uninterrupted: figures, export and checkpoint, bit for bit.
 
-    What is validated and exported is the average, and not the weights that training goes on from.
+    The average is validated and exported, not the weights that training continues with.
     """
     settings = {"name": "lamb", "weight_average": 0.9, "layer_decay": 0.9, "rates": {"embeddings": 0.5}}
     changes = {f"optimizer.{key}": value for key, value in settings.items()} | {"training.gradient_norms": True}
@@ -159,7 +159,7 @@ def test_a_run_with_lamb_and_averaged_weights_resumes_and_exports_them(corpus, t
 
 @pytest.mark.slow
 def test_the_recipe_for_tpus_runs_here_on_little(corpus, tmp_path):
-    """Its two phases, bfloat16, compiled, loops of steps; only sizes are changed, and the strategy."""
+    """With its two phases, bfloat16, compilation and loops of steps; only the sizes and the strategy are changed."""
     little = {f"model.{name}": value for name, value in MODEL.items()}
     little |= {f"phases.{phase}.sequence_length": length for phase, length in enumerate((16, 32))}
     little |= {f"phases.{phase}.batch_size": 4 for phase in (0, 1)}
@@ -191,7 +191,7 @@ def test_a_finished_run_says_so_and_more_steps_go_on(corpus, finished):
 
 
 def test_a_run_that_a_callback_ended_is_finished(corpus, tmp_path):
-    """The same call trained on, up to the recipe's last step, in place of returning the run."""
+    """Otherwise the same call would train on to the recipe's last step instead of returning the run."""
     run, stop = RunFolder(str(tmp_path / "run")), keras.callbacks.Callback()
     stop.on_train_batch_end = lambda batch, logs=None: setattr(stop.model, "stop_training", True)
     stopped, said = pretrain(recipe(corpus), run, callbacks=[stop]), listen()
@@ -200,7 +200,7 @@ def test_a_run_that_a_callback_ended_is_finished(corpus, tmp_path):
 
 
 def test_more_steps_without_checkpoints_leave_a_finished_run_alone(corpus, finished):
-    """Whoever had removed them to make room got a model of a few steps in place of the good one."""
+    """A user who removed them to save space would get a model of a few steps instead of the good one."""
     shutil.rmtree(finished.checkpoints)
 
     def content():
@@ -216,7 +216,7 @@ def test_more_steps_without_checkpoints_leave_a_finished_run_alone(corpus, finis
 
 @pytest.mark.slow
 def test_the_time_limit_includes_start_up(corpus, tmp_path, monkeypatch):
-    """An hour of preparation under a limit of half an hour: the run trained for half an hour more, and was killed."""
+    """After an hour of preparation under a limit of half an hour, the run would train on until it is killed."""
     run, build, monotonic = RunFolder(str(tmp_path / "run")), Pretraining.build, time.monotonic
 
     def build_for_an_hour(pretraining):
@@ -231,9 +231,9 @@ def test_the_time_limit_includes_start_up(corpus, tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_validation_asks_every_seed_the_same(corpus, straight, tmp_path):
-    """The unigram's loss at the [MASK]ed positions depends on the questions alone.
+    """The unigram's loss at the [MASK]ed positions depends only on what is asked.
 
-    The examples are those of the model that is written.
+    The results' examples are answered by the model that is written.
     """
     run = RunFolder(str(tmp_path / "run"))
     sentence = "The [MASK] sees the dog."
@@ -246,10 +246,10 @@ def test_validation_asks_every_seed_the_same(corpus, straight, tmp_path):
 
 @pytest.mark.slow
 def test_validation_computes_the_same_rows_in_the_slices_of_training(corpus, tmp_path, monkeypatch):
-    """A batch that fits in memory only in slices ran out of it at the first validation. 20 examples are three batches
+    """A batch that fits in memory only in slices would not fit in the first validation. 20 examples are three batches
     of 8, but ten slices of 2, in which fewer rows would be measured. Memory for three examples makes slices of 2.
 
-    Rows that were kept are the same, and need no shards any more.
+    The rows that were kept are the same, and need no shards any more.
     """
     monkeypatch.setattr(accumulation, "step_memory", lambda model, batch, *others: batch.batch_size)
     monkeypatch.setattr(accumulation, "_COMMAND", 0)
@@ -285,7 +285,7 @@ def test_no_document_is_on_both_sides(straight):
 
 @pytest.mark.slow
 def test_a_run_by_the_clock_ends_on_time_and_is_then_finished(corpus, tmp_path, monkeypatch):
-    """A quarter of a second a step by this clock: the rate falls with it, and not with the recipe's 12 steps."""
+    """A step takes a quarter of a second by this clock: the rate falls with it, and not with the recipe's 12 steps."""
     ticks = itertools.count()
     monkeypatch.setattr("keras_bert.training.budget.monotonic", lambda: 0.25 * next(ticks))
     run = RunFolder(str(tmp_path / "run"))
@@ -302,8 +302,8 @@ def test_a_run_by_the_clock_ends_on_time_and_is_then_finished(corpus, tmp_path, 
 
 @pytest.mark.slow
 def test_the_masked_lm_learns(tmp_path):
-    """After 300 steps much of the grammar is known: far below the unigram where nothing shows through."""
-    corpus = write_corpus(tmp_path / "text.txt", 1500)  # Three epochs: to open one takes as long as its steps.
+    """After 300 steps it knows much of the grammar: it is far below the unigram where no input shows the answer."""
+    corpus = write_corpus(tmp_path / "text.txt", 1500)  # Three epochs, since opening one takes as long as its steps.
     settings = {
         "phases.0.batch_size": 32,
         "optimizer.learning_rate": 1e-2,
@@ -323,7 +323,7 @@ def test_the_masked_lm_learns(tmp_path):
     "changes", [{}, {"model.attention": "causal", "objective.tokens": "next", "objective.pair": "none"}]
 )
 def test_an_example_that_does_not_fit_is_refused_before_training(corpus, tmp_path, changes):
-    """It was found after the last step, at every start, and the run had no results for ever."""
+    """Otherwise it would be found only after the last step, at every start, and the run would never have results."""
     examples = ["The [MASK] sees the dog.", f"The cat {'sees ' * 48}the [MASK]."]
     config = recipe(corpus, **changes, examples=examples)
     pretraining = Pretraining(config, RunFolder(str(tmp_path / "run")))
@@ -349,7 +349,7 @@ def test_an_altered_shard_is_refused_before_the_first_step(corpus, finished):
 
 @pytest.mark.slow
 def test_mirrored_gives_the_losses_of_one_device(corpus, tmp_path, monkeypatch, mirrored_strategy):
-    """The whole way, the reader's distribution over replicas included; dropout off."""
+    """From start to end, including the reader's distribution over replicas; dropout is off."""
     off = {"model.hidden_dropout_prob": 0.0, "model.attention_probs_dropout_prob": 0.0, "training.steps": 6}
     strategies = {"one": tf.distribute.OneDeviceStrategy("CPU:0"), "mirrored": mirrored_strategy}
     monkeypatch.setattr("keras_bert.tasks.pretraining.run.make_strategy", lambda name, *where: strategies[name])

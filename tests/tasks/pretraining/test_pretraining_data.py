@@ -1,4 +1,4 @@
-"""What a run reads: the folder that `prepare` wrote, as it is, or a word on why not."""
+"""What a run reads: the folder that `prepare` wrote, as it is, or an error that says why not."""
 
 import json
 import os
@@ -45,7 +45,7 @@ def run_data(config, folder):
 
 @pytest.mark.slow
 def test_a_run_on_a_prepared_folder(prepared, tmp_path):
-    """Its shards are not copied, and the model folder has its vocabulary and casing."""
+    """Its shards are not copied, and the model folder gets its vocabulary and casing."""
     run = RunFolder(str(tmp_path / "run"))
     assert pretrain(recipe(prepared), run)["steps"] == 2
     assert not os.path.exists(os.path.join(run.data, "shards"))
@@ -65,7 +65,7 @@ def test_the_vocabulary_must_agree(prepared, tmp_path):
 
 
 def test_a_run_stays_with_its_vocabulary(prepared, tmp_path):
-    """The folder that was prepared anew under the same name is not that of the run."""
+    """A folder prepared anew under the same name is not the one that the run began with."""
     swapped = type(VOCABULARY)([*VOCABULARY.tokens[:-2], VOCABULARY.tokens[-1], VOCABULARY.tokens[-2]])
     swapped.to_file(tmp_path / "vocab.txt")
     with pytest.raises(UserError, match="train/meta.json: needs the vocabulary it was made with, of 90 pieces"):
@@ -81,7 +81,7 @@ def test_the_casing_must_agree(prepared, tmp_path):
 
 
 def test_the_filters_must_agree(tmp_path):
-    """A recipe that asks for filtered text must not train on text that is not, or is filtered otherwise."""
+    """A recipe that asks for filtered text must not train on text that is unfiltered or filtered otherwise."""
     text, folder = write_corpus(tmp_path / "text.txt", 60), str(tmp_path / "filtered")
     corpus = Corpus([text], CorpusConfig(filters=FilterConfig(min_words=5)))
     prepare_text(corpus, CASED, folder)
@@ -115,7 +115,7 @@ def test_the_phrases_must_agree(tmp_path):
 
 
 def test_the_share_of_validation_must_agree(prepared, tmp_path):
-    """Unless the recipe leaves it at its default, or the shards are of an older version, which did not record it."""
+    """Except where the recipe leaves it at its default, or shards of an older version do not record it."""
     run_data(recipe(prepared, **{"data.validation_share": 0.02}), tmp_path / "a")
     told = "out: made with data.validation_share 0.1. Received: 0.3. Leave the setting out, or run `prepare` again"
     with pytest.raises(UserError, match=told):
@@ -152,7 +152,7 @@ def test_a_prepared_folder_comes_alone(prepared, tmp_path):
     ],
 )
 def test_a_text_without_blank_lines_is_told_what_helps(tmp_path, source, told):
-    """Neither more text nor another share holds out a part of a single document."""
+    """Neither more text nor another share can hold out part of a single document."""
     path = tmp_path / "text.txt"
     path.write_text("\n".join(documents(60)))
     config = recipe(path, **{"data.source": source, "objective.pair": "none"})
@@ -162,7 +162,7 @@ def test_a_text_without_blank_lines_is_told_what_helps(tmp_path, source, told):
 
 
 def test_a_small_text_needs_a_larger_share_for_validation(tmp_path):
-    """A small share of 25 documents holds out one, which has no random next sentences."""
+    """A small share of 25 documents holds out one, which has no other to draw random next sentences from."""
     config = recipe(write_corpus(tmp_path / "text.txt", 25), **{"data.validation_share": 0.001})
     told = r"two validation documents .* Received: 1 in 1 shards. Raise data.validation_share, put blank lines"
     with pytest.raises(UserError, match=told):

@@ -1,4 +1,4 @@
-"""Starting from a model folder of another program: `--init` where heads are missing, and Google's format."""
+"""Starting from another program's model folder: `--init` where heads are missing, and Google's format."""
 
 import os
 import pathlib
@@ -46,7 +46,7 @@ SETTINGS = sets(
 
 @pytest.fixture(scope="module")
 def parts(tmp_path_factory):
-    """(corpus, a folder of an encoder alone, the same in Google's format)."""
+    """(corpus, the folder of an encoder alone, the same in Google's format)."""
     place = tmp_path_factory.mktemp("init")
     corpus = write_corpus(place / "text.txt", count=60)
     with open(corpus, encoding="utf-8") as stream:
@@ -66,7 +66,7 @@ def pretrain(corpus, init, output, *more, config="wiki_mini"):
 
 @pytest.mark.slow
 def test_heads_that_are_missing_are_listed_and_made_new_from_the_seed(parts, tmp_path):
-    """One run from each format; the new heads are the seed's, so that both have the same."""
+    """One run from each format; new heads come from the seed, so both runs have the same."""
     corpus, *folders = parts
     runs = [str(tmp_path / name) for name in ("huggingface", "google")]
     listed = ("cls.predictions.transform.dense.weight", "cls/predictions/transform/dense/kernel")
@@ -97,7 +97,7 @@ def test_a_tokenizer_that_shards_cannot_be_made_with_is_refused(parts, tmp_path)
 
 @pytest.mark.slow
 def test_added_tokens_and_padded_rows_go_through_a_run(parts, tmp_path):
-    """Otherwise the data would lack the ids of added tokens, or the model the padded rows whose weights it takes."""
+    """Otherwise the data would lack the ids of added tokens, or the model the padded rows of its weights."""
     corpus, folder, _ = parts
     base = Vocabulary.from_file(os.path.join(folder, "vocab.txt"))
     vocabulary = Vocabulary(base.tokens, added=[AddedToken(base.tokens[-1] + "x", len(base))])
@@ -114,9 +114,9 @@ def test_added_tokens_and_padded_rows_go_through_a_run(parts, tmp_path):
 
 @pytest.mark.slow
 def test_a_run_from_the_hub_writes_down_the_commit_and_stays_with_it(parts, tmp_path, monkeypatch):
-    """What NAME stands for may change between two starts; a run that goes on must not change with it, nor be refused.
+    """What NAME stands for may change between two starts; a resumed run must neither follow it nor be refused.
 
-    The recipe's own `init` is as good as --init: it gives the architecture and the vocabulary too.
+    The recipe's own `init` works as --init does: it gives the architecture and the vocabulary too.
     """
     recipe = tmp_path / "mine.yaml"
     recipe.write_text("init: hf:me/bert\n")
@@ -171,7 +171,7 @@ def test_a_run_that_has_begun_does_without_a_model_that_is_gone(tmp_path, monkey
     def gone(path, lower_case=None):
         raise UserError(f"{path}: is gone.")
 
-    # By its name the module is hidden behind its command.
+    # The command of the same name hides the module.
     monkeypatch.setitem(_model_settings.__globals__, "open_model_folder", gone)
     run = begun(tmp_path / "run", init=recorded, **{"model.num_hidden_layers": 3, "vocabulary.lower_case": False})
     if not is_enough:
@@ -199,7 +199,7 @@ def test_a_run_that_has_begun_does_without_a_model_that_is_gone(tmp_path, monkey
     ],
 )
 def test_a_run_that_has_begun_stays_with_its_commit(tmp_path, monkeypatch, recorded, given, opened):
-    """A new commit under the same name ended the run: its own command was refused for another `init`."""
+    """With a new commit under the same name, the run's own command would be refused for another `init`."""
 
     def not_here(path, lower_case=None):
         raise UserError(f"{path}: is opened.")
@@ -230,7 +230,7 @@ def test_the_commit_of_a_model_is_not_asked_for_again(tmp_path, monkeypatch):
 
 @pytest.fixture(scope="module")
 def roberta(parts, tmp_path_factory):
-    """A folder of a RoBERTa that reads texts as they are, as FacebookAI/roberta-base does."""
+    """The folder of a RoBERTa that reads texts as they are, as FacebookAI/roberta-base does."""
     folder = str(tmp_path_factory.mktemp("roberta") / "model")
     vocabulary = learn_byte_pieces(["the cat sat on the mat, a cat sat on a hat"] * 9, 280)
     sizes = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 8}
@@ -256,20 +256,20 @@ def roberta(parts, tmp_path_factory):
     ],
 )
 def test_what_a_new_model_has_no_use_for_is_refused_before_anything_is_made(name, changes, message):
-    """A vocabulary was learned and the text prepared for hours, only to be told then or to train on other rows."""
+    """Otherwise it would be found after hours of preparation, or the run would train on other rows than asked for."""
     with pytest.raises(UserError, match=message):
         pretraining_recipe(find_config("pretrain", name), None, None, None, changes)
 
 
 def test_lower_case_is_refused_where_the_vocabulary_never_is():
-    """--uncased was passed over, and a model for the texts as they are trained."""
+    """Otherwise --uncased would be ignored, and a cased model trained."""
     with pytest.raises(UserError, match="--uncased: needs a vocabulary that may be uncased. Received: .* t5, which"):
         pretraining_recipe(find_config("pretrain", "t5_mini"), None, True, None, {})
     assert pretraining_recipe(find_config("pretrain", "xlnet_mini"), None, True, None, {}).vocabulary.lower_case
 
 
 def test_a_vocabulary_that_is_there_need_not_be_of_the_recipes_kind(tmp_path):
-    """WordPieces with free slots have sentinels too; an XLNet's rows need the <cls> at their end."""
+    """WordPieces with free slots can serve as sentinels; an XLNet's rows need <cls> at their end."""
     file = tmp_path / "vocab.txt"
     Vocabulary([*SPECIAL_TOKENS, *(f"[unused{number}]" for number in range(40)), "a"]).to_file(str(file))
     changes = {"vocabulary.file": str(file), "vocabulary.kind": "wordpiece"}
@@ -294,7 +294,7 @@ def recipe_of(init, **chosen):
     ],
 )
 def test_every_kind_of_model_goes_on_without_a_recipe(name, tokens, packing, corruption):
-    """The recipe `continue` was for masked tokens alone, and refused every XLNet, BART and T5."""
+    """Otherwise the recipe `continue` would refuse every XLNet, BART and T5."""
     folder = os.path.join(COMMITTED, *name.split("/"))
     found = recipe_of(folder).objective
     assert (found.tokens, found.packing, found.corruption.kinds) == (tokens, packing, corruption)
@@ -303,7 +303,7 @@ def test_every_kind_of_model_goes_on_without_a_recipe(name, tokens, packing, cor
 
 
 def test_the_space_before_a_text_is_the_models_own(roberta, parts):
-    """A model that had learned first words without a space would go on with them as other pieces."""
+    """A model that learned first words without a space would be given other pieces for them."""
     assert recipe_of(roberta).vocabulary.prefix_space is False
     assert recipe_of(parts[1]).vocabulary.prefix_space is True
     said = listen()
@@ -312,7 +312,7 @@ def test_the_space_before_a_text_is_the_models_own(roberta, parts):
 
 
 def test_prepare_reads_texts_as_a_model_does_whose_folder_does_not_say(roberta, tmp_path):
-    """transformers puts no space there. The shards were then refused for the model, with advice that had been taken."""
+    """transformers then puts no space before a text. With one, the shards would be refused for this very model."""
     folder = pathlib.Path(shutil.copytree(roberta, tmp_path / "model"))
     (folder / "tokenizer_config.json").unlink()
     vocabulary, alone = open_model_folder(folder).vocabulary, tmp_path / "own" / "vocab.json"
@@ -323,7 +323,7 @@ def test_prepare_reads_texts_as_a_model_does_whose_folder_does_not_say(roberta, 
 
 @pytest.mark.slow
 def test_a_run_reads_and_writes_texts_as_its_model_does(roberta, parts, tmp_path):
-    """Its shards, and those that `prepare` makes with the model's vocabulary, have the first word without a space."""
+    """Its shards, and those that `prepare` makes with the model's vocabulary, have no space before the first word."""
     corpus, run, prepared = parts[0], str(tmp_path / "run"), str(tmp_path / "prepared")
     result = pretrain(corpus, roberta, run, config="continue")
     assert result.exit_code == 0, result.output

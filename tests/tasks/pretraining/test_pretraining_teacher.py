@@ -1,4 +1,4 @@
-"""Pretraining with a teacher: the loss, that runs go on as they were, that the model is the ordinary one, refusals."""
+"""Pretraining with a teacher: its loss, resumed runs, an ordinary model in the end, and refusals."""
 
 import dataclasses
 import os
@@ -36,7 +36,7 @@ from keras_bert.training.accumulation import Companion
 from keras_bert.training.metrics_log import read_metrics
 from keras_bert.training.run_folder import RunFolder
 
-SIZE = 40  # That no other layer has.
+SIZE = 40  # A size that no other layer has.
 
 
 @pytest.fixture(scope="module")
@@ -75,7 +75,7 @@ def weights(run):
 
 @pytest.mark.parametrize("match", ["states", "logits"])
 def test_the_loss_is_that_of_the_states_and_logits_in_numpy(match):
-    """Padding and unused predictions do not count, and the teacher has no gradient."""
+    """Padding and unused predictions do not count, and the teacher gets no gradient."""
     config = without_dropout()
     student = BertForPreTraining(config, mapped_size=SIZE if match == "states" else None)
     teacher = BertForPreTraining(without_dropout(hidden_size=SIZE, vocab_size=62))
@@ -119,7 +119,7 @@ def test_with_weight_0_it_is_the_run_without_a_teacher(corpus, alone, teacher, t
 
 @pytest.mark.slow
 def test_a_teacher_changes_the_loss_alone(corpus, teacher, tmp_path, monkeypatch):
-    """Not the initial weights or the batches; neither checkpoints nor the model's folder have it.
+    """The initial weights and the batches stay; neither checkpoints nor the model's folder hold the teacher.
 
     Its FLOPs count: without them a run that mostly asks a teacher would seem to leave the device idle.
 
@@ -151,7 +151,7 @@ def test_a_teacher_changes_the_loss_alone(corpus, teacher, tmp_path, monkeypatch
 
 
 def test_flops_of_a_teacher_are_those_of_its_forward_pass(corpus, teacher):
-    """All states of its encoder; for logits, of the last block only what [CLS] and the predictions need."""
+    """All states of its encoder; for logits, of its last block only what [CLS] and the predictions need."""
     others = open_model_folder(teacher).config
     for match, expected in (
         ("states", training_flops(others, 32, 0) // 3),
@@ -201,7 +201,7 @@ def test_a_run_that_is_stopped_goes_on_to_the_same_end_also_in_slices(corpus, te
 
 @pytest.mark.slow
 def test_replicas_and_xla_give_the_losses_of_one_device(corpus, teacher, tmp_path, monkeypatch, mirrored_strategy):
-    """Each replica has the teacher's weights; dropout off."""
+    """Each replica has the teacher's weights; dropout is off."""
     off = {"model.hidden_dropout_prob": 0.0, "model.attention_probs_dropout_prob": 0.0, "training.steps": 6}
     one = tf.distribute.OneDeviceStrategy("CPU:0")
     losses = []
@@ -245,7 +245,7 @@ def test_refusals(corpus, teacher, vocabulary, tmp_path):
 
 
 def test_a_teacher_that_reads_the_beginning_of_a_text_otherwise_is_refused(corpus, tmp_path):
-    """It learned from answers to other pieces."""
+    """The model would learn from answers to other pieces."""
     model = BertEncoder(RobertaConfig(**{**MODEL, "vocab_size": len(BYTE_VOCABULARY)}))
     random_weights(model)
     write_model_folder(str(tmp_path), model, BYTE_VOCABULARY, lower_case=False, prefix_space=False)
@@ -268,6 +268,6 @@ def test_another_teacher_of_the_same_name_does_not_go_on(corpus, vocabulary, tmp
 
 
 def test_the_teachers_vocabulary_is_the_default(teacher):
-    """A learned one would only be refused, after the text has been prepared."""
+    """A learned vocabulary would be refused, but only after the text has been prepared."""
     config = pretraining_recipe(find_config("pretrain", "demo"), None, None, None, {"teacher.model": teacher})
     assert config.vocabulary.file == os.path.join(teacher, "vocab.txt") and config.model.vocab_size == 120

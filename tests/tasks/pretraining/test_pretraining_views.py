@@ -1,4 +1,4 @@
-"""What TensorBoard is given beside figures."""
+"""What TensorBoard is given besides figures."""
 
 import os
 
@@ -42,7 +42,7 @@ def test_rows_without_a_mask_are_left_out():
 
 
 def test_tensorboard_reads_the_embeddings(tmp_path):
-    """By the projector plugin's own reader; a label with a line break must not shift the others."""
+    """Read with the projector plugin's own reader; a label with a line break must not shift the others."""
     table = np.arange(12, dtype="float32").reshape(4, 3)
     write_embeddings(str(tmp_path), "words", table, ["a", "b\u2028", "c\td", "e"])
     path = projector_plugin._rel_to_abs_asset_path("words.bytes", str(tmp_path / "projector_config.pbtxt"))

@@ -29,7 +29,7 @@ XLNET = {
 @pytest.mark.parametrize(("model", "layers"), [({}, 1), (ELECTRA, 2)], ids=["BERT", "ELECTRA"])
 @pytest.mark.parametrize("is_random", [True, False])
 def test_rows_of_all_models_of_a_run_begin_within_its_longest(tmp_path, model, layers, is_random):
-    """A generator whose rows began at the first position would train the others in the discriminator alone."""
+    """If a generator's rows all began at the first position, only the discriminator would learn the others."""
     config = recipe("text.txt", **model, **PHASES, **RANDOM if is_random else {})
     engine = pretraining_engine(config, RunFolder(str(tmp_path)), tf.distribute.OneDeviceStrategy("CPU:0"), VOCABULARY)
     found = [layer.random_within for layer in engine.model._flatten_layers() if isinstance(layer, BertEmbeddings)]

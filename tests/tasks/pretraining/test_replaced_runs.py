@@ -1,4 +1,4 @@
-"""Runs of an ELECTRA: with a generator and without, stopped, in slices, on two devices and from a BERT's weights."""
+"""Runs of an ELECTRA: with and without a generator, resumed, in slices, on two devices and from a BERT's weights."""
 
 import json
 
@@ -39,7 +39,7 @@ WITHOUT_DROPOUT = {"model.hidden_dropout_prob": 0.0, "model.attention_probs_drop
 
 @pytest.fixture(scope="module")
 def straight(corpus, tmp_path_factory):
-    """(run folder, results) of a run that nothing stops."""
+    """(run folder, results) of an uninterrupted run."""
     run = RunFolder(str(tmp_path_factory.mktemp("runs") / "straight"))
     return run, pretrain(recipe(corpus, **REPLACED), run)
 
@@ -50,7 +50,7 @@ def test_a_run_trains_both_and_writes_the_discriminator(straight):
     for line in lines:
         assert line["loss"] == pytest.approx(line["mlm_loss"] + line["rtd_loss"])
     assert lines[-1]["mlm_loss"] < lines[0]["mlm_loss"] and lines[-1]["rtd_loss"] < lines[0]["rtd_loss"]
-    # Of every row at most 15% are masked.
+    # At most 15% of a row are masked.
     assert 0.85 < results["eval_rtd_majority"] < 1 and results["eval_rtd_accuracy"] > 0.8
     assert results["eval_mask_token_loss"] == pytest.approx(results["eval_mlm_loss"])
     with open(f"{run.model}/config.json", encoding="utf-8") as stream:
@@ -82,7 +82,7 @@ def built(corpus, tmp_path_factory):
 
 
 def test_two_slices_have_the_gradients_of_one(built):
-    """Replacements too, which are drawn for each example and not for the slice that it is in."""
+    """Replacements agree too, since they are drawn for each example and not for its slice."""
     step, batch = built[0].engine.step, built[1]
     assert phase_predictions(built[0].config, 0) == batch["replacement_draws"].shape[1] == 5
     totals, key = step.objective.counts(batch), tf.constant([0, 0], tf.uint32)
@@ -112,7 +112,7 @@ def test_mirrored_gives_the_losses_of_one_device(corpus, tmp_path, monkeypatch, 
 @pytest.mark.slow
 @pytest.mark.parametrize("source", ["random", "shuffled"])
 def test_without_a_generator_only_the_discriminator_is_trained(corpus, straight, source, tmp_path):
-    """From raw text, too."""
+    """This holds on raw text too."""
     changes = {**REPLACED, "data.source": "text", "vocabulary.file": f"{straight[0].data}/vocab.txt"}
     learned = len(keras_bert.load(straight[0].path).tokenizer.vocabulary)
     changes |= {"training.steps": 2, "model": {**REPLACED["model"], "vocab_size": learned}, "masking": {}}
@@ -127,7 +127,7 @@ def test_without_a_generator_only_the_discriminator_is_trained(corpus, straight,
 
 @pytest.fixture(scope="module")
 def from_bert(corpus, init, tmp_path_factory):
-    """A run about to begin from a BERT's folder, whose vocabulary it has."""
+    """A run about to begin from a BERT's folder, with its vocabulary."""
     folder = tmp_path_factory.mktemp("from_bert")
     changes = {**REPLACED, "data": {"files": [corpus], "validation_share": 0.1}, "initialization": "paper"}
     changes |= {"phases": [{"sequence_length": 16, "batch_size": 4, "max_predictions_per_seq": 3}], "training.steps": 2}
@@ -142,7 +142,7 @@ def from_bert(corpus, init, tmp_path_factory):
 
 
 def test_a_berts_weights_begin_both(from_bert, init):
-    """The discriminator computes what the BERT did; the generator has its embeddings and its output bias."""
+    """The discriminator computes what the BERT did; the generator gets its embeddings and its output bias."""
     said, bert = listen(), keras_bert.load(init)
     from_bert.restore()
     model = from_bert.engine.model
@@ -161,7 +161,7 @@ def test_a_berts_weights_begin_both(from_bert, init):
 
 @pytest.mark.slow
 def test_a_task_is_learned_from_the_discriminator(straight, tmp_path):
-    """Written as transformers' class, with the pooler under the names of its head."""
+    """It is written as transformers' class, with the pooler under the names of its head."""
     rows = [{"text": "the cat sees" if label else "a house hears", "label": label} for label in (0, 1)] * 20
     (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
     data = {"data.train": str(tmp_path / "rows.jsonl"), "data.dev": str(tmp_path / "rows.jsonl")}

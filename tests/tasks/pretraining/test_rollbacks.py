@@ -1,4 +1,4 @@
-"""Pretraining that goes back after a fault: other batches from there on, the same bits however it is stopped."""
+"""Pretraining that goes back after a fault: other batches from there on, and the same bits however it is stopped."""
 
 import dataclasses
 import os
@@ -62,12 +62,12 @@ def test_it_goes_back_to_the_checkpoint_and_says_so(rolled_back):
 
 @pytest.mark.slow
 def test_no_batch_up_to_a_fault_is_trained_on_again(rolled_back, config, tmp_path, monkeypatch):
-    """And those before and after it are the ones of a run without faults, in their order."""
+    """The other batches are those of a run without faults, in their order."""
     with faults(monkeypatch, {}) as straight:
         pretrain(config, RunFolder(str(tmp_path / "run")))
     plain = [digest for _, digest in straight]
     digests = [digest for _, digest in rolled_back[1]]
-    assert digests[:6] == plain[:6]  # The one of step 6 was trained on too, behind the fault of 5.
+    assert digests[:6] == plain[:6]  # The batch of step 6 was trained on too, after the fault of 5.
     assert digests[6:9] == [plain[5], plain[6], plain[7]]  # Steps 3, 4, 5 get the batches of 5, 6, 7.
     after = digests[12:]
     assert not {*after[:2]} & {*digests[:12]} and after[2:5] == plain[9:12]
@@ -76,9 +76,9 @@ def test_no_batch_up_to_a_fault_is_trained_on_again(rolled_back, config, tmp_pat
 @pytest.mark.slow
 @pytest.mark.parametrize(("step", "times"), [(4, 2), (8, 1), (8, 2)])
 def test_stopped_and_started_again_gives_the_same_numbers(step, times, rolled_back, config, tmp_path, monkeypatch):
-    """Killed between the first rollback and the next checkpoint, before the second one, and between that and the next.
+    """Killed between the first rollback and the next checkpoint, before the second, and between that and the next.
 
-    The faults do not come again by themselves in the second process, so what they left out must be remembered.
+    The faults do not recur by themselves in the second process, so it must remember what they left out.
     """
     run, at = RunFolder(str(tmp_path / "run")), {5: [no_number], 9: [no_number]}
     with faults(monkeypatch, at), stopped_at(step, monkeypatch, times):
@@ -92,7 +92,7 @@ def test_stopped_and_started_again_gives_the_same_numbers(step, times, rolled_ba
 
 @pytest.mark.slow
 def test_loops_of_steps_give_the_same_numbers(config, tmp_path, monkeypatch):
-    """Two steps a call: the fault of step 5 is found inside a loop, and the loop's other step is done again too."""
+    """With two steps a call, the fault of step 5 is found inside a loop, whose other step is done again too."""
     run = RunFolder(str(tmp_path / "run"))
     looped = settings_of(config, **{"training.steps_per_loop": 2, "training.checkpoint_every": 2})
     with faults(monkeypatch, {5: [no_number]}):
@@ -105,7 +105,7 @@ def test_loops_of_steps_give_the_same_numbers(config, tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_it_gives_up_with_the_message_of_a_run_that_never_goes_back(config, tmp_path, monkeypatch):
-    """After as many times as it may, counted over all its starts; more may be given to the same run."""
+    """After as many rollbacks as allowed, counted over all its starts; the same run may be allowed more."""
     run = RunFolder(str(tmp_path / "run"))
     once = settings_of(config, **{"training.rollbacks": 1})
     message = (
@@ -129,11 +129,11 @@ def test_without_a_checkpoint_there_is_nothing_to_go_back_to(config, tmp_path, m
 
 
 def test_a_run_whose_last_update_spoiled_its_weights_writes_no_model(config, tmp_path):
-    """Its losses were all finite: it ended with status 0, a model of NaN and a results.json that is no JSON."""
+    """Although its losses are all finite, it would end with a model of NaN and a results.json that is no JSON."""
     one_phase = [{**dataclasses.asdict(config.phases[0]), "share": 1.0}]
     run = RunFolder(str(tmp_path / "run"))
     short = settings_of(config, **{"training.steps": 1, "phases": one_phase})
-    short.optimizer.clip_norm = np.inf  # Its gradients become inf * 0. A recipe may not say so.
+    short.optimizer.clip_norm = np.inf  # Its gradients become inf * 0. No recipe may set this.
     with pytest.raises(UserError, match="Step 1: a weight or the optimizer's state is no longer finite.*--fresh"):
         pretrain(short, run)
     assert not any(os.path.exists(path) for path in (run.model, run.results_file)) and not run.has_begun()
@@ -141,7 +141,7 @@ def test_a_run_whose_last_update_spoiled_its_weights_writes_no_model(config, tmp
 
 @pytest.mark.slow
 def test_a_loss_far_above_the_others_is_one_too(config, tmp_path, monkeypatch):
-    """Found at line 8, with the last good line at 6; a checkpoint of step 7, behind that line, goes too."""
+    """Found at line 8, with the last good line at 6; the checkpoint of step 7, after that line, is removed too."""
     monkeypatch.setattr(loss_band, "LEAST", 2)
     run = RunFolder(str(tmp_path / "run"))
     every = settings_of(config, **{"training.checkpoint_every": 7, "training.keep_every": 0})
@@ -159,7 +159,7 @@ def test_a_loss_far_above_the_others_is_one_too(config, tmp_path, monkeypatch):
     "changes", [{"training.accumulation": 2, "training.precision": "float16"}, "text", "mirrored"], ids=str
 )
 def test_it_does_so_in_every_kind_of_run(changes, corpus, tmp_path, monkeypatch, mirrored_strategy):
-    """Stopped after the rollback, it ends as one that was not. One phase: others are above."""
+    """Stopped after the rollback, it ends as an uninterrupted run does. It has one phase; tests above have two."""
     if changes == "mirrored":
         monkeypatch.setattr("keras_bert.tasks.pretraining.run.make_strategy", lambda name, *where: mirrored_strategy)
     if changes == "text":

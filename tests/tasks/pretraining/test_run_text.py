@@ -38,7 +38,7 @@ def token_count(folder):
 
 @pytest.mark.parametrize("scheme", ["", "file://"])
 def test_text_that_was_mended_is_prepared_anew(tmp_path, scheme):
-    """An --estimate, or an attempt that failed, must not fix the tokens and the vocabulary of the run to come."""
+    """An --estimate or a failed attempt must not fix the tokens and the vocabulary of the run to come."""
     text, folder, said = tmp_path / "text.txt", f"{scheme}{tmp_path}/data", listen()
     config = recipe(write_corpus(text, 60))
     assert not knows_zebras(prepare_run_data(config, folder))
@@ -99,7 +99,7 @@ def _interrupt(path):
 
 @pytest.mark.parametrize("kept_by", [{"worker": 1}, {"has_begun": True}])
 def test_workers_and_runs_that_have_begun_take_the_data_as_they_are(tmp_path, kept_by):
-    """The chief has compared the text; a worker that sees it otherwise must not remove what the others read."""
+    """The chief has compared the text; a worker that sees it differently must not remove what the others read."""
     text, folder = tmp_path / "text.txt", str(tmp_path / "data")
     config = recipe(write_corpus(text, 60))
     open_batch_sources(config, folder)
@@ -110,7 +110,7 @@ def test_workers_and_runs_that_have_begun_take_the_data_as_they_are(tmp_path, ke
 @pytest.mark.slow
 @pytest.mark.parametrize("changes", [{}, {"data.source": "text", "objective.pair": "none"}])
 def test_a_run_binds_its_text_once_it_has_begun(tmp_path, changes):
-    """Until then the text may be mended; after that other text is refused, even for results to be shown."""
+    """Before that the text may be mended; afterwards other text is refused, even to show results."""
     text, run = tmp_path / "text.txt", RunFolder(str(tmp_path / "run"))
     config = recipe(write_corpus(text, 60), **changes)
     for knows in (False, True):
@@ -128,7 +128,7 @@ def test_a_run_binds_its_text_once_it_has_begun(tmp_path, changes):
 
 
 def test_a_run_whose_data_were_removed_still_knows_its_text(tmp_path):
-    """To free the disk. Other text made another vocabulary, whose ids meant other words to the weights."""
+    """Users remove data to free the disk. Another text's vocabulary would give the ids other meanings."""
     text, run = tmp_path / "text.txt", RunFolder(str(tmp_path / "run"))
     config = recipe(write_corpus(text, 60))
     with run:
@@ -137,7 +137,7 @@ def test_a_run_whose_data_were_removed_still_knows_its_text(tmp_path):
     for _ in range(2):
         shutil.rmtree(run.data)
         with run:
-            Pretraining(config, run).build()  # The same text makes them again.
+            Pretraining(config, run).build()  # The same text makes the same data again.
     shutil.rmtree(run.data)
     rewrite(text)
     with run, pytest.raises(UserError, match=r"holds a run on other data \(text: .*--fresh"):
@@ -145,13 +145,13 @@ def test_a_run_whose_data_were_removed_still_knows_its_text(tmp_path):
 
 
 def prepare_anew(folder, count):
-    """Text of so many documents, prepared under the same name as before."""
+    """Prepares text of this many documents under the same name as before."""
     shutil.rmtree(folder, ignore_errors=True)
     prepare(documents(count), folder, shard_settings(VOCABULARY, True, 0.1))
 
 
 def test_a_prepared_folder_with_other_text_is_counted_anew_and_then_bound(tmp_path):
-    """The run went on with other batches, from weights that were counted in the old text."""
+    """Otherwise the run would go on with other batches, from weights counted in the old text."""
     folder, run, said = str(tmp_path / "prepared"), RunFolder(str(tmp_path / "run")), listen()
     config = recipe(folder, initialization="corpus", **{"model.vocab_size": len(VOCABULARY)})
     counts = []
@@ -172,7 +172,7 @@ def test_a_prepared_folder_with_other_text_is_counted_anew_and_then_bound(tmp_pa
 
 
 def test_a_run_of_an_older_version_on_a_prepared_folder_is_bound_from_now_on(tmp_path):
-    """It did not record the folder's checksums, and must still resume."""
+    """Such a run did not record the folder's checksums, and must still resume."""
     folder, run = str(tmp_path / "prepared"), RunFolder(str(tmp_path / "run"))
     prepare_anew(folder, 60)
     config = recipe(folder, **{"model.vocab_size": len(VOCABULARY)})
@@ -186,7 +186,7 @@ def test_a_run_of_an_older_version_on_a_prepared_folder_is_bound_from_now_on(tmp
 
 
 def test_a_run_of_an_older_version_is_bound_from_now_on(tmp_path):
-    """It did not record its text."""
+    """Such a run did not record its text."""
     text, run = tmp_path / "text.txt", RunFolder(str(tmp_path / "run"))
     config = recipe(write_corpus(text, 60))
     run.claim(config)
@@ -201,7 +201,7 @@ def test_a_run_of_an_older_version_is_bound_from_now_on(tmp_path):
 
 
 def test_the_documentation_is_looked_for_once(monkeypatch, tmp_path):
-    """For its vocabulary and its shards the demo would read Python's whole library twice, which takes seconds."""
+    """The demo would read Python's whole library twice, for its vocabulary and for its shards, which takes seconds."""
     read = []
     monkeypatch.setattr(run_text, "python_documentation", lambda: read.append(1) or iter(documents(80)))
     config = recipe(None, **{"data.source": "python_documentation", "data.files": []})
@@ -211,7 +211,7 @@ def test_the_documentation_is_looked_for_once(monkeypatch, tmp_path):
 
 @pytest.mark.parametrize("entry", [".", "**", "**/*.txt", "*/*/*.yaml", "{}", "file://{}"])
 def test_a_run_inside_the_folder_of_its_text_is_refused_before_it_writes_there(entry, tmp_path, monkeypatch):
-    """It learned from its own settings and its own log, and could not go on, because the log had changed."""
+    """It would learn from its own settings and log, and could not resume, because the log had changed."""
     monkeypatch.chdir(tmp_path)
     write_corpus(tmp_path / "text.txt", 40)
     with pytest.raises(UserError, match=r"^data.files: .* takes in /.*/runs/one/\w+\.\w+\. Give .*--output\.$"):

@@ -27,7 +27,7 @@ SPANS = {"masking.unit": "span", "objective.pair": "none", "objective.span_bound
 
 @pytest.mark.slow
 def test_spans_and_their_boundaries(corpus, tmp_path):
-    """Both losses are logged apart and add up; the model folder holds the head and opens without it."""
+    """Both losses are logged separately and add up; the model folder holds the head and opens without it."""
     run = RunFolder(str(tmp_path / "run"))
     results = pretrain(recipe(corpus, **SPANS), run)
     lines = [line for line in metrics(run) if "loss" in line]
@@ -39,7 +39,7 @@ def test_spans_and_their_boundaries(corpus, tmp_path):
     loaded = load(run.path)
     assert loaded.model.sbo_head is None
     assert "masked LM and the span boundary objective" in (tmp_path / "run" / "model" / "README.md").read_text()
-    # The next run starts from the head too.
+    # The next run starts with this head too.
     said, init = listen(), {"init": run.path, "vocabulary.file": str(tmp_path / "run" / "data" / "vocab.txt")}
     pretrain(recipe(corpus, **SPANS, **init), RunFolder(str(tmp_path / "next")))
     assert not any("newly initialized" in line or "not used" in line for line in said)
@@ -71,7 +71,7 @@ def test_phrases_of_a_list_are_marked_and_masked(corpus, tmp_path):
 
 @pytest.mark.slow
 def test_collocations_are_learned_with_the_text_and_are_a_part_of_it(corpus, tmp_path):
-    """Prepared by the run or before it; a run that has begun does not go on with others."""
+    """They are prepared by the run or before it; a run that has begun does not go on with others."""
     settings = {"masking.unit": "pmi", "data.collocations": 20, "training.steps": 2}
     run = RunFolder(str(tmp_path / "run"))
     pretrain(recipe(corpus, **settings), run)
@@ -164,7 +164,7 @@ def test_settings_that_do_not_fit_together_are_refused(settings, message):
 
 @pytest.mark.parametrize("whole_word, unit", [(False, "token"), (True, "word")])
 def test_a_run_of_before_units_resumes(corpus, tmp_path, whole_word, unit):
-    """Its config.yaml says whole_word, and validation masked as training did."""
+    """Its config.yaml has whole_word, and its validation masked as training did."""
     now = recipe(corpus, **{"masking.unit": unit, "masking.validation_unit": unit})
     run = RunFolder(str(tmp_path / "run"))
     with run:
@@ -191,7 +191,7 @@ def test_a_run_of_before_units_resumes(corpus, tmp_path, whole_word, unit):
 
 def _chinese(tmp_path, **overrides):
     path = tmp_path / "zh.txt"
-    # Every document another one, or they are duplicates.
+    # Each document differs, since duplicates would be removed.
     path.write_text("\n\n".join(f"{CHINESE * 3}{number}年。" for number in range(200)), encoding="utf-8")
     return recipe(str(path), **overrides)
 

@@ -1,4 +1,4 @@
-"""The questions of a split and where their answers are; what is lost is counted, named, and never trained on."""
+"""The questions of a split and where their answers are; lost answers are counted, named and never trained on."""
 
 import json
 
@@ -16,7 +16,7 @@ from keras_bert.tasks.sources import TfdsSource
 
 @pytest.fixture
 def odd(tmp_path):
-    """A file with an answer that is nowhere, one elsewhere than it says, and one that is not there at all."""
+    """A file with an answer that is nowhere in its passage, one elsewhere than stated, and one that is missing."""
     questions = [
         question("lost", "Who?", CAFE, ("Jose", 39), ("Nobody", 3)),
         question("moved", "What?", CAFE, ("a", 20), "1921"),
@@ -85,7 +85,7 @@ def test_nothing_to_train_on_is_refused(tmp_path):
 
 
 def test_one_file_is_parted_by_its_passages(tmp_path):
-    """All questions on a passage are on one side, and every question is on one."""
+    """All questions on a passage are on one side, and every question is on exactly one."""
     passages = [paragraph(f"Passage {n} {CAFE}", *((f"{n}-{k}", "Who?", "José") for k in range(3))) for n in range(60)]
     path = write_squad(tmp_path / "a.json", *passages)
     task = qa_task(train=path, unanswerable=False, dev_share=0.3)

@@ -9,7 +9,7 @@ from keras_bert.tasks.question_answering.scores import cmrc_scores, longest_run,
 
 def test_chinese_is_cut_into_characters_and_the_rest_into_words():
     assert segments("光荣和ω-Force 3.5 million年") == ["光", "荣", "和", "ωforce", "3.5", "million", "年"]
-    assert segments("A，b") == ["ab"]  # A mark that is dropped parts nothing.
+    assert segments("A，b") == ["ab"]  # A mark that is dropped separates nothing.
     assert segments("don't, (ok)") == ["do", "n't", ",", "(", "ok", ")"]
     assert segments(" 。《》 ") == [] == segments("")
     assert without_marks(" 《战国 无双》3：A-B ") == "战国 无双3ab"
@@ -28,9 +28,9 @@ def test_the_longest_run_is_of_neighbours():
 
 def test_scores_of_known_answers():
     references = {"a": ["光荣和开发", "光荣"], "b": ["2008年"], "c": ["无双"], "d": ["战国"]}
-    predictions = {"a": "光荣。", "b": "在2008年底", "c": "战国"}  # d has none.
+    predictions = {"a": "光荣。", "b": "在2008年底", "c": "战国"}  # d has no answer.
     received = cmrc_scores(references, predictions)
-    # b shares 2008 and 年: of 4 segments predicted, of 2 in the reference.
+    # b shares 2008 and 年, of 4 segments predicted and 2 in the reference.
     assert received["f1"] == pytest.approx(100 * (1 + 2 * 0.5 * 1.0 / 1.5) / 4)
     assert received["exact_match"] == 25.0
     assert received["average"] == (received["f1"] + received["exact_match"]) / 2

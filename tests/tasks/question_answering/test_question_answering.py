@@ -43,7 +43,7 @@ def problem(path, scoring="words"):
 
 
 def gold_outputs(problem, split="dev", noise=1.0):
-    """What a perfect model says: 20 at the answer's ends, or at [CLS], in every window."""
+    """The outputs of a perfect model: 20 at the answer's ends, or at [CLS], in every window."""
     rows, rng = problem.rows(split), np.random.default_rng(0)
     return {
         f"{end}_logits": [
@@ -67,7 +67,7 @@ def written(folder):
 
 
 def test_a_perfect_model_scores_everything_and_writes_the_texts(files, tmp_path):
-    """Offsets, windows and decoding in one: the answers come back as they stand in the file."""
+    """Through offsets, windows and decoding, the answers come back as they stand in the file."""
     task = problem(files["plain"])
     outputs = gold_outputs(task)
     assert len(task.rows("dev")) > 4, "the long passage takes several windows"
@@ -108,7 +108,7 @@ def test_unanswerable_questions_have_a_null_and_a_threshold(files, tmp_path):
 
 
 def test_the_threshold_is_tuned_and_used(files, tmp_path):
-    """A model whose null is too strong answers nothing at 0, and everything right at the tuned threshold."""
+    """A model whose null score is too high answers nothing at 0, and everything right at the tuned threshold."""
     task = problem(files["mixed"])
     outputs = gold_outputs(task)
     for row in (*outputs["start_logits"], *outputs["end_logits"]):
@@ -119,7 +119,7 @@ def test_the_threshold_is_tuned_and_used(files, tmp_path):
     assert task.null_threshold == before["best_f1_thresh"] > 0
     after = task.evaluate("dev", task.answers("dev", outputs))
     assert after["tuned_f1"] == after["tuned_exact"] == 100.0 and after["tuned_thresh"] == task.null_threshold
-    # What was not tuned stands beside it as it was, and is named otherwise.
+    # The untuned scores stay beside the tuned ones, under names of their own.
     assert {name: after[name] for name in before} == before and not any("tuned" in name for name in before)
     assert set(task.metric_names) == {"best_f1", "best_exact", "f1", "exact", "tuned_f1", "tuned_exact"}
     assert set(task.metric_names) <= set(task.baseline("dev"))
@@ -130,7 +130,7 @@ def test_the_threshold_is_tuned_and_used(files, tmp_path):
 
 @pytest.mark.parametrize(("name", "scoring"), [("plain", "words"), ("plain", "characters"), ("mixed", "words")])
 def test_the_scores_are_the_means_of_those_of_the_questions(files, name, scoring):
-    """Or a bootstrap over them says something of other scores."""
+    """Otherwise a bootstrap over the questions would describe other scores."""
     task = problem(files[name], scoring)
     answers = task.answers("dev", gold_outputs(task, noise=12.0))
     if task.task.unanswerable:
@@ -143,7 +143,7 @@ def test_the_scores_are_the_means_of_those_of_the_questions(files, name, scoring
 
 
 def test_the_tuned_threshold_is_that_of_the_best_f1_in_whatever_order_the_scores_are_summed(tmp_path):
-    """A sum of fractions differs in its last bit by its order, which was taken for a threshold that did not hold."""
+    """The order of summing changes a sum's last bit, which must not be taken for a threshold that does not hold."""
     asked = [(str(number), "who?", "b c d") for number in range(40)]
     unanswerable = [(str(number), "who?") for number in range(40, 60)]
     task = problem(write_squad(tmp_path / "a.json", paragraph("b c d e f g h", *asked, *unanswerable)))
@@ -192,7 +192,7 @@ def test_a_file_without_answers_is_predicted_on_and_not_scored(files, tmp_path):
 
 
 def test_rows_go_into_batches_of_like_length(files):
-    """The positions stay at the pieces that they are of."""
+    """Answers' positions stay at their pieces."""
     task = problem(files["mixed"])
     rows = task.rows("train")
     batches = LengthBatches(rows, 4, seed=0, pad_id=0, widths=choose_widths(rows.lengths, most=3))
@@ -221,7 +221,7 @@ def test_lengths_without_room_are_refused(files):
 
 
 def test_questions_of_which_none_has_an_answer_are_not_trained_on(files, tmp_path):
-    """The model learned to answer nothing."""
+    """The model would learn to answer nothing."""
     path = write_squad(tmp_path / "a.json", paragraph(CAFE, ("1", "Who?"), ("2", "When?")))
     with pytest.raises(UserError, match=r"a.json: needs questions with an answer to .* Received: none for all 2. Give"):
         problem_of(qa_task(train=path, dev=path)).require_different_answers()
@@ -229,7 +229,7 @@ def test_questions_of_which_none_has_an_answer_are_not_trained_on(files, tmp_pat
 
 
 def test_roberta_needs_room_for_the_four_special_tokens_of_its_pairs(files):
-    """With as much room as BERT needs, it ended in a traceback."""
+    """If they got as much room as BERT's pairs need, it would end in a traceback."""
     settings = {"tokenizer": make_tokenizer(BYTE_VOCABULARY), "max_question_length": 15}
     with pytest.raises(UserError, match="max_length: needs at least 20.* Received: 19"):
         problem_of(qa_task(train=files["plain"]), max_length=19, **settings)
@@ -237,13 +237,13 @@ def test_roberta_needs_room_for_the_four_special_tokens_of_its_pairs(files):
 
 
 def test_a_small_roberta_from_elsewhere_answers(files):
-    """Its questions left no room for the passage, as only three special tokens were counted."""
+    """If only three special tokens were counted, its questions would leave no room for the passage."""
     model = FinetunedModel(f"{COMMITTED}/roberta_spans", asked=files["plain"])
     assert model.config.input.max_length == 24 and model.config.input.max_question_length == 19
 
 
 def test_a_model_keeps_the_length_of_its_answers(files):
-    """`predict` searched for answers of up to 30 pieces whatever config.json said, by which the export answers."""
+    """`predict` must not search for answers of up to 30 pieces where config.json, and so the export, says otherwise."""
     task, settings = qa_task(train=files["plain"]), {"max_length": 64, "stride": 16, "max_question_length": 16}
     for task_record, longest in ({}, 30), ({"max_answer_length": 1}, 1):
         found = problem_of(task, task_record=task_record, **settings)

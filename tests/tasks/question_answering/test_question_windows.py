@@ -1,4 +1,4 @@
-"""Rows and windows as run_squad.py lays them out, here piece by piece as its loops do, and offsets that hold."""
+"""Rows and windows as run_squad.py lays them out, here piece by piece with its loops, and offsets that hold."""
 
 import random
 
@@ -62,7 +62,7 @@ def original_owner(windows, place):
     [(24, 5, 6, 4096), (24, 5, 6, 7), (40, 128, 12, 4096), (12, 1, 3, 1), (384, 128, 64, 4096)],
 )
 def test_rows_are_the_originals(max_length, stride, max_question, at_once, monkeypatch):
-    """However many windows are laid out at once."""
+    """This holds however many windows are laid out at once."""
     monkeypatch.setattr("keras_bert.tasks.question_answering.windows._WINDOWS_AT_ONCE", at_once)
     answered, tokenizer = random_questions(max_length), squad_tokenizer()
     windows = question_windows(answered, tokenizer, max_length, stride, max_question)
@@ -115,7 +115,7 @@ def test_what_is_cut_or_not_held_whole_is_counted():
 
 @pytest.mark.parametrize("lower_case", [True, False])
 def test_pieces_of_an_answer_give_its_text_back(lower_case):
-    """In code points of the passage as it stands: accents, capitals, ideographs and curly quotes."""
+    """In code points of the passage as it stands, with accents, capitals, ideographs and curly quotes."""
     answers = [
         (0, "“Café Noir”"),
         (0, "José Núñez-Ortega"),
@@ -138,7 +138,7 @@ def test_pieces_of_an_answer_give_its_text_back(lower_case):
 
 @pytest.mark.parametrize("lower_case", [True, False])
 def test_offsets_only_grow_whatever_the_text(lower_case):
-    """What finding a piece by search rests on."""
+    """Finding a piece by binary search relies on it."""
     pieces = tokenize(squad_tokenizer(lower_case), [*HOSTILE, *random_hostile(300, seed=1)])
     for begin, end in zip(pieces.splits[:-1], pieces.splits[1:]):
         for offsets in (pieces.starts, pieces.ends):

@@ -1,4 +1,4 @@
-"""The best answers of all legal ones, found here one by one, and cut from the passage as it stands."""
+"""The best of all legal answers, found here one by one, and cut from the passage as it stands."""
 
 import numpy as np
 import pytest
@@ -65,7 +65,7 @@ def test_the_best_of_all_legal_spans_are_found(max_length, stride, longest):
 @pytest.mark.parametrize("rounded", [False, True])
 @pytest.mark.parametrize("max_length, stride, longest, n_best", [(30, 6, 7, 20), (20, 1, 1, 100), (384, 128, 30, 3)])
 def test_answers_are_those_of_numpy(max_length, stride, longest, n_best, rounded, monkeypatch):
-    """To the bit and in the same order where spans have equal scores; however many pieces are decoded at once."""
+    """To the bit, and in the same order where scores are equal, however many pieces are decoded at once."""
     answered, windows = windows_of(max_length, stride)
     outputs = random_outputs(windows, seed=n_best)
     if rounded:
@@ -77,7 +77,7 @@ def test_answers_are_those_of_numpy(max_length, stride, longest, n_best, rounded
 
 
 def test_sums_that_are_equal_in_float32_alone_are_ranked():
-    """The best answer would be the first in the passage otherwise."""
+    """Otherwise the first answer in the passage would be called the best."""
     answered, windows = windows_of(384, 128)
     outputs = {name: [np.zeros_like(row) for row in rows] for name, rows in random_outputs(windows).items()}
     first = windows.rows.second_starts[0]
@@ -89,7 +89,7 @@ def test_sums_that_are_equal_in_float32_alone_are_ranked():
 
 
 def test_texts_that_stand_often_do_not_crowd_out_others():
-    """One piece a span, so that there are fewer texts than spans, and fewer than asked for."""
+    """At one piece a span, there are fewer texts than spans, and fewer than asked for."""
     answered, windows = windows_of()
     outputs = random_outputs(windows)
     decoded = list(decode(answered, windows, outputs, 1, n_best=100))[3]

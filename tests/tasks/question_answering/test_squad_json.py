@@ -1,4 +1,4 @@
-"""SQuAD's JSON as it comes, and broken files, which are refused by place and id in one line."""
+"""SQuAD's JSON as published, and broken files, which are refused in one line that names place and id."""
 
 import gzip
 import json

@@ -1,4 +1,4 @@
-"""EM and F1 to the last digit as the published scripts define them, here told once more in another way."""
+"""EM and F1 to the last digit as the published scripts define them, written here in another way."""
 
 import math
 import random
@@ -30,9 +30,9 @@ TEXTS = [
 
 
 def words_of(text):
-    """The definition, character by character: what is a word of an answer."""
+    """The definition of an answer's words, character by character."""
     kept = "".join(character for character in text.lower() if character not in string.punctuation)
-    # An article is one that no letter, digit or underscore touches, whatever else does.
+    # An article is a word that no letter, digit or underscore touches.
     is_word = [character.isalnum() or character == "_" for character in kept]
     pieces, begin = [], 0
     for place in range(1, len(kept) + 1):
@@ -61,7 +61,7 @@ def random_text(rng):
 
 
 def random_questions(rng, count, may_be_empty):
-    """(references, predictions); predictions are alike to a reference more often than chance."""
+    """(references, predictions); predictions resemble a reference more often than chance would have it."""
     references, predictions = {}, {}
     for number in range(count):
         texts = [random_text(rng) for _ in range(rng.randrange(0 if may_be_empty else 1, 4))]
@@ -106,7 +106,7 @@ def v2_scores(references, predictions):
 
 @pytest.mark.parametrize("threshold", [-1.0, 0.0, 1.5])
 def test_v2_is_the_published_definition(threshold):
-    """With questions of no answer, references that are nothing but articles, and a threshold."""
+    """With questions without an answer, references that are nothing but articles, and a threshold."""
     rng = random.Random(8)
     references, predictions = random_questions(rng, 400, may_be_empty=True)
     odds = {name: rng.gauss(0, 2) for name in predictions}
@@ -122,10 +122,10 @@ def test_v2_is_the_published_definition(threshold):
 
 
 def test_the_best_threshold_is_the_best_of_all_that_there_are():
-    """Odds that differ, so that every question has a threshold behind it."""
+    """All odds differ, so that a threshold can lie after every question."""
     rng = random.Random(3)
     references, predictions = random_questions(rng, 60, may_be_empty=True)
-    # To the script an answer of articles alone is wrong here and right there.
+    # The script takes an answer of articles alone for wrong in one place and right in another.
     predictions = {name: text if words_of(text) else "" for name, text in predictions.items()}
     odds = {name: rng.gauss(0, 1) + (0 if texts else 1) for name, texts in references.items()}
     received = squad_v2_scores(references, predictions, odds)

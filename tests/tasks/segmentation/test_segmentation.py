@@ -1,4 +1,4 @@
-"""Words in texts without blanks: files of every form, scores by hand, noise, and lines written again."""
+"""Words in texts without blanks: every form of file, scores by hand, noise, and lines written again."""
 
 import itertools
 import json
@@ -51,7 +51,7 @@ def write(path, content):
 
 @pytest.mark.parametrize("mark", ["", "\ufeff"])
 def test_words_of_a_treebank_are_those_that_stand_in_the_text(mark, tmp_path):
-    """`al` is two words of syntax, but one that is written; a byte order mark is no part of the text."""
+    """`al` is two words of syntax, but one written word; a byte order mark is not part of the text."""
     path = write(tmp_path / "dev.conllu", mark + TREEBANK)
     for read in (segmented_reader(str(path)).whole(), next(segmented_reader(str(path)).windows())):
         assert texts_of(read) == [["vámonos", "al", "mar", "."], ["中国", "人"]]
@@ -83,10 +83,10 @@ def test_a_word_is_right_if_both_its_ends_are(tmp_path):
     gold = problem._words("dev").labels
     assert gold == ["B", "E", "S", "B", "I", "E", "B", "E"] and problem.evaluate("dev", gold)["f1"] == 1.0
     assert problem.by_example("dev", gold) == {}, "the accuracy of characters is not among the metrics"
-    # "ab", "cd", "ef" and "ab": two of four words that were found are right, of four.
+    # "ab", "cd", "ef" and "ab": two of the four words found are right, of four in all.
     scores = problem.evaluate("dev", ["B", "E", "B", "E", "B", "E", "B", "E"])
     assert scores == {"f1": 0.5, "precision": 0.5, "recall": 0.5}
-    # A text begins a word whatever the model says: "ab", "cdef" and "ab".
+    # A text always begins with a word, whatever the model says: "ab", "cdef" and "ab".
     scores = problem.evaluate("dev", ["I", "I", "B", "I", "I", "I", "I", "I"])
     assert scores == {"f1": pytest.approx(4 / 7), "precision": pytest.approx(2 / 3), "recall": 0.5}
     assert problem.head.labels == ("B", "I", "E", "S") and problem.metric_names == ("f1", "precision", "recall")
@@ -102,7 +102,7 @@ def test_blanks_that_a_text_has_stay_when_it_is_written(tmp_path):
 
 
 def test_the_words_of_a_treebank_are_not_copied_into_the_answers(tmp_path):
-    """They are what is asked for; of the text itself come only the blanks, which Chinese does not have."""
+    """The words are what the model must find; from the text come only blanks, which Chinese does not have."""
     chinese = "1\t中国" + "\t_" * 7
     path = write(tmp_path / "dev.conllu", TREEBANK.replace(f"{chinese}\t_", f"{chinese}\tX=1|SpaceAfter=No"))
     problem = problem_of(path)
@@ -113,7 +113,7 @@ def test_the_words_of_a_treebank_are_not_copied_into_the_answers(tmp_path):
 
 
 def test_words_stay_words_under_noise(tmp_path):
-    """A blank lost or added in the text changes nothing, because the model never sees blanks."""
+    """The model never sees blanks, so a blank lost or added in the text changes nothing."""
     problem = problem_of(write(tmp_path / "dev.txt", "some words 中国人 stand here\n" * 3))
     clean = texts_of(problem._words("dev"))
     for kind in ("nospace", "addspace=1"):
@@ -138,7 +138,7 @@ def test_every_character_is_a_place_in_a_row(tmp_path):
 
 @pytest.mark.parametrize("at_once", [1, 1 << 18])
 def test_an_empty_text_has_an_empty_line(tmp_path, monkeypatch, at_once):
-    """Or the lines written would not be those read, also where a window holds nothing but empty texts."""
+    """Otherwise output lines would no longer match input lines, even if a window holds nothing but empty texts."""
     monkeypatch.setattr(tagged_words, "_CHARACTERS_AT_ONCE", at_once)
     path = write(tmp_path / "texts.txt", "\nthe cat\n\n \nsat\n\n")
     lines = [

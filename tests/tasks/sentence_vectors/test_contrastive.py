@@ -1,4 +1,4 @@
-"""Sentence vectors by in-batch negatives: the loss beside NumPy, and a run from pairs to an export."""
+"""Sentence vectors by in-batch negatives: the loss against NumPy, and a run from pairs to an export."""
 
 import json
 import os
@@ -33,11 +33,11 @@ from keras_bert.tasks.task import INPUT
 
 
 def test_the_loss_is_the_cross_entropy_of_the_partner_in_both_directions():
-    """A pair of weight 0 is a negative but has no loss; a copy of a text is no negative of its partner."""
+    """A pair of weight 0 serves as a negative but has no loss; a copy of a text is no negative of its partner."""
     rng = np.random.default_rng(0)
     anchors, positives = rng.normal(size=(2, 5, 8)).astype("float32")
     ids = rng.integers(1, 50, (5, 2, 4)).astype("int32")
-    ids[3, 1] = ids[1, 1]  # The second text of pair 3 is that of pair 1.
+    ids[3, 1] = ids[1, 1]  # The second text of pair 3 is also that of pair 1.
     weights = np.array([1, 1, 0, 1, 1], "float32")
     similarities = anchors @ positives.T
     to_second, to_first = similarities.copy(), similarities.T.copy()
@@ -52,12 +52,12 @@ def test_the_loss_is_the_cross_entropy_of_the_partner_in_both_directions():
 
 
 def test_hard_negatives_are_candidates_for_every_first_text_and_for_no_second_one():
-    """As in sentence-transformers: `[positives; negatives]` one way, the first texts alone the other."""
+    """As in sentence-transformers: `[positives; negatives]` in one direction, the first texts alone in the other."""
     rng = np.random.default_rng(1)
     anchors, positives = rng.normal(size=(2, 4, 8)).astype("float32")
     negatives = rng.normal(size=(4, 2, 8)).astype("float32")
     ids = rng.integers(1, 50, (4, 4, 3)).astype("int32")
-    ids[2, 3] = ids[0, 1]  # The second negative of pair 2 is what pair 0 looks for.
+    ids[2, 3] = ids[0, 1]  # The second negative of pair 2 is the partner of pair 0.
     to_second = anchors @ np.concatenate([positives, negatives.reshape(8, 8)]).T
     to_second[0, 4 + 2 * 2 + 1] = -np.inf
     losses = [-np.diag(log_softmax(each, axis=1)) for each in (to_second, positives @ anchors.T)]
@@ -67,14 +67,14 @@ def test_hard_negatives_are_candidates_for_every_first_text_and_for_no_second_on
 
 
 def topic(rng, number):
-    """A text about one of ten topics, each with four words of its own, among some that say nothing."""
+    """A text about one of ten topics, each with four words of its own, among words that belong to none."""
     own = [f"w{4 * number + place}" for place in rng.permutation(4)[:2]]
     return " ".join(rng.permutation([*own, *(f"w{40 + other}" for other in rng.integers(0, 9, 3))]))
 
 
 @pytest.fixture(scope="module")
 def tables(tmp_path_factory):
-    """Pairs of one topic to train on, without scores; pairs of one topic and of two to judge by, with scores."""
+    """Pairs of one topic to train on, without scores; pairs of one topic and of two to evaluate on, with scores."""
     folder, rng = tmp_path_factory.mktemp("pairs"), np.random.default_rng(0)
     train = [(topic(rng, number % 10), topic(rng, number % 10)) for number in range(400)]
     dev = [(number % 10, (number % 10 + number % 2 * (1 + number % 7)) % 10) for number in range(80)]
@@ -111,7 +111,7 @@ def run(tables, tmp_path_factory):
 
 @pytest.mark.slow
 def test_a_run_takes_columns_of_hard_negatives(run, tables, tmp_path):
-    """The third column is read and counts; the pairs that judge need only the first two."""
+    """The third column is read and counts; the pairs to evaluate on need only the first two."""
     with open(tables / "train.jsonl") as stream:
         rows = [json.loads(line) for line in stream][:40]
     losses = []
@@ -140,7 +140,7 @@ def pairs(tables):
 
 
 def correlation(bert, rows):
-    """Spearman's of the cosines of `encode` with the scores."""
+    """Spearman's correlation of the cosines of `encode` with the scores."""
     first, second = (bert.encode([row[name] for row in rows]) for name in ("first", "second"))
     norms = np.linalg.norm(first, axis=1) * np.linalg.norm(second, axis=1)
     return spearmanr((first * second).sum(axis=1) / norms, [row["score"] for row in rows]).statistic
@@ -148,7 +148,7 @@ def correlation(bert, rows):
 
 @pytest.mark.slow
 def test_vectors_become_useful_and_are_judged_by_their_cosines(run, tables):
-    """By `embed`'s own vectors, which need nothing of the head; the score is Spearman's of their cosines."""
+    """Judged by the vectors of `embed`, which need nothing of the head; the score is Spearman's of their cosines."""
     folder, results, init = run
     rows, bert = pairs(tables), keras_bert.load(folder)
     before, after = correlation(keras_bert.load(init), rows), correlation(bert, rows)
@@ -169,7 +169,7 @@ def test_the_export_gives_vectors_of_length_one(run, tables):
 
 
 def test_a_run_is_written_for_sentence_transformers_too(run):
-    """At the length of training, or longer texts would have other vectors there."""
+    """The written length is that of training, or longer texts would have other vectors there."""
     folder = os.path.join(run[0], "model")
     with open(os.path.join(folder, "sentence_bert_config.json")) as stream:
         assert json.load(stream) == {"max_seq_length": 16, "do_lower_case": False}
@@ -184,7 +184,7 @@ def test_a_run_is_written_for_sentence_transformers_too(run):
 
 
 def test_a_model_whose_vectors_are_no_means_is_refused(run, tables, tmp_path):
-    """Training would judge it, and write it, by means that it was not made for."""
+    """Training would judge and export it by means, for which it was not made."""
     init = shutil.copytree(run[2], tmp_path / "bert")
     for name, content in {**vector_files(16, 16), POOLING_CONFIG: {"pooling_mode": "cls"}}.items():
         (init / name).parent.mkdir(exist_ok=True)
@@ -233,14 +233,14 @@ def test_bad_data_is_refused(run, tables):
 
 @pytest.mark.parametrize("chosen", [{"texts": ["first", "second"]}, {"label": "score"}])
 def test_columns_without_a_table_of_ones_own_are_refused(chosen):
-    """STS-B was trained on, and judged, by its own columns."""
+    """Otherwise the columns would be ignored: a run would train and be judged on STS-B's own."""
     config = FinetuneConfig.from_mapping({"task": "pairs-contrastive", "data": {"folder": "glue", **chosen}})
     with pytest.raises(UserError, match="need a table of your own, --train or --dev, .* Received: none"):
         open_problem(config, None)
 
 
 def test_columns_to_score_a_trained_model_by_need_a_table_too(tmp_path):
-    """STS-B's were read in their place."""
+    """Otherwise STS-B's would be read instead."""
     path = write_served(tmp_path / "model", "single", SentenceVectorsConfig(("score",)), task="pairs-contrastive")
     write_glue(tmp_path / "glue")
     model = FinetunedModel(path, {"folder": str(tmp_path / "glue"), "texts": ["first", "second"]})
@@ -250,7 +250,7 @@ def test_columns_to_score_a_trained_model_by_need_a_table_too(tmp_path):
 
 @pytest.mark.parametrize("loss", ["triplet", "cosine"])
 def test_pairs_of_other_columns_than_those_to_train_on_are_scored(loss, tables):
-    """A trained model was refused, as if it were to be trained on two columns, or on pairs without scores."""
+    """A trained model must not be refused as if it were to be trained on these columns."""
     data = {"train": "triples.jsonl", "dev": str(tables / "dev.jsonl"), "texts": ["first", "second"]}
     config = FinetuneConfig.from_mapping({"task": "pairs-contrastive", "data": data, "vectors": {"loss": loss}})
     problem = open_problem(config, None, SentenceVectorsConfig(("score",)))
@@ -259,7 +259,7 @@ def test_pairs_of_other_columns_than_those_to_train_on_are_scored(loss, tables):
 
 
 def test_a_file_of_pairs_to_test_on_is_a_split(tables):
-    """It was never read, whatever it was."""
+    """Otherwise the file would never be read."""
     path = str(tables / "dev.jsonl")
     data = {"train": "train.jsonl", "dev": path, "test": path, "texts": ["first", "second"]}
     problem = open_problem(FinetuneConfig.from_mapping({"task": "pairs-contrastive", "data": data}), None)
@@ -269,7 +269,7 @@ def test_a_file_of_pairs_to_test_on_is_a_split(tables):
 
 
 def test_one_column_of_a_file_to_compare_is_refused(tables):
-    """Columns of STS-B's names were read in its place."""
+    """Otherwise columns with STS-B's names would be read instead."""
     with pytest.raises(UserError, match="needs the names of two columns, .* Received: first"):
         judging_table(TaskDataConfig(texts=["first"]), {INPUT: str(tables / "dev.jsonl")})
     folder = SimpleNamespace(task={"task": "pairs-contrastive"}, other_fields={}, path="absent")
@@ -278,7 +278,7 @@ def test_one_column_of_a_file_to_compare_is_refused(tables):
 
 
 def test_the_export_reads_long_texts_as_in_training(tmp_path):
-    """Training lays out the head and the tail; the export would only read the head."""
+    """Training reads a long text's head and tail; the export must not read the head alone."""
     path = write_served(
         tmp_path / "model", "single", SentenceVectorsConfig(("score",)), max_length=12, long="head_tail"
     )
@@ -290,7 +290,7 @@ def test_the_export_reads_long_texts_as_in_training(tmp_path):
 
 
 def states_of(model, ids):
-    """The last states of one row, and its mask."""
+    """The last states of one row, and the row's mask."""
     mask = np.ones((1, len(ids)), "int32")
     inputs = {"input_word_ids": np.array([ids], "int32"), "input_mask": mask, "input_type_ids": 0 * mask}
     return model.encoder(inputs)["sequence_output"], mask

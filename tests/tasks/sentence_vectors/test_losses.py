@@ -1,4 +1,4 @@
-"""The losses of sentence vectors beside NumPy and sentence-transformers, and a run with each."""
+"""The losses of sentence vectors against NumPy and sentence-transformers, and a run with each."""
 
 import json
 import os
@@ -67,7 +67,7 @@ def objective_of(name, sizes=()):
 
 
 def case_of(name, vectors, scores):
-    """(outputs, batch) as a model gives them whose scale is 20; vectors are [texts, pairs, hidden]."""
+    """(outputs, batch) as a model of scale 20 gives them; vectors are [texts, pairs, hidden]."""
     vectors = vectors / tf.norm(vectors, axis=-1, keepdims=True)
     outputs = {
         "logits": tf.reduce_sum(vectors[0] * vectors[1], axis=-1, keepdims=True),
@@ -91,7 +91,7 @@ def figures(objective, *parts):
 
 @pytest.fixture
 def pairs():
-    """Vectors [texts, pairs, hidden] and scores, two of which are equal."""
+    """Vectors [texts, pairs, hidden] and scores, two of them equal."""
     vectors = np.random.default_rng(3).normal(size=(3, 7, 8)).astype("float32")
     return vectors, np.array([0.2, 1.0, 0.6, 0.6, 0.0, 0.9, 0.3], "float32")
 
@@ -106,7 +106,7 @@ def test_a_loss_is_that_of_numpy_also_shortened(name, pairs):
 
 
 def test_of_several_negatives_each_counts_the_same(pairs):
-    """And the accuracy is the share of the negatives that are further than the partner."""
+    """The accuracy is the share of negatives that are further away than the partner."""
     vectors, scores = pairs
     outputs, batch = case_of("triplet", vectors, scores)
     hard = unit(np.random.default_rng(4).normal(size=(7, 3, 8)).astype("float32"))
@@ -142,7 +142,7 @@ def test_slices_add_up_to_the_batch(name, pairs):
 
 
 def test_slices_of_cosent_count_by_their_pairs(pairs):
-    """Each compares its own pairs alone, as the docstring says."""
+    """Each slice compares only its own pairs, as the docstring says."""
     vectors, scores = pairs
     case, objective = case_of("cosent", *pairs), objective_of("cosent")
     parts = [tf.nest.map_structure(lambda value, part=part: value[part], case) for part in (slice(2), slice(2, None))]
@@ -165,7 +165,7 @@ def test_without_pairs_to_compare_cosent_and_its_gradients_are_zero(pairs):
 @each_loss
 @pytest.mark.parametrize("shortened", [False, True])
 def test_losses_and_gradients_are_those_of_sentence_transformers(name, shortened, goldens):
-    """It adds the losses of the sizes up; ours is their mean."""
+    """sentence-transformers adds the losses of the sizes up; ours is their mean."""
     theirs = load_arrays(os.path.join(goldens, "sentence_vectors.npz"))
     key, count = (f"matryoshka/{name}", len(SIZES)) if shortened else (name, 1)
     assert theirs["sizes"].tolist() == SIZES and theirs["margin"] == MARGIN
@@ -221,7 +221,7 @@ def shortened(tables):
 
 @pytest.mark.slow
 def test_validation_and_evaluate_score_each_size(shortened, tables):
-    """As the correlation of the cosines of `encode`, cut; a run's folder, its model folder and an ensemble agree."""
+    """By the cosines of `encode`, cut to each size; a run's folder, its model folder and an ensemble agree."""
     folder, results = shortened
     found = results["splits"]["dev"]
     bert = keras_bert.load(folder)
@@ -242,7 +242,7 @@ def test_validation_and_evaluate_score_each_size(shortened, tables):
 
 
 def ranked(values):
-    """The ranks of values, equal ones sharing the mean."""
+    """The ranks of values; equal values share the mean rank."""
     values = np.asarray(values, "float64")
     return (values[:, None] > values).sum(axis=1) + ((values[:, None] == values).sum(axis=1) - 1) / 2
 
@@ -253,7 +253,7 @@ def test_the_card_says_to_which_sizes_vectors_may_be_shortened(shortened):
 
 
 def test_cosine_takes_all_pairs_and_scores_from_zero_to_one(shortened, tables):
-    """0 to 5 would be errors of 25; only the pairs of `data.positive`, none below 4."""
+    """Scores from 0 to 5 would give errors of 25; a threshold of `data.positive` would leave out pairs below 4."""
     problem = FinetunedModel(shortened[0]).problem
     rows = problem.rows("train")
     np.testing.assert_allclose(rows.extra["labels"], [number % 6 / 5 for number in range(40)], rtol=1e-6)
@@ -263,7 +263,7 @@ def test_cosine_takes_all_pairs_and_scores_from_zero_to_one(shortened, tables):
 @pytest.mark.slow
 @pytest.mark.parametrize("name, texts", [("cosent", 2), ("triplet", 3)])
 def test_a_run_trains_with_each_loss_and_leaves_the_scale_as_it_was(name, texts, tables, tmp_path):
-    """The scale, on which only the in-batch loss depends, would drift by the rounding of its gradient."""
+    """The scale matters only to the in-batch loss; elsewhere it would drift by the rounding of its gradient."""
     config = recipe(tables, {"loss": name}, ("first", "second", "hard")[:texts])
     folder = str(tmp_path / name)
     assert "spearman" in FinetuningRuns(config).one(folder)["splits"]["dev"]

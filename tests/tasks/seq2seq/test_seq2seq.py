@@ -1,4 +1,4 @@
-"""Texts for texts: what is learned is written alike by `evaluate`, `predict`, Python and an export."""
+"""Texts for texts: `evaluate`, `predict`, Python and an export all write alike what was learned."""
 
 import dataclasses
 import json
@@ -73,7 +73,7 @@ def test_it_learns_what_to_write(trained):
 
 @pytest.mark.slow
 def test_answers_are_the_same_everywhere(trained, data, tmp_path):
-    """In a file of answers, in Python, and in an export, of whose beams the first is the answer."""
+    """In a file of answers, in Python, and as the first beam of an export."""
     model, output = FinetunedModel(trained[0], asked=data["dev"], n_best=2), tmp_path / "answers.jsonl"
     predict(model, ["input"], str(output))
     lines = [json.loads(line) for line in output.read_text(encoding="utf-8").splitlines()]
@@ -113,7 +113,7 @@ def test_the_code_of_its_card_writes_a_text(trained, monkeypatch, capsys):
 
 
 def test_the_loss_is_the_mean_over_all_targets_of_what_pytorch_calls_smoothed():
-    """Weight 0 leaves out an example that fills the batch, and padding counts nothing."""
+    """A weight of 0 leaves out an example that fills the batch, and padding does not count."""
     rng = np.random.default_rng(0)
     logits, smoothing = rng.normal(size=(3, 4, 7)).astype("float32"), 0.1
     targets = np.array([[3, 2, -1, -1], [1, 5, 6, 2], [3, 2, 2, 2]], "int32")
@@ -158,14 +158,14 @@ def test_a_model_without_a_decoder_and_litert_are_refused(init, data, bart):
 
 
 def test_the_recipe_of_a_pretraining_run_is_not_taken_for_that_of_a_task(bart, tmp_path):
-    """`predict` with a BART that was pretrained here said that the recipe's section `model` is no setting."""
+    """`predict` with a BART pretrained here would say that its recipe's section `model` is no setting."""
     (tmp_path / "config.yaml").write_text("model: {model_type: bart}\n", encoding="utf-8")
     folder = dataclasses.replace(open_model_folder(bart), other_fields={"keras_bert": {"task": "seq2seq"}})
     assert finetune_config(str(tmp_path), folder, {}).task == "seq2seq"
 
 
 def test_a_folder_that_names_no_class_with_a_head_starts_with_its_decoder(bart):
-    """As that of facebook/bart-base, a BartModel: its decoder would be new, and all that it has learned be lost."""
+    """facebook/bart-base is a BartModel: its decoder would begin anew and lose all that it has learned."""
     folder = open_model_folder(bart)
     folder = dataclasses.replace(folder, other_fields={**folder.other_fields, "architectures": ["BartModel"]})
     assert folder.head is None
@@ -176,7 +176,7 @@ def test_a_folder_that_names_no_class_with_a_head_starts_with_its_decoder(bart):
 
 
 def test_of_a_frozen_encoder_the_decoder_alone_is_trained(bart, data, tmp_path):
-    """The word embeddings are the encoder's, so that they and the output layer stay too. All rates are the recipe's."""
+    """The word embeddings are the encoder's, so they and the output layer stay too. Dropout is the recipe's."""
     path, settings = str(tmp_path / "run"), {"training.freeze": True, "training.steps": 2, "training.dropout": 0.3}
     FinetuningRuns(config_of(bart, data, **settings)).one(path)
     config = keras_bert.load(path).config
@@ -201,7 +201,7 @@ def test_a_source_is_read_once_for_its_loss_and_its_text(trained, data, monkeypa
 
 
 def test_the_table_names_the_trivial_answer_for_what_it_is(trained):
-    """Of a task without classes there is no majority: a copy of the text is what a model has to beat."""
+    """A task without classes has no majority: a model has to beat a copy of the text."""
     header, *_ = results_lines(trained[1])
     assert header.split() == ["split", "metric", "score", "copy"]
     assert "copy" in results_groups(trained[1], ())["dev exact_match"]
@@ -209,7 +209,7 @@ def test_the_table_names_the_trivial_answer_for_what_it_is(trained):
 
 
 def test_texts_without_a_character_are_told(bart, data, tmp_path):
-    """As for every other task; nothing was said, and a text learned for no text is written for any."""
+    """Otherwise the user would not know that a model learns a text for no text, and writes it for any."""
     path = tmp_path / "train.jsonl"
     path.write_text('{"text": "a", "target": "b"}\n{"text": " ", "target": "b"}\n', encoding="utf-8")
     problem = FinetuningRuns(config_of(bart, {**data, "train": str(path)})).problem
@@ -225,20 +225,20 @@ def test_texts_to_read_take_noise_and_what_to_write_does_not(bart, data):
 
 
 def test_several_models_are_refused_before_one_of_them_writes(trained, data):
-    """They were after all of them had written the whole split."""
+    """Otherwise they would be refused only after each had written the whole split."""
     model = FinetunedModel(trained[0], {"dev": data["dev"]})
     with pytest.raises(UserError, match="--model: needs one model for seq2seq. Received: 2. Score each by itself."):
         Ensemble([model, model])
 
 
 def test_the_shortest_targets_are_those_of_the_setting(bart, data):
-    """Labels such as "yes" need 4 tokens; below 8, the least of `input.max_length`, training ended in a traceback."""
+    """Labels such as "yes" need 4 tokens; the least of `input.max_length`, 8, must not hold for them."""
     rows = FinetuningRuns(config_of(bart, data, **{"seq2seq.max_target_length": 2})).problem.rows("train")
     assert (np.diff(rows.targets.starts) == 2).all()
 
 
 def test_every_setting_of_the_search_reaches_it_and_transformers(bart, monkeypatch):
-    """The fewest tokens and when to stop could not be set."""
+    """Otherwise the fewest tokens and when to stop could not be set."""
     monkeypatch.setattr("keras_bert.tasks.seq2seq.writing.decode", lambda step, cache, tokens, settings: settings)
     loaded = keras_bert.load(bart)
     settings = Seq2SeqConfig(8, 3, beams=2, length_penalty=0.5, early_stopping="never", no_repeat_ngram=2, n_best=2)
@@ -253,9 +253,9 @@ def test_every_setting_of_the_search_reaches_it_and_transformers(bart, monkeypat
         Seq2SeqConfig(8, 9)
 
 
-@pytest.mark.usefixtures("rewritten_graphs")  # The last test, because they stay so in this file.
+@pytest.mark.usefixtures("rewritten_graphs")  # The last test, because the graphs stay rewritten in this file.
 def test_grappler_leaves_the_answers_of_a_graph_alone(bart):
-    """Of a step that was a part of the loop in the graph it made empty tensors."""
+    """If a step were part of the loop in the graph, Grappler would make empty tensors of it."""
     loaded = keras_bert.load(bart)
     writer = Writer(Seq2SeqConfig(max_target_length=4), loaded.tokenizer.vocabulary)
     inputs = keras_bert.encoder_inputs(loaded.tokenizer(["red cat", "so blue"]), loaded.tokenizer.vocabulary)

@@ -1,4 +1,4 @@
-"""Scores of texts: by what the libraries say of whole sets, not means of what they say of single texts."""
+"""Scores of texts: as the libraries score whole sets, not means over single texts."""
 
 import pytest
 
@@ -19,7 +19,7 @@ def test_scores_by_hand():
     found = text_scores(["rouge2", "rougeL", "exact_match", "bleu"], WRITTEN, WANTED)
     assert list(found) == ["rouge2", "rougeL", "exact_match", "bleu"]
     assert found["exact_match"] == 50
-    assert found["rougeL"] == pytest.approx(100)  # By stems.
+    assert found["rougeL"] == pytest.approx(100)  # After stemming.
     one, two, three, four = 8 / 9, 5 / 7, 3 / 5, 1 / 3  # n-grams of both texts together.
     assert found["bleu"] == pytest.approx(100 * (one * two * three * four) ** 0.25)
 

@@ -1,4 +1,4 @@
-"""WiC and WSC: two spans of texts, from SuperGLUE's files and TFDS, laid out in rows, scored and submitted."""
+"""WiC and WSC: two spans in texts, from SuperGLUE's files and TFDS, laid out in rows, scored and submitted."""
 
 import dataclasses
 import json
@@ -58,7 +58,7 @@ def test_the_files_and_tfds_give_the_same(name, folder, tmp_path):
 
 
 def test_spans_are_the_pieces_that_they_touch(folder):
-    """Counted in characters, accents and all, in the row of both texts."""
+    """Spans are counted in characters, accents included, in a row of both texts."""
     rows = problem_of("wic", folder).rows("train")
     assert marked(rows) == [["w ##1", "w ##1"], ["w ##4 ##s", "w ##4"]]
     assert rows.extra["span_starts"][1].tolist() == [1, 6] and rows.second_starts.tolist()[1] == 5
@@ -77,7 +77,7 @@ def wsc_spans(tmp_path, text, *targets):
 
 
 def test_a_span_of_wsc_begins_at_a_word_and_leaves_out_what_else_stands_there(tmp_path):
-    """The release has capitals, line breaks and full stops in span texts that the text does not have."""
+    """The release's span texts have capitals, line breaks and full stops that the text does not have."""
     text = "Mr.  Bo's dog, (the old one), barked. It ran."
     given = (
         (1, "Bo's dog"),
@@ -152,7 +152,7 @@ def test_a_span_that_is_cut_off_is_named(tmp_path):
 @pytest.mark.parametrize("task", SPAN_PAIRS)
 @pytest.mark.parametrize("kind", ["typo=1", "addspace=1", "nospace"])
 def test_spans_move_with_noise(folder, task, kind):
-    """They still mark what the noise made of the same words, in the texts and in their rows."""
+    """In the texts and in their rows, they still mark what noise made of the same words."""
     problem, clean = problem_of(task, folder, max_length=64), SpanPairReader(SPAN_PAIRS[task], "dev", folder)
     pairs = []
     for before in clean:
@@ -161,7 +161,7 @@ def test_spans_move_with_noise(folder, task, kind):
         for which, (old, new) in enumerate(zip(before.spans, after.spans)):
             text, noisy = (pair.texts[which % len(pair.texts)] for pair in (before, after))
             words, found = text[slice(*old)], noisy[slice(*new)]
-            if kind == "typo=1":  # Which leaves the blanks, and so the numbers of the words.
+            if kind == "typo=1":  # Typos leave the blanks, and so the numbers of the words.
                 first = text[: old[0]].count(" ")
                 typed = " ".join(noisy.split()[first : first + len(words.split())])
                 assert found == typed.strip(".,()")

@@ -1,4 +1,4 @@
-"""CoNLL-U: syntactic words with their UPOS, written again byte for byte but for what was predicted."""
+"""CoNLL-U: syntactic words with their UPOS, written again byte for byte except for the predictions."""
 
 import pytest
 
@@ -77,7 +77,7 @@ def test_words_without_upos_are_counted_and_none_at_all_is_no_labels(tmp_path):
         some = read_conllu(written(tmp_path / "a", TREEBANK.replace("PART", blank)))
         assert some.labels == ["AUX", None, "VERB", "SYM"]
         assert "1 words without a UPOS (the first: line 5)" in notes_of(f"{tmp_path}/a")[-1]
-    # A blank beside a label was a part of it, and the label another.
+    # A blank beside a label is not part of it.
     blank = read_conllu(written(tmp_path / "a", TREEBANK.replace("PART", "PART ")))
     assert blank.labels == ["AUX", "PART", "VERB", "SYM"]
     none = read_conllu(written(tmp_path / "b", "\n".join([line(1, "a", "_"), line(2, "b", "_")])))

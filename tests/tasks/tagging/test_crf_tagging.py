@@ -36,7 +36,7 @@ def problem_of(task, path, content, **settings):
 
 
 def sentences(count=11, longest=30, labels=("B-X", "O"), seed=0):
-    """Words in columns, of sentences from a word to many windows; an entity goes on now and then."""
+    """Words in columns, in sentences from one word to many windows; some entities have several words."""
     random, lines = np.random.default_rng(seed), []
     for _ in range(count):
         before = "O"
@@ -60,7 +60,7 @@ def model_of(problem, strategy, seed=0):
 
 @pytest.mark.parametrize("scheme", ["bio", "bioes"])
 def test_whole_sentences_are_decoded_across_their_windows(scheme, tmp_path):
-    """By windows, an entity could begin with I where a window does; and only valid labels may come out."""
+    """Decoded by windows, an entity could begin with I where a window does. Only valid labels may come out."""
     problem = problem_of(NER, tmp_path / "words.txt", sentences(), **{"data.learned_scheme": scheme})
     assert (
         problem.head == CrfTaggingConfig(problem.head.labels, scheme)
@@ -79,7 +79,7 @@ def test_whole_sentences_are_decoded_across_their_windows(scheme, tmp_path):
         own, length = numbers[first:end], end - first
         score = starts[own[0]] + ends[own[-1]] + sum(emissions[first + place, label] for place, label in enumerate(own))
         score += sum(transitions[pair] for pair in itertools.pairwise(own))
-        assert score > -1e3  # Nothing that is forbidden.
+        assert score > -1e3  # No forbidden label.
         if length <= 6:
             every = itertools.product(range(len(starts)), repeat=length)
             best = max(
@@ -94,7 +94,7 @@ def test_whole_sentences_are_decoded_across_their_windows(scheme, tmp_path):
 
 
 def test_windows_know_where_sentences_begin_and_end(tmp_path):
-    """A window in the middle of a sentence may begin with I; at the start of one, that is impossible."""
+    """A window in the middle of a sentence may begin with I; at the start of a sentence, none may."""
     problem = problem_of(NER, tmp_path / "words.txt", sentences())
     rows, layout = problem.rows("train"), problem.layout("train").words
     assert rows.extra["sentence_starts"].sum() == rows.extra["sentence_ends"].sum() == 11 < len(rows)
@@ -109,7 +109,7 @@ def test_windows_know_where_sentences_begin_and_end(tmp_path):
 
 @pytest.mark.slow
 def test_two_replicas_train_as_one(tmp_path, mirrored_strategy):
-    """Rows that only fill a batch, and words that are padding, count for nothing."""
+    """Rows that only fill a batch and words that are padding do not count."""
     problem = problem_of(NER, tmp_path / "words.txt", sentences(count=7, longest=9))
     weights = []
     for strategy in (make_strategy("one"), mirrored_strategy):
@@ -125,7 +125,7 @@ def test_two_replicas_train_as_one(tmp_path, mirrored_strategy):
 
 
 def test_it_learns_what_only_neighbours_tell(tmp_path):
-    """Labels that alternate, whatever the words: every emission is the same, and the transitions know it all."""
+    """Labels alternate whatever the words, so every emission is the same, and only the transitions can know."""
     lines = "\n".join("\n".join(f"a {'NV'[place % 2]}" for place in range(length)) + "\n" for length in (4, 5, 6) * 4)
     problem = problem_of(TOKENS, tmp_path / "words.txt", lines)
     strategy = make_strategy("one")

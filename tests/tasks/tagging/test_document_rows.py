@@ -1,4 +1,4 @@
-"""Rows of whole documents: neighbours are in the row, no other document is, and every path reads the same rows."""
+"""Rows of whole documents: neighbours are in the row, other documents are not, and every path reads the same rows."""
 
 import itertools
 import json
@@ -28,7 +28,7 @@ TOKENIZER = WordPieceTokenizer(Vocabulary([*SPECIAL_TOKENS, *DIGITS, *(f"##{digi
 
 
 def documents_of(lengths, seed=0):
-    """[documents][sentences][words]: numbers that count all words, of a sentence or more to a document."""
+    """[documents][sentences][words]: numbers that count all words; each document has a sentence or more."""
     random, number = np.random.default_rng(seed), itertools.count(100)
     documents = []
     for length in lengths:
@@ -73,7 +73,7 @@ def problem_of(task, path, **settings):
 
 @pytest.mark.parametrize("task, content", [(NER, columns), (POS, treebank)])
 def test_a_row_is_a_stretch_of_one_document_and_labels_each_word_once(task, content, tmp_path):
-    """Against the documents themselves: a row that ran into the next one would not be a stretch of its words."""
+    """Against the documents themselves: a row that ran into the next one would be no stretch of its words."""
     documents = documents_of([1, 30, 2, 1, 60])
     problem = problem_of(task, written(tmp_path / "words.txt", content(documents)))
     rows, ids = problem.rows("train"), problem.layout("train").rows.ids
@@ -85,9 +85,9 @@ def test_a_row_is_a_stretch_of_one_document_and_labels_each_word_once(task, cont
         words = [row[place : place + 3] for place in range(0, len(row), 3)]
         [text] = [text for text in texts if words[0] in text]
         first = text.index(words[0])
-        assert words == text[first : first + len(words)]  # Sentences before and after are there, and only those.
+        assert words == text[first : first + len(words)]  # The sentences before and after are there, and no others.
         places = np.flatnonzero(rows.token_extra["labels"][start:end] >= 0)
-        assert (places % 3 == 1).all()  # The first of a word's three pieces.
+        assert (places % 3 == 1).all()  # The first of the word's three pieces.
         for word in places // 3:
             labelled.append(words[word])
             before, after = first + word, len(text) - first - word - 1
@@ -98,7 +98,7 @@ def test_a_row_is_a_stretch_of_one_document_and_labels_each_word_once(task, cont
 
 @pytest.mark.parametrize("reader, content", [(ColumnsReader, columns), (ConlluReader, treebank)])
 def test_windows_of_a_file_are_of_whole_documents(reader, content, tmp_path, monkeypatch):
-    """Predicting reads a file piece by piece; a piece that ended within a document would take its neighbours away."""
+    """Predicting reads a file in windows; one that ended within a document would cut neighbours off."""
     documents = documents_of([3, 1, 9, 4])
     path = written(tmp_path / "words.txt", content(documents))
     whole = reader(path).whole()
@@ -121,7 +121,7 @@ def test_comments_mark_documents_in_conllu_plus_but_words_do_not(tmp_path):
 
 @pytest.mark.parametrize("kind", ["tagging", pytest.param("crf", marks=pytest.mark.slow)])
 def test_a_model_answers_a_file_as_its_export_answers_the_documents(kind, tmp_path):
-    """The folder alone says what a row is; a CRF decodes a document as a whole in all three."""
+    """The folder alone says what a row is; in all three, a CRF decodes a document as a whole."""
     documents = documents_of([4, 12, 1, 7])
     path = written(tmp_path / "words.txt", columns(documents))
     reading = {"task": "ner", "max_length": 30, "rows": "document"}
@@ -158,7 +158,7 @@ def test_a_file_that_marks_no_documents_is_refused(tmp_path):
 
 @pytest.mark.slow
 def test_a_run_over_documents_resumes_and_its_folder_says_so(tmp_path):
-    """With typos, too: noise changes words, and documents must stay where they are."""
+    """Noise changes words, but documents must stay where they are."""
     random = np.random.default_rng(0)
     words = [list(random.choice(list(VOCABULARY.tokens[5:17]), 6)) for _ in range(120)]
     documents = [words[first : first + 4] for first in range(0, len(words), 4)]

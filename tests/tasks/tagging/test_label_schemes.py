@@ -24,7 +24,7 @@ def spans_of(entities):
 
 @pytest.mark.parametrize("prefixes", ["BI", "I", "IE", "BIES", "ES"])
 def test_entities_are_those_of_conlleval(prefixes):
-    """Any labels in any order, so every change from one to another, over sentence ends too."""
+    """With any labels in any order, so that every change from one to another occurs, across sentence ends too."""
     sentences = random_sentences(prefixes, seed=len(prefixes))
     assert spans_of(entities_of(sentences)) == conlleval.chunks(sentences)
 

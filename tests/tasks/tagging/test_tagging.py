@@ -1,4 +1,4 @@
-"""The problems ner, pos and tokens: from files to rows, from outputs to scores and to files again."""
+"""The problems ner, pos and tokens: from files to rows, and from outputs to scores and files."""
 
 import dataclasses
 import functools
@@ -35,7 +35,7 @@ def written(tmp_path, **contents):
 
 
 def problem_of(task, files, max_length=16, head=None, **data):
-    """The problem of these files; `data` are settings of the recipe's section of that name."""
+    """The problem of these files; `data` holds settings of the recipe's section of that name."""
     config = FinetuneConfig(task.name, data=TaskDataConfig(**data), input=InputConfig(max_length=max_length))
     return TaggingProblem(task=task, source=files, tokenizer=TOKENIZER, config=config, head=head)
 
@@ -49,7 +49,7 @@ def write(problem, split, answers, path):
 
 
 def perfect(problem, split, wrong=()):
-    """Outputs that answer every label, but the words in `wrong` with the head's first; elsewhere they mislead."""
+    """Outputs with every label right, except the head's first for words in `wrong`; elsewhere they mislead."""
     rows = problem.rows(split)
     labels = rows.token_extra["labels"].copy()
     labels[np.flatnonzero(labels >= 0)[list(wrong)]] = 0
@@ -74,7 +74,7 @@ def test_entities_are_learned_as_bio_and_written_in_their_own_scheme(tmp_path):
 
 
 def test_the_accuracy_is_that_of_the_file_that_predict_writes(tmp_path):
-    """A label that breaks the file's scheme, which no answer is written as, was counted as right."""
+    """Otherwise a label that breaks the scheme, which `predict` never writes, would count as right."""
     files = written(tmp_path, train=IOB1, dev="a I-X\nb I-X\nc O\n\na B-Y\n", told="a I-X\nb I-X\nc O\n\na B-Y\n")
     for split, scheme, right in (("dev", None, 0.75), ("dev", "iob1", 0.75), ("told", "bio", 0.75)):
         problem = problem_of(NER, files, **({"scheme": scheme} if scheme else {}))
@@ -90,12 +90,12 @@ def test_a_wrong_word_costs_its_entity(tmp_path):
     problem = problem_of(NER, written(tmp_path, train=IOB1))
     scores = problem.evaluate("train", problem.answers("train", perfect(problem, "train", wrong=[1])))
     assert scores["precision"] == scores["recall"] == pytest.approx(2 / 3)
-    # In IOB1, what followed it is no longer a second entity of its type, and is written as I-X.
+    # In IOB1, what followed it is no longer a second entity of its type, so it is written as I-X.
     assert scores["f1_Y"] == 1.0 and scores["accuracy"] == 0.6
 
 
 def test_long_sentences_are_judged_word_by_word(tmp_path):
-    """Through windows the labels come back as they went in."""
+    """Labels go through windows and come back the same."""
     words = "".join(f"{word} {label}\n" for word, label in zip("abc" * 30, ["B-X", "I-X", "O"] * 30))
     problem = problem_of(NER, written(tmp_path, train=words), max_length=12)
     assert len(problem.rows("train")) > 10
@@ -110,7 +110,7 @@ def test_a_file_without_labels_is_predicted_by_a_trained_models_head(tmp_path):
     rows = problem.rows("test")
     assert (rows.token_extra["labels"] == -1).all()
     logits = np.zeros((len(rows.ids), 3))
-    logits[:, 2] = 1  # I-X everywhere; an entity begins with each sentence all the same.
+    logits[:, 2] = 1  # All are I-X, but an entity begins with each sentence all the same.
     outputs = {"logits": np.split(logits, rows.starts[1:-1])}
     write(problem, "test", problem.answers("test", outputs), str(tmp_path / "out"))
     assert (tmp_path / "out").read_text() == "a B-X\nb I-X\n\nc B-X\n"
@@ -160,7 +160,7 @@ def test_parts_of_speech(tmp_path):
 
 
 def test_a_treebank_keeps_its_columns_whatever_a_model_was_trained_on(tmp_path):
-    """The column stored with the model was an argument that its reader does not have."""
+    """Otherwise the column stored with the model would reach a reader that takes none."""
     files = written(tmp_path, test=treebank(("c", "VERB")))
     problem = problem_of(POS, files, head=TokenClassificationConfig(("ADJ", "VERB")), word="1", label="3")
     problem.require_labels("test")
@@ -197,7 +197,7 @@ def test_what_cannot_be_trained_on_is_refused(tmp_path, task, train, message):
     ],
 )
 def test_settings_that_would_change_nothing_are_refused(tmp_path, data, message):
-    """They were ignored, and so was `input.long: head_tail`, because sentences are always read in windows."""
+    """They would be ignored, and so would `input.long: head_tail`, because sentences are always read in windows."""
     files = written(tmp_path, train="a N\nb V\n")
     with pytest.raises(UserError, match=message):
         problem_of(TOKENS, files, **data)
@@ -249,7 +249,7 @@ def test_a_model_takes_the_batches_and_the_objective_their_labels(tmp_path):
 
 
 def test_the_baseline_is_each_words_most_frequent_label(tmp_path):
-    """b is X more often, c never was seen, and most words are N."""
+    """b is mostly X, c was never seen, and most words are N."""
     files = written(tmp_path, train="a N\na N\nb X\nb N\nb X\na N\n", dev="b X\nb N\nc N\nc X\n")
     problem = problem_of(TOKENS, files)
     assert problem.baseline("dev")["accuracy"] == 0.5 and problem.baseline("train")["accuracy"] == pytest.approx(5 / 6)
@@ -280,7 +280,7 @@ def test_the_files_of_a_folder(tmp_path):
 
 
 def test_a_step_trains_and_all_outputs_are_judged_as_the_objective_does(tmp_path):
-    """Through the loop's own step: words of long sentences too, each once, and rows in their own order."""
+    """In the loop's own step: words of long sentences count once each, and rows come back in order."""
     random = np.random.default_rng(0)
     sentences = (random.choice(list("abc"), random.integers(1, 30)) for _ in range(11))
     content = "\n".join("".join(f"{word} {random.choice(['N', 'V', 'W'])}\n" for word in row) for row in sentences)
@@ -303,7 +303,7 @@ def test_a_step_trains_and_all_outputs_are_judged_as_the_objective_does(tmp_path
 
 
 def test_labels_of_which_the_model_has_none_are_refused_by_the_baseline_too(tmp_path):
-    """Which is asked for before training; confusions were counted after it, of nothing."""
+    """The baseline comes before training; otherwise the user would learn of it only afterwards."""
     problem = problem_of(TOKENS, written(tmp_path, train="a N\nb V\n", dev="a X\nb Y\n"))
     with pytest.raises(UserError, match="dev: needs labels that the model has, such as N, V. Received: X, Y."):
         problem.baseline("dev")

@@ -1,4 +1,4 @@
-"""Entity scores against conlleval's rules, and scores of plain labels."""
+"""Entity scores by conlleval's rules, and scores of plain labels."""
 
 import conlleval
 import numpy as np
@@ -35,7 +35,7 @@ def test_the_scores_are_conllevals(prefixes, other):
     starts = np.cumsum([0, *map(len, gold)])
     parts = entity_counts(entities_of(gold), entities_of(predicted), starts)
     np.testing.assert_allclose(parts[:, 0].sum() / parts[:, 1].sum(), scores["f1"])
-    for number in (0, 7, 199):  # A sentence by itself has the same entities.
+    for number in (0, 7, 199):  # On its own, a sentence has the same entities.
         alone = entity_scores(*(entities_of(side[number : number + 1]) for side in (gold, predicted)))
         np.testing.assert_allclose(parts[number, 0] / max(parts[number, 1], 1), alone["f1"])
 
@@ -57,7 +57,7 @@ PRINTED = [
 
 @pytest.mark.parametrize("gold, predicted, printed", PRINTED)
 def test_what_conlleval_prints(gold, predicted, printed):
-    """The figures of our tables could not be compared with those of others, which this script prints."""
+    """Other authors' tables print this script's figures, with which ours must be comparable."""
     sides = [[sentence.split() for sentence in side.split("|")] for side in (gold, predicted)]
     scores = entity_scores(*map(entities_of, sides))
     figures = [round(100 * scores[name], 2) for name in ("accuracy", "precision", "recall", "f1")]
@@ -72,7 +72,7 @@ def test_entities_of_one_scheme_may_be_scored_against_another():
 
 
 def test_sentences_without_words_count_nothing():
-    """The first words of other sentences were marked as ends, and one sentence alone raised an IndexError."""
+    """They must neither mark the first words of others as ends nor, alone, raise an IndexError."""
     whole = entity_scores(entities_of([["B-X"], ["I-X", "O"]]), entities_of([["B-X"], ["I-X", "O"]]))
     for empty in ([["B-X"], [], ["I-X", "O"]], [[], ["B-X"], ["I-X", "O"], []]):
         assert entity_scores(entities_of(empty), entities_of(empty)) == whole

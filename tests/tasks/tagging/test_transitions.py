@@ -1,4 +1,4 @@
-"""Which labels may follow each other, against the labels that real entities have."""
+"""Which labels may follow each other, against those that follow each other in real entities."""
 
 import itertools
 
@@ -10,7 +10,7 @@ from keras_bert.tasks.tagging.label_schemes import forbidden_transitions, read_e
 
 @pytest.mark.parametrize("scheme", ["bio", "bioes"])
 def test_a_sequence_is_allowed_if_and_only_if_it_breaks_nothing(scheme):
-    """Else labels of the training file would have the probability 0, or broken ones would come out."""
+    """Otherwise labels of the training file would have probability 0, or broken ones would come out."""
     labels = scheme_labels(("X", "Y"), scheme)
     forbidden = forbidden_transitions(labels, scheme)
     edge = len(labels)

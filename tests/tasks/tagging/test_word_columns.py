@@ -59,7 +59,7 @@ def test_names_in_the_first_line(tmp_path, names):
 
 @pytest.mark.parametrize("names", ["# global.columns = id text tag", "id text tag"])
 def test_a_column_named_text_holds_the_words(tmp_path, names):
-    """`--text text`, which is the default too, was read as the first column."""
+    """`--text text`, which is also the default, would be read as the first column."""
     path = written(tmp_path / "a", f"{names}\n1 one X\n2 two Y\n")
     assert read_columns(path, label="tag").words == ["one", "two"]
     for first in ("id", 0):
@@ -73,7 +73,7 @@ def test_a_number_sign_is_a_word_but_where_the_file_has_comments(tmp_path):
 
 
 def test_the_multiword_tokens_of_conllu_plus_are_no_words(tmp_path):
-    """They were words of their own beside those they stand for, and their _ was a label."""
+    """They would be words of their own beside those they stand for, and their _ would be a label."""
     content = "# global.columns = ID FORM UPOS\n1-2\tdon't\t_\n1\tdo\tAUX\n2\tn't\tPART\n2.1\tx\t_\n"
     path, options = written(tmp_path / "a", content), {"word": "FORM", "label": "UPOS"}
     tagged = read_columns(path, **options)
@@ -81,7 +81,7 @@ def test_the_multiword_tokens_of_conllu_plus_are_no_words(tmp_path):
     relabelled(path, ["A", "B"], tmp_path / "b", **options)
     found = [line.split("\t")[-1] for line in (tmp_path / "b").read_text().splitlines()[1:]]
     assert found == ["_", "A", "B", "_"]
-    # Without names, they are words like others.
+    # Without names, they are words like any others.
     assert read_columns(written(tmp_path / "c", "1-2 X\n")).words == ["1-2"]
 
 
@@ -94,7 +94,7 @@ def test_cells_between_tabs_may_hold_spaces_and_words_alone_have_no_labels(tmp_p
 
 @pytest.mark.parametrize("names, options", [("", {}), ("w\tl\n", {"word": "w", "label": "l"})])
 def test_the_mark_of_a_document_is_neither_a_line_of_words_nor_of_names(tmp_path, names, options):
-    """Without a tab, it cut the words that follow at their blanks."""
+    """A mark without a tab must not make the words after it split at their blanks."""
     path = written(tmp_path / "a", f"-DOCSTART-\n\n{names}New York\tB-LOC\n")
     tagged = read_columns(path, **options)
     assert (tagged.words, tagged.labels) == (["New York"], ["B-LOC"])
@@ -104,7 +104,7 @@ def test_the_mark_of_a_document_is_neither_a_line_of_words_nor_of_names(tmp_path
 
 
 def test_a_mark_of_a_document_after_blanks_is_written_with_a_cell(tmp_path):
-    """It was read as a mark, but had a cell less than the lines of words."""
+    """It would have a cell less than the lines of words."""
     relabelled(written(tmp_path / "a", "\ufeff -DOCSTART- O\n\na X\n"), ["Y"], tmp_path / "b")
     assert (tmp_path / "b").read_text(encoding="utf-8") == "\ufeff -DOCSTART- O O\n\na X Y\n"
 
@@ -155,7 +155,7 @@ def test_other_encodings_and_missing_files_are_named(tmp_path):
 
 
 def test_windows_of_any_size_are_the_file(tmp_path, monkeypatch):
-    """Names of columns, comments and blanks that stand before a window still count in it."""
+    """Column names, comments and blanks before a window still count in it."""
     plus = "# global.columns = w l\n" + "".join(f"# text {n}\nw{n} X\n# Y\n\n" for n in range(50)) + "-DOCSTART- O\n"
     path = written(tmp_path / "a", plus)
     whole = read_columns(path)
@@ -178,7 +178,7 @@ def test_labels_are_not_needed_where_they_are_to_be_predicted(tmp_path, content)
 
 
 def test_a_table_with_lists_of_words(tmp_path):
-    """As data sets of the hub and of TFDS have them; the answers go back into the same columns."""
+    """Data sets of the hub and of TFDS have them; the answers go back into the same columns."""
     rows = [(["EU", "rejects"], ["B-ORG", "O"]), ([], []), (["Peter"], ["B-PER"])]
     content = "".join(json.dumps({"tokens": words, "tags": labels}) + "\n" for words, labels in rows)
     path, options = written(tmp_path / "a.jsonl", content), {"word": "tokens", "label": "tags"}
@@ -216,7 +216,7 @@ def test_a_table_with_lists_of_words(tmp_path):
 
 
 def test_answers_do_not_replace_the_words_of_a_table(tmp_path):
-    """Where a table calls its words by the name of the model's labels, only the answers were written."""
+    """Where the words' column has the name of the labels', only the answers would be written."""
     path, options = written(tmp_path / "a.jsonl", '{"tags": ["EU", "rejects"]}\n'), {"word": "tags", "label": "tags"}
     [window] = words_reader(path, labels_needed=False, **options).windows()
     assert window.words == ["EU", "rejects"] and window.labels is None

@@ -1,4 +1,4 @@
-"""Words laid out in rows: every word has a place, its first piece stands there, and windows keep the context."""
+"""Words laid out in rows: every word has a place at its first piece, and windows keep the context."""
 
 import numpy as np
 import pytest
@@ -31,7 +31,7 @@ def random_words(seed, sentences=40, longest=30):
 
 @pytest.mark.parametrize("max_length, at_once", [(3, 1 << 16), (8, 50), (13, 1 << 16), (40, 1), (512, 50)])
 def test_rows_are_those_of_numpy(max_length, at_once, monkeypatch):
-    """However many sentences are laid out at once: words without pieces and words longer than a row among them."""
+    """However many sentences are laid out at once, with words without pieces and words longer than a row."""
     monkeypatch.setattr("keras_bert.tasks.tagging.word_rows._WORDS_AT_ONCE", at_once)
     words, starts = random_words(max_length, sentences=12, longest=60)
     words[::17] = ["\u200b"] * len(words[::17])
@@ -59,7 +59,7 @@ def test_short_sentences_are_a_row_each():
 
 @pytest.mark.parametrize("max_length", [8, 13, 40, 512])
 def test_no_word_is_lost_however_long_the_sentence(max_length):
-    """Every word's place holds its first piece, once; no row is too long; windows are consecutive words."""
+    """Every word's place holds its first piece, once; no row is too long; windows hold consecutive words."""
     words, starts = random_words(max_length)
     layout = lay_out_words(words, starts, TOKENIZER, max_length)
     rows, capacity = rows_of(layout), max_length - 2
