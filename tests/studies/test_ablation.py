@@ -29,7 +29,7 @@ tasks:
 
 @pytest.mark.parametrize("name", ["ablation", "corruptions"])
 def test_a_plan_that_is_shipped_can_be_trained_on_the_same_tokens(name):
-    """A setting that does not exist, or a variant that sees more text, would show after hours."""
+    """A setting that does not exist, or a variant that sees more text, would come to light only after hours."""
     plan = settings.from_mapping(AblationPlan, read_yaml(find_config("studies", name)))
     tokens = set()
     for name, variant in plan.variants.items():
@@ -52,7 +52,7 @@ SCORES["no_nsp_frozen"] = SCORES["base"]
 
 
 def scripted(folder, changes, command, options):
-    """Stands in for a run, whose results it writes."""
+    """Stands in for a run, and writes its results."""
     *_, name, seed = folder.removesuffix(f"/rate-{changes.get('optimizer.learning_rate', 0):g}").split("/")
     number = int(seed.removeprefix("seed-"))
     if command == "pretrain":
@@ -86,7 +86,7 @@ def test_each_variant_has_its_better_rate_over_all_seeds_and_the_papers_figures(
     output = tmp_path / "out"
     monkeypatch.setattr("keras_bert.studies.runs.run_command", scripted)
     result = give(*ablation_line(tmp_path, "--set", "training.steps=9"))
-    assert not (output / "pretrained" / "no_nsp_frozen").exists()  # It has the runs of no_nsp.
+    assert not (output / "pretrained" / "no_nsp_frozen").exists()  # It takes the runs of no_nsp.
     assert (output / "ablation.md").read_text().splitlines()[2:] == [
         "|  | nats below the unigram | mrpc, f1 | *MRPC* |",
         "| --- | --- | --- | --- |",
@@ -107,7 +107,7 @@ def test_each_variant_has_its_better_rate_over_all_seeds_and_the_papers_figures(
 
 
 def test_variants_with_other_vocabularies_are_compared_by_characters(tmp_path, monkeypatch):
-    """Nats per piece say less the longer the pieces are."""
+    """The longer the pieces, the less nats per piece can be compared."""
     (tmp_path / "plan.yaml").write_text(PLAN)
 
     def with_shards(folder, changes, command, options):
@@ -124,12 +124,12 @@ def test_variants_with_other_vocabularies_are_compared_by_characters(tmp_path, m
 
     monkeypatch.setattr("keras_bert.studies.runs.run_command", with_shards)
     monkeypatch.setattr("keras_bert.studies.ablation.held_out_characters", lambda run: 1000)
-    # What is added later may come first: the text is the same.
+    # Variants added later may come first: the text is the same.
     give(*ablation_line(tmp_path, "--only", "no_nsp_frozen", "--only", "base"))
     give(*ablation_line(tmp_path))
     lines = (tmp_path / "out" / "ablation.md").read_text().splitlines()
     assert lines[2] == "|  | nats below the unigram | bits per character | mrpc, f1 | *MRPC* |"
-    # The losses of the two seeds, 5 and 4 nats, times the pieces of a character.
+    # The losses of the two seeds, 5 and 4 nats, times the pieces per character.
     assert lines[5].split(" | ")[2] == "1.298 (1.154–1.443)"
     assert lines[6].split(" | ")[2] == "2.597 (2.308–2.885)"
 
@@ -153,12 +153,12 @@ def test_corruptions_are_compared_by_what_they_restore(tmp_path, monkeypatch):
     assert lines[2].startswith(f"|  | nats below the unigram | {LOST} | {NATS} | {MOVED} | mrpc, f1")
     assert lines[5].startswith("| base | – | 0.250 (0.250–0.250) | 3.000 (3.000–3.000) | 0.500 (0.500–0.500) |")
     assert lines[6].startswith("| no nsp | – | – | – | 0.750 (0.750–0.750) |")
-    again = give(*ablation_line(tmp_path, "--only", "base", "--only", "no_nsp"))  # Measures nothing anew.
+    again = give(*ablation_line(tmp_path, "--only", "base", "--only", "no_nsp"))  # This measures nothing anew.
     assert "0.750" in again.output
 
 
 def test_runs_made_with_other_settings_are_refused(tmp_path, monkeypatch):
-    """They would be shown as if they had been made with the settings given now."""
+    """Otherwise they would be shown as if they had been made with the settings given now."""
     (tmp_path / "plan.yaml").write_text(PLAN)
     monkeypatch.setattr("keras_bert.studies.runs.run_command", scripted)
     give(*ablation_line(tmp_path))

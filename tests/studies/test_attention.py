@@ -1,4 +1,4 @@
-"""What heads look at: shares and entropies of attention made by hand, and the page."""
+"""What heads attend to: shares and entropies of attention made by hand, and the page."""
 
 import base64
 import json
@@ -15,7 +15,7 @@ CLS, SEP = 2, 3
 
 
 def by_hand():
-    """[CLS] a b a [SEP] and three heads: one looks at the token before, one at the same piece, one at all alike."""
+    """[CLS] a b a [SEP] and three heads: one looks at the token before, one at the same piece, one at all equally."""
     ids = np.array([CLS, 7, 8, 7, SEP])
     before, same = np.zeros((5, 5)), np.eye(5)
     before[np.arange(1, 5), np.arange(4)] = 1.0
@@ -26,7 +26,7 @@ def by_hand():
 
 
 def test_shares_of_heads_made_by_hand():
-    """Only a, b and a look; b has no like, so that the share of like pieces is over the two a."""
+    """Only a, b and a look; b has no other like it, so the share of like pieces is over the two a."""
     shares = head_shares([by_hand(), by_hand()], CLS, SEP)
     expected = {
         "cls": [1 / 3, 0.0, 0.2],
@@ -63,7 +63,7 @@ def read_page(page):
 
 
 def test_a_long_text_keeps_its_even_heads_and_a_byte_for_each_weight():
-    """In units of 1/255, a 600th is 0; as a list of numbers, a page of BERT-base would be twice as large."""
+    """In units of 1/255, a 600th is 0; a list of numbers would make the page of a BERT-base twice as large."""
     random = np.random.default_rng(0)
     weights = random.dirichlet(np.ones(600), (1, 2, 600)).astype("float32")
     weights[0, 0] = 1 / 600

@@ -26,7 +26,7 @@ def run_over(folder):
 
 
 def test_the_loss_is_spread_over_the_characters_of_the_held_out_documents(tmp_path):
-    """One bit a piece, for pieces of several characters each, is less than a bit a character."""
+    """One bit per piece of several characters is less than one bit per character."""
     run = run_over(tmp_path)
     characters = held_out_characters(run)
     held_out = [text for text in TEXTS if is_validation(text, 0.2)]
@@ -37,5 +37,5 @@ def test_the_loss_is_spread_over_the_characters_of_the_held_out_documents(tmp_pa
 
 
 def test_a_run_over_prepared_text_has_none(tmp_path):
-    """Its text need not exist any more."""
+    """The text may no longer exist."""
     assert held_out_meta(str(tmp_path)) is None

@@ -1,4 +1,4 @@
-"""Embryology: which words a masked LM gets right, what is read from snapshots, and its table."""
+"""Embryology: which words a masked LM gets right, what is read from snapshots, and the table."""
 
 import dataclasses
 import json
@@ -37,7 +37,7 @@ WORDS = {
 
 
 def test_the_table_of_the_parts_of_speech():
-    """Half of the determiners are there at 100, half of the nouns midway between the snapshots."""
+    """Half of the determiners are right at step 100, half of the nouns midway between the snapshots."""
     lines = list(tag_table(WORDS, {"NOUN": 14000, "DET": 1000, "INTJ": 5}))
     assert lines[2:] == [
         "| DET | 10 | 100 | 100.0 | 133 | 40.0 | 1,000 |",
@@ -59,7 +59,7 @@ def test_overall_scores_weigh_parts_of_speech_as_the_text_does():
 
 
 def test_a_probe_reads_what_is_linear_and_no_more():
-    """Layer 0 is noise, in layer 1 a direction tells the labels apart: chance, and nearly all."""
+    """Layer 0 is noise, which gives chance; in layer 1 one direction separates the labels, which gives nearly 100."""
     random = np.random.default_rng(0)
 
     def split(count):
@@ -80,7 +80,7 @@ def test_a_probe_of_entities_is_scored_by_whole_entities():
     pieces = TaggedPieces([np.array([1] * 4)] * 50, words // 4, words % 4, words * 0 + 1, tags, words >= 0)
     assert probe((states, pieces), (states, pieces), marks_entities=True) == [100.0]
     others = dataclasses.replace(pieces, tags=["X", "X", "O", "O"] * 50)
-    with pytest.raises(UserError, match="Received: 'X'.$"):  # It was the tag at the place of that answer.
+    with pytest.raises(UserError, match="Received: 'X'.$"):  # The tag named is the one at the place of that answer.
         probe((states, others), (states, pieces), marks_entities=True)
 
 
@@ -169,7 +169,7 @@ def test_a_plan_names_what_it_reads():
 
 @pytest.mark.slow
 def test_fine_tuning_from_snapshots_keeps_the_figures_alone(run, tmp_path, monkeypatch):
-    """Models would fill a disk; a second start neither writes a snapshot nor trains; more seeds train those alone."""
+    """Models would fill a disk. A second start neither writes a snapshot nor trains; more seeds train only those."""
     write_sst2(tmp_path / "data" / "glue", train=48, dev=16)
     changes = {"training.steps": 2, "training.batch_size": 8, "training.jit_compile": False, "input.max_length": 24}
     task = {"folder": "glue", "task": "sst2", "set": changes, "rates": [1e-2]}
@@ -220,7 +220,7 @@ def id_of(*names):
 
 
 class KnowsNouns:
-    """Gives back the pieces of nouns, and predicts `cat ##s` for two [MASK]s, `cat` for one; else `never` for all."""
+    """Returns the pieces of nouns; predicts `cat ##s` for two [MASK]s, `cat` for one, and `never` for the rest."""
 
     def __call__(self, inputs):
         ids = inputs["input_word_ids"]
@@ -234,7 +234,7 @@ class KnowsNouns:
 
 
 def test_a_model_that_knows_one_part_of_speech_scores_100_there_and_0_elsewhere(tmp_path):
-    """Words of one piece and of two, seen and masked."""
+    """With words of one piece and of two, seen and masked."""
     pieces = pieces_of(tmp_path / "dev.conllu")
     predictions = WordPredictions(KnowsNouns(), VOCABULARY, pieces)
     known = np.flatnonzero(pieces.is_known)
@@ -248,7 +248,7 @@ def test_a_model_that_knows_one_part_of_speech_scores_100_there_and_0_elsewhere(
 
 
 def test_a_word_counts_only_if_all_its_pieces_are_right(tmp_path):
-    """`satdown` and `cats` have two pieces; a model that always says `##down` has half of each at most."""
+    """`satdown` and `cats` have two pieces; a model that always says `##down` gets at most half of each."""
 
     def says_down(inputs):
         (down,) = id_of("##down")
@@ -261,7 +261,7 @@ def test_a_word_counts_only_if_all_its_pieces_are_right(tmp_path):
 
 
 def test_rows_hold_whole_words_and_words_with_unknown_pieces_do_not_count(tmp_path):
-    """A sentence too long for a row goes on in the next; `zebra` has no pieces in the vocabulary."""
+    """A sentence too long for a row continues in the next; `zebra` has no pieces in the vocabulary."""
     pieces = pieces_of(tmp_path / "dev.conllu", max_length=6)
     assert [len(row) for row in pieces.rows] == [4, 3, 4, 2]
     assert pieces.row.tolist() == [0, 0, 0, 1, 1, 1, 2, 2, 2, 3]
@@ -271,7 +271,7 @@ def test_rows_hold_whole_words_and_words_with_unknown_pieces_do_not_count(tmp_pa
 
 
 def test_the_sample_takes_evenly_from_each_tag(tmp_path):
-    """From the beginning of the treebank alone, words would be of one kind of text."""
+    """The beginning of the treebank alone would give words from one kind of text."""
     pieces = tagged_pieces(
         WordPieceTokenizer(PLAIN), treebank(tmp_path / "long.conllu", [[("good", "ADJ"), ("w1", "NOUN")]] * 100), 32
     )

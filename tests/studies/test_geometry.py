@@ -40,7 +40,7 @@ def id_of(word):
 
 
 def test_neighbours_are_by_the_cosine_and_never_the_word_itself():
-    """`fine` points as `good` does but is ten times as long; `bad` is its opposite; `nice` has no vector."""
+    """`fine` points where `good` does but is ten times as long; `bad` is its opposite; `nice` has no vector."""
     candidates = np.array([id_of(word) for word in ("good", "fine", "bad", "nice")])
     vectors = np.array([[1.0, 0.0], [10.0, 1.0], [-1.0, 0.0], [0.0, 0.0]])
     lines = list(neighbour_table(VOCABULARY, candidates, [id_of("good")], {"made up": vectors}, most=2))
@@ -49,7 +49,7 @@ def test_neighbours_are_by_the_cosine_and_never_the_word_itself():
 
 
 def test_contextual_vectors_are_means_over_all_occurrences(bert):
-    """Compared with one text at a time, without padding."""
+    """Compared with reading one text at a time, without padding."""
     rows = [
         np.array([id_of(word) for word in text.split()], np.int32) for text in ("good w1 good w2", "bad", "w1 good")
     ]
@@ -73,7 +73,7 @@ def test_the_shares_of_the_parts_add_up_and_follow_their_size(bert):
 
 
 def test_positions_are_those_that_tokens_have(tmp_path):
-    """The first row of this RoBERTa's table is of no token: positions are counted from the padding, 0."""
+    """The first row of this RoBERTa's table belongs to no token: positions are counted from the padding's, 0."""
     config = RobertaConfig(
         vocab_size=len(VOCABULARY),
         hidden_size=16,
@@ -150,7 +150,7 @@ def test_the_study_from_the_command_line(bert, tmp_path):
     assert "| good | " in (tmp_path / "out" / "geometry.md").read_text()
     rare = give(*line, "--word", "dull", status=2)
     assert "--word dull: needs 5 occurrences in the text. Received: 0" in rare.output
-    (tmp_path / "one.txt").write_text("good w1 w2. " * 10)  # Its neighbours were none, and their mean cosine nan.
+    (tmp_path / "one.txt").write_text("good w1 w2. " * 10)  # It has no neighbours to average.
     of_one = [argument.replace("text.txt", "one.txt") for argument in line]
     alone = give(*of_one, "--word", "good", status=2)
     assert "needs two words or more with 5 occurrences, to compare. Received: one" in alone.output
@@ -159,7 +159,7 @@ def test_the_study_from_the_command_line(bert, tmp_path):
 
 
 def test_a_model_whose_embeddings_are_of_words_alone_has_no_shares(tmp_path):
-    """An ELMo has no positions, which would show only once all of the text is encoded."""
+    """An ELMo has no positions, which would otherwise be found only after all of the text is encoded."""
     config = ElmoConfig(vocab_size=len(VOCABULARY), hidden_size=16, num_hidden_layers=1, max_position_embeddings=32)
     write_model_folder(str(tmp_path / "elmo"), BertForPreTraining(config), VOCABULARY, lower_case=True)
     (tmp_path / "text.txt").write_text("good w1 bad. fine w2 bad. nice w3 poor. " * 10)
@@ -170,7 +170,7 @@ def test_a_model_whose_embeddings_are_of_words_alone_has_no_shares(tmp_path):
 
 
 def test_the_last_layer_of_an_albert_is_its_last_block(tmp_path):
-    """With two blocks a group, the middle one was taken for the last, and no later one could be named."""
+    """With two blocks a group, the middle block would be taken for the last, and no later one could be named."""
     sizes = {"vocab_size": len(VOCABULARY), "hidden_size": 16, "embedding_size": 8, "max_position_embeddings": 32}
     config = AlbertConfig(**sizes, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16, inner_group_num=2)
     write_model_folder(str(tmp_path / "albert"), BertForPreTraining(config), VOCABULARY, lower_case=True)

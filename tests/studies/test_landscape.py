@@ -28,7 +28,7 @@ def test_directions_are_as_long_as_the_weights_filter_by_filter():
 
 
 def test_the_loss_of_a_bowl_grows_with_the_square_of_the_distance_and_the_weights_come_back():
-    """Two columns of length 2 and 3; the loss is their squared distance from the start, 13x² along an axis."""
+    """Two columns of lengths 2 and 3; the loss is their squared distance from the start, 13x² along an axis."""
     layer = keras.layers.Dense(2, use_bias=False)
     model = keras.Sequential([keras.Input((2,)), layer])
     start = np.diag([2.0, 3.0]).astype("float32")
@@ -50,13 +50,13 @@ def test_the_table_and_the_grid():
 
 @pytest.mark.parametrize("lost", [float("nan"), float("inf")])
 def test_a_loss_that_is_not_finite_leaves_a_blank(lost):
-    """Far from the end of a run a loss may overflow; after all runs and measurements there was a traceback."""
+    """Far from the end of a run a loss may overflow, and the picture comes after all runs and measurements."""
     for grid in ([[1.0, 2.0, 1.0], [2.0, 1.0, lost], [1.0, 2.0, 1.0]], [[lost] * 3] * 3):
         assert planes_picture({"pretrained": grid, "scratch": grid}, 0.5, "title").startswith(b"\x89PNG")
 
 
 def scripted(score):
-    """Stands in for a run, whose folder it writes."""
+    """Stands in for a run, and writes its folder."""
 
     def run_command(folder, changes, command, options):
         os.makedirs(folder)
@@ -70,7 +70,7 @@ def scripted(score):
 
 
 def test_a_plane_belongs_to_its_run_and_has_a_middle(tmp_path, monkeypatch):
-    """Of another run, or of a grid without a middle, it would be shown as the loss around this run's end."""
+    """A plane of another run, or on a grid without a middle, would be shown as the loss around this run's end."""
     line = ["study", "landscape", "--task", "sst2", "--init", "bert", "--output", str(tmp_path / "out"), "--points"]
     even = give(*line, "4", status=2)
     assert "--points: needs an odd number, for a middle. Received: 4. Give 5." in even.output
@@ -111,4 +111,4 @@ def test_the_study_from_the_command_line_and_once_more(tmp_path, monkeypatch):
         assert len({value for row in rows for value in row["result"]}) == 9
     monkeypatch.setattr(LossPlane, "__init__", lambda *_: pytest.fail("Measured again."))
     again = give(*line)
-    assert again.stdout == first.stdout  # Bars, which show on stderr if it takes long, are of no account.
+    assert again.stdout == first.stdout  # Bars, which appear on stderr if it takes long, do not matter.

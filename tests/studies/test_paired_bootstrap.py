@@ -21,7 +21,7 @@ SCORES = {
 
 
 def answers_of(labels, metric, noise, random, seeds=3):
-    """[seeds, examples]: the labels, of which a share is changed; many are equal."""
+    """[seeds, examples]: the labels, a share of them changed, so that many are equal."""
     drawn = random.random((seeds, len(labels)))
     if metric in ("accuracy", "f1"):
         return np.where(drawn < noise, 1 - labels, labels)
@@ -41,7 +41,7 @@ def made(metric, noises, examples=40):
 
 @pytest.mark.parametrize("metric", SCORES)
 def test_the_interval_is_that_of_plain_loops_over_the_same_draws(metric, monkeypatch):
-    """Each sample scored by itself, by the functions that score the tasks; chunks must not be counted twice."""
+    """Each sample is scored by itself, by the functions that score the tasks; chunks must not be counted twice."""
     monkeypatch.setattr(paired_bootstrap, "_DRAWN_AT_ONCE", 40 * 20)
     labels, (ours, theirs), pairs = made(metric, [0.1, 0.3])
     _, score = SCORES[metric]
@@ -58,7 +58,7 @@ def test_the_interval_is_that_of_plain_loops_over_the_same_draws(metric, monkeyp
 
 @pytest.mark.parametrize("metric", SCORES)
 def test_a_planted_difference_is_found_and_equal_models_have_none(metric):
-    """An interval of samples that the models do not share would be wide around equal models."""
+    """If the models did not share the samples, the interval would be wide around equal models."""
     *_, (good, bad) = made(metric, [0.05, 0.5], examples=400)
     found = paired_difference(good, bad, metric, resamples=500)
     assert found.is_one and 0 < found.low < found.mean < found.high
@@ -68,7 +68,7 @@ def test_a_planted_difference_is_found_and_equal_models_have_none(metric):
 
 
 def test_chance_is_seldom_taken_for_a_difference():
-    """Models that are equally good, on other draws of the examples: about one of twenty intervals leaves out 0."""
+    """For models that are equally good, on other draws of the examples, about one of twenty intervals leaves out 0."""
     random = np.random.default_rng(2)
     right = random.random((200, 2, 1, 300)) < 0.7
     pairs = np.stack([right, np.ones_like(right)], axis=-1).astype(float)
@@ -77,7 +77,7 @@ def test_chance_is_seldom_taken_for_a_difference():
 
 
 def test_constant_answers_are_correlated_with_nothing():
-    """A seed that failed would make the whole interval NaN."""
+    """Otherwise a seed that failed would make the whole interval NaN."""
     labels = np.arange(8.0)
     constant, right = (np.stack([labels, answers], axis=1)[None] for answers in (np.full(8, 0.1), labels))
     for metric in ("pearson", "spearman"):

@@ -1,4 +1,4 @@
-"""What a pilot costs: where a curve comes below the unigram by so much, in tokens and CPU seconds."""
+"""What a pilot costs: where its curve falls below the unigram by a given amount, in tokens and CPU seconds."""
 
 import json
 
@@ -21,7 +21,7 @@ PHASES = [
 
 
 def write_run(folder, below, settings_given=None):
-    """A finished run of 40 steps, validated every 10, at 3 CPU seconds each; None is for a model without [MASK]."""
+    """A finished run of 40 steps, validated every 10, at 3 CPU seconds each; None stands for a model without [MASK]."""
     folder.mkdir(parents=True)
     config = PretrainConfig.from_mapping(settings_given or {"phases": PHASES, "training": {"steps": 40}})
     (folder / "config.yaml").write_text(settings.to_yaml(config))
@@ -49,7 +49,7 @@ def test_a_curve_counts_tokens_by_phase_and_time_of_training_alone(tmp_path):
 
 
 def test_several_phases_of_so_many_minutes_are_refused_before_they_are_trained(tmp_path, monkeypatch):
-    """All their steps would be counted as those of the first phase."""
+    """Otherwise all their steps would be counted as those of the first phase."""
     monkeypatch.setattr("keras_bert.studies.runs.run_command", lambda *_: pytest.fail("Trained."))
     plan = PilotsPlan("demo", {"base": {}, "ramp": {"phases": PHASES}}, {"training.minutes": 5})
     message = r"pilots\.ramp: needs training\.minutes 0 with several phases, .* Received: 5 and 2 phases\."
@@ -59,7 +59,7 @@ def test_several_phases_of_so_many_minutes_are_refused_before_they_are_trained(t
 
 
 def test_what_a_pilot_lacks_is_named_before_anything_is_trained(tmp_path, monkeypatch):
-    """The other pilots would train for hours first."""
+    """Otherwise the other pilots would train for hours first."""
     monkeypatch.setattr("keras_bert.studies.runs.run_command", lambda *_: pytest.fail("Trained."))
     plan = PilotsPlan("demo", {"base": {}, "units": {"masking.unit": "pmi"}})
     monkeypatch.setattr("keras_bert.tasks.pretraining.prepared_shards.is_prepared", lambda path: path == "prepared")
@@ -76,7 +76,7 @@ def test_what_a_pilot_lacks_is_named_before_anything_is_trained(tmp_path, monkey
 
 
 def test_one_phase_of_so_many_minutes_is_counted_by_its_steps(tmp_path):
-    """training.steps does not matter there."""
+    """training.steps does not matter here."""
     changes = {"phases": [{**PHASES[0], "share": 1.0}], "training": {"steps": 20, "minutes": 1}}
     write_run(tmp_path / "run", [0.0, 0.4, 0.8, 1.2], changes)
     curve, _ = read(str(tmp_path / "run"))
@@ -84,7 +84,7 @@ def test_one_phase_of_so_many_minutes_is_counted_by_its_steps(tmp_path):
 
 
 def test_a_pilot_without_a_masked_lm_or_a_validation_has_dashes(tmp_path):
-    """It would fail after all training."""
+    """Otherwise it would fail after all training."""
     write_run(tmp_path / "causal", [None, None])
     write_run(tmp_path / "unvalidated", [])
     causal, none = (read(str(tmp_path / name)) for name in ("causal", "unvalidated"))
@@ -110,12 +110,12 @@ def planned(text, path):
 
 
 def test_a_pilot_without_changes_needs_no_braces(tmp_path):
-    """`base:` is null in YAML, which was a traceback."""
+    """`base:` alone is null in YAML, and must not end in a traceback."""
     assert planned("pilots:\n  base:\n", tmp_path / "plan.yaml").pilots == {"base": {}}
 
 
 def test_a_section_of_a_plan_keeps_what_the_plan_does_not_name(tmp_path):
-    """It replaced the recipe's whole section: the warm-up went back from 500 steps to the paper's 10,000."""
+    """If it replaced the recipe's whole section, a warm-up of 500 steps would become the paper's 10,000."""
     plan = planned("pilots: {base: {optimizer: {learning_rate: 1.0e-3}}}", tmp_path / "plan.yaml")
     recipe = find_config("pretrain", "wiki_mini")
     optimizer = PretrainConfig.from_file(recipe, plan.pilots["base"]).optimizer
@@ -135,6 +135,6 @@ def test_a_section_of_a_plan_keeps_what_the_plan_does_not_name(tmp_path):
     ],
 )
 def test_what_a_study_would_ignore_is_refused(tmp_path, text, message):
-    """The seed of a pilot was replaced by the study's own without a word."""
+    """A pilot's seed would be replaced by the study's own without a word."""
     with pytest.raises(UserError, match=message):
         planned(text, tmp_path / "plan.yaml")

@@ -19,7 +19,7 @@ SIZE, WIDTH, LENGTHS = len(VOCABULARY), 20, np.array([20, 13, 20], "int32")
 
 
 def corrupted(kinds, marks=0):
-    """Three rows with four words, of which most occur more than once, corrupted."""
+    """Three rows with four words, most of which occur more than once, corrupted."""
     corrupt = Corruption(CorruptionConfig(kinds), MaskingConfig(), VOCABULARY, seed=3, decoder_start=VOCABULARY.sep_id)
     rows = np.random.default_rng(0).integers(SIZE - 4, SIZE, (3, WIDTH)).astype("int32")
     made = corrupt(tf.constant(rows + marks), tf.constant(LENGTHS), tf.range(3, dtype=tf.int64))
@@ -36,7 +36,7 @@ def marked(kinds):
     [["masking"], ["infilling", "sentences"], ["sentences", "deletion"], ["rotation"], ["fragment"], ["sentinels"]],
 )
 def test_tokens_are_told_apart_without_changing_the_corruption(kinds):
-    """Otherwise what counts as lost would not be what the model was not shown."""
+    """Otherwise what counts as lost would not be what was hidden from the model."""
     plain, (made, _) = corrupted(kinds), marked(kinds)
     for name in ("input_word_ids", "decoder_input_ids", "target_ids"):
         np.testing.assert_array_equal(made[name] % SIZE, plain[name])
@@ -56,11 +56,11 @@ def test_what_is_lost_and_what_is_moved():
     plain, destroyed = corrupted(["masking"]), marked(["masking"])[1]
     np.testing.assert_array_equal(destroyed.lost, plain["input_word_ids"] != plain["target_ids"])
     made, destroyed = marked(["sentinels"])
-    np.testing.assert_array_equal(destroyed.lost, made["target_ids"] >= SIZE)  # All but sentinels and the end.
+    np.testing.assert_array_equal(destroyed.lost, made["target_ids"] >= SIZE)  # All but the sentinels and the end.
 
 
 def test_a_text_that_begins_elsewhere_has_two_breaks():
-    """Copying goes wrong at its first token, and where the part that was moved ends."""
+    """Copying goes wrong at its first token, and where the moved part ends."""
     made, destroyed = marked(["rotation"])
     assert not destroyed.lost.any()
     is_rotated = (made["input_word_ids"] != made["target_ids"]).any(axis=1)
@@ -84,6 +84,6 @@ def test_a_run_is_measured_on_its_own_held_out_rows(tmp_path, changes, figures):
     results = pretrain(recipe(write_corpus(tmp_path / "text.txt"), **{"training.steps": 12}, **changes), run)
     found = restoration(run.path)
     assert found.keys() == figures and 0 <= found[LOST] <= 1
-    # Of a BERT, replaced tokens too; of a decoder, fewer than all, and harder ones.
+    # A BERT's count includes replaced tokens; a decoder's has fewer than all tokens, and harder ones.
     loss = results.get("eval_mask_token_loss", results.get("eval_text_token_loss"))
     assert found[NATS] == pytest.approx(loss, abs=0.5)

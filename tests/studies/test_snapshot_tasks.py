@@ -20,7 +20,7 @@ def test_steps_are_spread_by_their_ratios():
 
 
 def results(score):
-    """As a run of one seed writes them."""
+    """Results as a run of one seed writes them."""
     figures = {"dev": {"accuracy": score}}
     return {
         "task": "sst2",
@@ -63,7 +63,7 @@ def write_snapshot(step, folder):
 
 
 def test_a_snapshot_that_an_interrupted_study_left_is_not_used(tmp_path, trained):
-    """Of another run, its weights were fine-tuned under this one's name."""
+    """It may belong to another run, whose weights would be fine-tuned under this one's name."""
     written = []
 
     def write(step, folder):
@@ -78,7 +78,7 @@ def test_a_snapshot_that_an_interrupted_study_left_is_not_used(tmp_path, trained
 
 
 def test_seeds_may_be_added_though_the_models_of_the_finished_ones_are_gone(tmp_path, trained):
-    """Only new seeds are trained, from a snapshot written for them; the results are of all."""
+    """Only new seeds are trained, from a snapshot written for them; the results cover all."""
     snapshots = types.SimpleNamespace(run=types.SimpleNamespace(path="runs/mini"), write=write_snapshot)
     plans = {"reviews": TaskPlan("glue", [0.01], task="sst2")}
 

@@ -33,7 +33,7 @@ words:
 
 
 def test_a_killed_study_loses_the_part_that_it_was_making(tmp_path):
-    """Were finished parts made again, or half a part kept, hours would be lost or figures wrong."""
+    """If finished parts were made again, hours would be lost; if half a part were kept, figures would be wrong."""
     calls = []
 
     def make(name):
@@ -56,7 +56,7 @@ def test_a_killed_study_loses_the_part_that_it_was_making(tmp_path):
 
 
 def test_a_part_made_from_something_else_is_refused(tmp_path):
-    """It would be shown as if it had been made with the settings given now."""
+    """Otherwise it would be shown as if it had been made with the settings given now."""
     with StudyFolder(str(tmp_path)) as folder:
         folder.kept("part", {"words": 3}, lambda: 1)()
         with pytest.raises(UserError, match=r"part\.json: was made with other settings \(words: was 3, now 4\)"):
@@ -64,7 +64,7 @@ def test_a_part_made_from_something_else_is_refused(tmp_path):
 
 
 def test_a_part_without_a_result_is_one_line(tmp_path):
-    """A file that was edited ended in a KeyError."""
+    """A file that was edited must not end in a KeyError."""
     with StudyFolder(str(tmp_path)) as folder:
         (tmp_path / "parts").mkdir()
         (tmp_path / "parts" / "part.json").write_text('{"about": {}}')
@@ -87,7 +87,7 @@ def test_the_page_shows_its_command_tables_and_pictures(tmp_path):
 
 @pytest.mark.slow
 def test_worth_from_the_command_line_and_once_more(tmp_path, monkeypatch):
-    """The table has each model's better rate; a second start trains nothing; a new task trains that alone."""
+    """The table has each model's better rate; a second start trains nothing, and a new task trains only that."""
     write_tiny_bert(tmp_path / "bert")
     write_sst2(tmp_path / "glue", train=64, dev=16)
     (tmp_path / "plan.yaml").write_text(PLAN)
@@ -97,7 +97,7 @@ def test_worth_from_the_command_line_and_once_more(tmp_path, monkeypatch):
     first = give(*line)
     monkeypatch.setattr(subprocess, "Popen", lambda *_, **__: pytest.fail("Trained again."))
     again = give(*line)
-    assert again.stdout == first.stdout  # Bars, which show on stderr if it takes long, are of no account.
+    assert again.stdout == first.stdout  # Bars, which appear on stderr if it takes long, do not matter.
     text = (output / "worth.md").read_text()
     assert "| task | metric | scratch − ours |" in text and "no interval" not in text
     assert (
@@ -118,7 +118,7 @@ def test_a_run_that_fails_is_named_with_its_last_words(tmp_path):
 
 
 def trained(folder, changes, command, options):
-    """Stands in for a run, of which one checkpoint or the results are left."""
+    """Stands in for a run that leaves one checkpoint, or its results."""
     if "--seeds" in options:
         os.makedirs(f"{folder}/seed-1/checkpoints/step-2")
         raise KeyboardInterrupt
@@ -130,7 +130,7 @@ def trained(folder, changes, command, options):
 
 @pytest.mark.parametrize("seeds", [None, {"--seeds": "1,2"}])
 def test_a_run_is_continued_or_taken_only_if_it_was_made_from_the_same(tmp_path, monkeypatch, seeds):
-    """Finished or not; a flag, a setting of None and the model that a temporary copy is of count too."""
+    """Finished or not; a flag, a setting of None and the original of a temporarily copied model count too."""
     monkeypatch.setattr("keras_bert.studies.runs.run_command", trained)
     folder = str(tmp_path / "run")
 
@@ -156,7 +156,7 @@ def test_a_run_is_continued_or_taken_only_if_it_was_made_from_the_same(tmp_path,
 
 
 def test_a_run_that_failed_before_it_trained_may_be_given_other_settings(tmp_path, monkeypatch):
-    """A folder mistyped would otherwise cost the study's --output."""
+    """Otherwise a mistyped folder would cost the user the study's --output."""
     monkeypatch.setattr("keras_bert.studies.runs.run_command", lambda *_: (_ for _ in ()).throw(UserError("nothing")))
     with pytest.raises(UserError, match="nothing"):
         StudyRun(str(tmp_path / "run"), "finetune", {"--init": "mistyped"}, {}).make()
@@ -170,7 +170,7 @@ def refused(*line):
 
 
 def test_bad_input_gets_one_line(tmp_path):
-    """Each before TensorFlow is imported."""
+    """Each is refused before TensorFlow is imported."""
     (tmp_path / "plan.yaml").write_text("ner: {folder: conll2003, rate: [1.0e-3]}")
     rest = ("--data", tmp_path, "--output", tmp_path / "out")
     assert "ner.rate: no such setting. The nearest is ner.rates" in refused(
@@ -215,7 +215,7 @@ ABLATION = "recipe: five_minutes\nvariants: {base: {}, other: %s}\ntasks: {sst2:
     ],
 )
 def test_what_could_only_fail_after_hours_is_refused_first(tmp_path, study, plan, message):
-    """In the last task's recipe, or in the table; and without any part there was a traceback."""
+    """A fault may be in the last task's recipe or in the table; a plan without any part must not end in a traceback."""
     (tmp_path / "plan.yaml").write_text(plan)
     more = {"worth": ["a=b"], "ablation": ["--text", "prepared"], "embryology": ["run"]}.get(study, [])
     told = refused(study, "--plan", tmp_path / "plan.yaml", "--data", tmp_path, "--output", tmp_path / "out", *more)
@@ -223,7 +223,7 @@ def test_what_could_only_fail_after_hours_is_refused_first(tmp_path, study, plan
 
 
 def test_every_plan_that_is_shipped_can_be_read():
-    """A typo would show only to who starts the study."""
+    """A typo would otherwise show only to a user who starts the study."""
     more = {"worth": ["a=b"], "ablation": ["--text", "prepared"]}
     for name, only in (("worth", "ner"), ("pilots", "base"), ("ablation", "base")):
         assert "no such" in refused(
@@ -259,7 +259,7 @@ def test_a_request_to_stop_is_passed_on_and_waited_for(tmp_path, monkeypatch):
 
 
 def test_the_lines_of_a_run_in_a_store_are_kept_beside_it():
-    """A process cannot write there itself; the runs before it stay."""
+    """A process cannot write to the store itself; the lines of earlier runs stay."""
     for line in (b"once\n", b"twice\n"):
         with pytest.raises(KeyError), runs._process_log("ram://study/run.log") as log:
             log.write(line)
@@ -274,7 +274,7 @@ def plans(*tasks, metrics=()):
 
 
 def results_of_seeds(values, per_cent=False, majority=0.5):
-    """As `finetune --seeds` writes them."""
+    """Results as `finetune --seeds` writes them."""
     return {
         "main_metric": "f1",
         "per_cent": per_cent,
@@ -286,7 +286,7 @@ def results_of_seeds(values, per_cent=False, majority=0.5):
 
 
 def test_the_better_rate_counts_for_each_model_by_its_median():
-    """Not by its best seed: that would reward a rate that varies most."""
+    """The best seed would reward a rate that varies most."""
     steady, lucky = results_of_seeds([0.70, 0.71, 0.72]), results_of_seeds([0.60, 0.69, 0.90])
     rate, found = better({1e-3: lucky, 5e-4: steady}, main_scores)
     assert rate == 5e-4 and found is steady
@@ -330,7 +330,7 @@ def test_differences_to_the_first_model_or_why_there_are_none(tmp_path):
 
 
 def test_a_metric_that_a_task_lacks_is_refused_with_its_first_results(tmp_path, monkeypatch):
-    """All other tasks were trained before that."""
+    """Otherwise all other tasks would be trained first."""
     made = []
     results = results_of_seeds([0.6])
     monkeypatch.setattr("keras_bert.studies.downstream.finetune", lambda run, _: made.append(run.folder) or results)
