@@ -68,7 +68,7 @@ def test_rows_of_every_kind_are_read_again_as_they_were(tmp_path, data):
 
 
 def test_workers_of_a_run_may_write_their_data_at_the_same_time(tmp_path):
-    """They had a temporary file in common, which the first renamed under the other's hands."""
+    """With a shared temporary file, the first worker would rename it while the other writes."""
 
     def while_another_writes():
         yield ROWS[0]
@@ -85,7 +85,7 @@ def test_texts_and_cells_of_other_types(tmp_path):
     path = keep(tmp_path, frame, "dev")
     with open(path, encoding="utf-8") as stream:
         assert [json.loads(line)["tags"] for line in stream] == [["x"], ["y", "z"]]
-    at = np.array(["2026-01-02T03:04", "NaT"], "datetime64[ns]")  # As pandas' `to_numpy` gives a column.
+    at = np.array(["2026-01-02T03:04", "NaT"], "datetime64[ns]")  # A column as pandas' `to_numpy` gives it.
     with open(keep(tmp_path, {"at": at}, "dates"), encoding="utf-8") as stream:
         assert [json.loads(line)["at"] for line in stream] == ["2026-01-02T03:04:00", None]
     assert keep(tmp_path, tmp_path / "own.csv", "dev") == str(tmp_path / "own.csv")
@@ -134,7 +134,7 @@ def test_a_run_that_has_begun_keeps_its_data(begun, tmp_path):
 
 
 def test_the_data_of_another_process_are_kept(tmp_path):
-    """They were replaced until that process had a checkpoint, and once it was stopped nothing could resume it."""
+    """If they were replaced before that process had a checkpoint, nothing could resume it once it is stopped."""
     path = keep(tmp_path, ROWS)
     with RunFolder(str(tmp_path)) as other:
         other.hold()
@@ -157,7 +157,7 @@ def test_a_list_of_strings_is_of_paths_if_one_exists_and_of_texts_otherwise(tmp_
 
 
 def test_examples_are_of_a_single_path(tmp_path):
-    """The names of several files would be trained on as texts."""
+    """Otherwise the names of several files would be trained on as texts."""
     for name in ("a.csv", "b.csv"):
         (tmp_path / name).write_text("text\nA text.\n")
     paths = [str(tmp_path / name) for name in ("a.csv", "b.csv")]

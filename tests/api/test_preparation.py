@@ -28,8 +28,8 @@ def rows_of(*rows):
 
 
 def test_texts_are_what_stands_between_special_tokens_each_once():
-    """A pair as one text would teach that its second text follows from its first; a text of several rows, such as a
-    question of many windows, would count several times."""
+    """If a pair were one text, a model would learn that its second text follows from the first; a text of several
+    rows, such as a question of many windows, would count several times."""
     vocabulary = Vocabulary([*SPECIAL_TOKENS, "a", "cat", "##s", "sat"])
     _, _, cls, sep, _ = range(5)
     rows = rows_of([cls, 5, 6, 7, sep, 8, sep], [cls, 5, 6, 7, sep], [cls, sep], [cls, 8, 5, sep, 0, 0])
@@ -51,7 +51,7 @@ PAIRS = {"kind": "pairs", "text": ["wiki/*"]}
     ],
 )
 def test_what_would_be_lost_or_is_missing_is_refused(settings, message):
-    """Weights would be trained for minutes, and then drawn anew; text without `--prepare` would not be read."""
+    """Weights would be trained for minutes and then initialized anew; text without `--prepare` would not be read."""
     with pytest.raises(UserError, match=message):
         FinetuneConfig.from_mapping({"task": "text", **settings})
 
@@ -76,7 +76,7 @@ TABLE = {"train": ROWS, "dev": ROWS, "label": "label", "steps": 1, "max_length":
     ],
 )
 def test_what_cannot_be_prepared_is_refused_first(tmp_path, monkeypatch, attention, texts, changes, message):
-    """After an hour on the task's texts it would be late; and a name without a file would be trained on as a text."""
+    """After an hour on the task's texts it would be late, and a name without a file would be trained on as a text."""
     monkeypatch.setattr(preparation, "pretrain", None)
     output, model = tmp_path / "run", tiny_bert(tmp_path, attention=attention)
     settings = {**PAIRS, "text": [str(model)], **changes}
@@ -85,7 +85,7 @@ def test_what_cannot_be_prepared_is_refused_first(tmp_path, monkeypatch, attenti
 
 
 def test_pretraining_is_told_what_is_a_text_and_what_a_path(tmp_path, monkeypatch):
-    """A text of the task may be the name of a file, which would be read in its place."""
+    """A text of the task may also be the name of a file, which must not be read instead."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "w1 w2").write_text("something else")
     (tmp_path / "rows.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in ROWS))
@@ -108,7 +108,7 @@ def test_pretraining_is_told_what_is_a_text_and_what_a_path(tmp_path, monkeypatc
 
 
 def test_workers_meet_before_anything_is_computed(monkeypatch):
-    """TensorFlow then refuses to: each of several workers ended in a traceback once it had tokenized the texts."""
+    """TensorFlow refuses to connect workers later: each would end in a traceback after tokenizing the texts."""
     done = []
 
     def opened(recipe):
@@ -125,7 +125,7 @@ def test_workers_meet_before_anything_is_computed(monkeypatch):
 
 @pytest.mark.parametrize("minutes_ago, left", [(10, 20.0), (40, 0.0)])
 def test_the_time_limit_of_the_command_holds_for_preparation_too(tmp_path, monkeypatch, minutes_ago, left):
-    """A job sized by its slot was killed amid its preparation, which had no limit."""
+    """Otherwise a job with a fixed slot would be killed amid its preparation."""
     given = []
     monkeypatch.setattr(preparation, "pretrain", lambda **arguments: given.append(arguments["training.max_minutes"]))
     (tmp_path / "rows.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in ROWS))
@@ -134,12 +134,12 @@ def test_the_time_limit_of_the_command_holds_for_preparation_too(tmp_path, monke
     values = {"task": "text", "init": str(tiny_bert(tmp_path)), "data": data, "training": training}
     started_at = time.monotonic() - 60 * minutes_ago
     preparation.prepared(FinetuneConfig.from_mapping(values), str(tmp_path / "run"), started_at)
-    assert given == [pytest.approx(left, abs=1.0)] and given[0] > 0  # 0 is no limit.
+    assert given == [pytest.approx(left, abs=1.0)] and given[0] > 0  # 0 means no limit.
 
 
 @pytest.mark.parametrize("text, received", [("w1 w2", 1), ("", 0)])
 def test_too_few_texts_of_a_task_are_refused_with_a_remedy_in_reach(tmp_path, text, received):
-    """A smaller batch of pretraining, or blank lines between documents, are nothing that a task's recipe can set."""
+    """A task's recipe cannot set a smaller batch of pretraining, or blank lines between documents."""
     rows = [{"text": text, "label": index % 2} for index in range(8)]
     message = rf"training texts to fill a batch .* Received: {received}\. Leave it out."
     with pytest.raises(UserError, match=message):
@@ -147,7 +147,7 @@ def test_too_few_texts_of_a_task_are_refused_with_a_remedy_in_reach(tmp_path, te
 
 
 def letters_bert(folder):
-    """Writes a model of letters, `folder`/model, and a text for it, corpus.txt; returns the text's lines."""
+    """Writes a model of letters to `folder`/model and a text for it to corpus.txt; returns the text's lines."""
     with open(write_corpus(folder / "corpus.txt", 60), encoding="utf-8") as stream:
         texts = [line.strip() for line in stream if line.strip()]
     letters = [chr(code) for code in range(33, 127)]
@@ -159,7 +159,7 @@ def letters_bert(folder):
 
 @pytest.mark.slow
 def test_fine_tuning_starts_from_what_the_texts_have_taught(tmp_path):
-    """The encoder of MODEL as it was would mean that the minutes were spent for nothing."""
+    """If it started from MODEL as it was, the minutes would be spent for nothing."""
     texts = letters_bert(tmp_path)
     rows = [{"text": text, "label": index % 2} for index, text in enumerate(texts)]
     data = {"train": rows, "dev": rows[:8], "text": "text", "label": "label", "max_length": 32}

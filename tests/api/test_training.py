@@ -78,7 +78,7 @@ def finetuned(folder, pretrained):
 
 @pytest.mark.slow
 def test_the_command_trains_the_same_numbers(folder, text, pretrained):
-    """Keywords that reached other settings, or other defaults, would be trained with in silence."""
+    """Keywords that reach other settings, or other defaults, would change the training without a word."""
     by_key = keyword_settings(PretrainConfig, SETTINGS)
     flags = [f"--set={key}={json.dumps(value)}" for key, value in by_key.items()]
     options = ["--config", "five_minutes", "--data", text, "--output", str(folder / "command"), "--steps", "6"]
@@ -108,7 +108,7 @@ def test_called_again_it_returns_the_finished_run_and_other_settings_are_refused
 
 
 def test_evaluating_what_is_no_run_writes_nothing(tmp_path):
-    """A mistyped name became a folder with the examples; below a file, it was a NotADirectoryError."""
+    """A mistyped name would become a folder with the examples, or below a file a NotADirectoryError."""
     (tmp_path / "file").write_text("text")
     for name in ("absent", "file"):
         with pytest.raises(UserError, match="needs a model folder"):
@@ -117,7 +117,7 @@ def test_evaluating_what_is_no_run_writes_nothing(tmp_path):
 
 
 def test_evaluations_at_the_same_time_have_their_own_examples(tmp_path, monkeypatch):
-    """They were kept in one file of the run's folder: what the second wrote, the first was scored on."""
+    """In a shared file of the run's folder, the first would be scored on what the second wrote."""
     run, others = keras_bert.FinetuningRun(write_tiny_bert(tmp_path / "bert")), [REVIEWS[:2]]
 
     class Counting:
@@ -191,7 +191,7 @@ class Recorder(keras.callbacks.Callback):
 
 @pytest.mark.slow
 def test_callbacks_see_the_run_and_end_it(folder, pretrained):
-    """A run that a callback ends validates, saves and writes its results."""
+    """A run that a callback ends still validates, saves and writes its results."""
     options = {"train": REVIEWS, "dev": REVIEWS[:6], "text": "review", "label": "stars", "epochs": 3, "batch_size": 4}
     recorder = Recorder(stop_at=6)
     run = keras_bert.finetune(pretrained, output=folder / "stopped", max_length=16, callbacks=[recorder], **options)
@@ -230,7 +230,7 @@ def test_names_that_are_none_or_several_are_refused():
 
 
 def test_a_setting_that_is_given_twice_is_refused(tmp_path):
-    """One of the two values was ignored in silence."""
+    """Otherwise one of the two values would be ignored without a word."""
     bert, options = write_tiny_bert(tmp_path / "bert"), {"train": REVIEWS, "output": tmp_path / "run"}
     with pytest.raises(UserError, match="training.steps: needs to be given once. Received: 5 and 6. Leave out one."):
         keyword_settings(FinetuneConfig, {"steps": 5, "training": {"steps": 6}})
@@ -249,7 +249,7 @@ def test_a_setting_that_is_given_twice_is_refused(tmp_path):
 
 
 def test_what_is_no_path_is_refused_in_one_line(tmp_path):
-    """It ended in a TypeError."""
+    """It must not end in a TypeError."""
     bert, train, pretrain = write_tiny_bert(tmp_path / "bert"), keras_bert.finetune, keras_bert.pretrain
     for name, call in (
         ("model", lambda: train(5)),
@@ -264,7 +264,7 @@ def test_what_is_no_path_is_refused_in_one_line(tmp_path):
 
 
 def test_sizes_of_phases_are_numbers_or_their_texts():
-    """max_length="64" was a traceback."""
+    """max_length="64" must not end in a traceback."""
     file = find_config("pretrain", "demo")
     sizes = [PretrainConfig.from_file(file, phase_settings(file, {}, 8, length)).phases for length in (64, "64")]
     assert sizes[0] == sizes[1]
@@ -274,7 +274,7 @@ def test_sizes_of_phases_are_numbers_or_their_texts():
 
 
 def test_settings_are_checked_before_data_are_read(folder, pretrained):
-    """A generator is read once: a misspelt setting must not cost it."""
+    """A generator can be read only once, so a misspelt setting must not use it up."""
     rows = iter(REVIEWS)
     with pytest.raises(UserError, match="training.batch_size: needs a value above 0"):
         keras_bert.finetune(pretrained, train=rows, text="review", label="stars", output=folder / "bad", batch_size=0)
@@ -300,7 +300,7 @@ def test_a_tagger_reads_the_column_that_is_named_as_by_default(tmp_path):
 
 
 def test_a_folder_takes_the_place_of_the_files_that_a_run_recorded(tmp_path):
-    """The recorded files were scored in silence, whatever --data-dir said."""
+    """Otherwise the recorded files would be scored without a word, whatever --data-dir says."""
     model = dataclasses.replace(open_model_folder(write_tiny_bert(tmp_path / "bert")), other_fields={})
     files = {"train": "train.tsv", "dev": "dev.tsv"}
 
@@ -319,7 +319,7 @@ def test_a_folder_takes_the_place_of_the_files_that_a_run_recorded(tmp_path):
 
 @pytest.mark.parametrize("recipe", ["", "seed-2"])
 def test_a_moved_run_is_evaluated_on_the_data_that_moved_with_it(tmp_path, recipe):
-    """Otherwise its examples were sought where they had been written, and named as lost beside them."""
+    """Otherwise it would seek its examples where they were written, and report them missing beside them."""
     model = dataclasses.replace(open_model_folder(write_tiny_bert(tmp_path / "bert")), other_fields={})
     run = tmp_path / "moved"
     (run / recipe).mkdir(parents=True)
@@ -333,7 +333,7 @@ def test_a_moved_run_is_evaluated_on_the_data_that_moved_with_it(tmp_path, recip
 
 
 def test_a_recipe_keeps_its_task(tmp_path):
-    """Without a task, every recipe was trained as one for texts: `rerank` as a classifier, with other scores."""
+    """Without its task, `rerank` would be trained as a classifier of texts, with other scores."""
     bert, data = write_tiny_bert(tmp_path / "bert"), {"max_length": 16, "output": tmp_path / "run"}
     (tmp_path / "own.yaml").write_text("task: rerank\n")
     (tmp_path / "any.yaml").write_text("training: {epochs: 1}\n")
