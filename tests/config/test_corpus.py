@@ -31,7 +31,7 @@ def test_a_recipe_names_filters_or_extends_them(tmp_path):
     assert filters("c4", **{"data.filters.min_words": 3, "data.filters.bad_words": "words.txt"}) == mine
     (tmp_path / "mine.yaml").write_text("extends: c4\nmin_words: 3\nbad_words: words.txt\n")
     assert filters(str(tmp_path / "mine.yaml")) == mine
-    (tmp_path / "stricter.yaml").write_text("extends: mine.yaml\nmin_words: 5\n")  # Of the same folder.
+    (tmp_path / "stricter.yaml").write_text("extends: mine.yaml\nmin_words: 5\n")  # In the same folder.
     assert filters(str(tmp_path / "stricter.yaml")) == dataclasses.replace(mine, min_words=5)
 
 
@@ -50,7 +50,7 @@ def test_what_filters_refuse(given, told):
 
 
 def test_files_that_extend_each_other_are_refused(tmp_path):
-    """They ended in a RecursionError."""
+    """They must not end in a RecursionError."""
     one, other = tmp_path / "one.yaml", tmp_path / "other.yaml"
     one.write_text(f"extends: {other}\n")
     for target in (one, other, "../" + tmp_path.name + "/one.yaml"):
@@ -61,7 +61,7 @@ def test_files_that_extend_each_other_are_refused(tmp_path):
 
 @pytest.mark.parametrize("source", ["text", "python_documentation"])
 def test_text_that_is_not_prepared_from_files_is_not_filtered(source):
-    """It would be trained on unfiltered, without a word."""
+    """Otherwise it would be trained on unfiltered, without a word."""
     data = {"source": source, "filters": "c4"}
     with pytest.raises(UserError, match="data.filters: needs source: files"):
         PretrainConfig.from_mapping({"data": data, "objective": {"pair": "none"}})

@@ -9,7 +9,7 @@ from keras_bert.tasks.tagging.task import TAGGING
 
 
 def test_the_layers_are_those_of_the_papers_table_7():
-    """Of BERT-base: `hidden_states[0]` is the embeddings, 12 the last layer; all twelve are without the embeddings."""
+    """In BERT-base, `hidden_states[0]` is the embeddings and 12 the last layer; all twelve leave out the embeddings."""
     taken = [feature_layers(kind, 12) for kind in FEATURES]
     last_four = [9, 10, 11, 12]
     assert taken == [[0], [11], [12], last_four, last_four, list(range(1, 13))]

@@ -1,4 +1,4 @@
-"""The schemas that editors check recipes by: what is shipped, and that they agree with the reader."""
+"""The schemas that editors check recipes by: those shipped, and that they agree with the reader."""
 
 import functools
 import glob
