@@ -49,7 +49,7 @@ def test_single_texts_have_no_baseline_and_are_not_read_for_it():
 
 
 def test_a_split_without_the_baseline_has_a_dash_in_its_column():
-    """If only some splits hold pairs, a row one cell short would break the whole table."""
+    """Only some splits may have examples of several rows: a row one cell short would break the whole table."""
     scores = {"one": {"accuracy": 0.75}, "other": {"accuracy": 0.5}}
     results = {"task": "mrpc", "per_cent": False, "splits": scores, "baseline": scores}
     header, one, other = results_lines({**results, "overlap": {"one": {"accuracy": 0.625}, "other": {}}})
