@@ -143,7 +143,7 @@ def test_the_dev_examples_are_answered_once_where_the_last_validation_is_the_bes
 
 @pytest.mark.slow
 def test_dev_examples_are_computed_in_the_slices_of_training(init, glue, tmp_path, monkeypatch):
-    """A batch that fits in memory only in slices would not fit in the first validation. The figures stay the same."""
+    """A batch that fits in memory only in slices would exhaust it at the first validation. The figures stay."""
     sizes, batches = [], evaluator.every_row_once
 
     def every_row_once(rows, batch_size, pad_id, most):

@@ -31,7 +31,7 @@ def test_freezing_leaves_the_encoder_as_it_was(init, glue, tmp_path):
 
 @pytest.mark.parametrize("case", ["no pooler", "untrained", "trained", "from scratch"])
 def test_an_untrained_pooler_is_not_frozen(tmp_path, case):
-    """Masked LMs from elsewhere or without pairs have none: the head would read a random projection of [CLS]."""
+    """Masked LMs from elsewhere or without pairs train none: the head would read a random projection of [CLS]."""
     model, path = BertForPreTraining(without_dropout()), str(tmp_path / "model")
     if case != "untrained":
         random_weights(model)

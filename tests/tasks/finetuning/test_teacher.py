@@ -195,7 +195,7 @@ def test_labels_are_matched_by_name_and_noise_is_the_same(init, tables, teacher,
         problem = open_problem(config, model_tokenizer(open_model_folder(init)))
         rows, _ = problem.training_rows(1)
         taught = Teacher(config, problem).taught(rows, 1, RunFolder(str(tmp_path / "run")), make_strategy("one"))
-        assert "teacher_logits" not in rows.extra  # The problem's own noise, which other runs use.
+        assert "teacher_logits" not in rows.extra  # These rows are the problem's, for other runs too.
         found.append(taught.extra["teacher_logits"])
     np.testing.assert_array_equal(found[0][:, ::-1], found[1])
     own = FinetunedModel(teacher, {key[5:]: path for key, path in tables.items()})

@@ -138,7 +138,7 @@ def test_pieces_of_an_answer_give_its_text_back(lower_case):
 
 @pytest.mark.parametrize("lower_case", [True, False])
 def test_offsets_only_grow_whatever_the_text(lower_case):
-    """Finding a piece by binary search relies on it."""
+    """Finding a piece by search relies on it."""
     pieces = tokenize(squad_tokenizer(lower_case), [*HOSTILE, *random_hostile(300, seed=1)])
     for begin, end in zip(pieces.splits[:-1], pieces.splits[1:]):
         for offsets in (pieces.starts, pieces.ends):
