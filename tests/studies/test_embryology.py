@@ -80,7 +80,7 @@ def test_a_probe_of_entities_is_scored_by_whole_entities():
     pieces = TaggedPieces([np.array([1] * 4)] * 50, words // 4, words % 4, words * 0 + 1, tags, words >= 0)
     assert probe((states, pieces), (states, pieces), marks_entities=True) == [100.0]
     others = dataclasses.replace(pieces, tags=["X", "X", "O", "O"] * 50)
-    with pytest.raises(UserError, match="Received: 'X'.$"):  # The tag named is the one at the place of that answer.
+    with pytest.raises(UserError, match="Received: 'X'.$"):  # And not the tag at that answer's place.
         probe((states, others), (states, pieces), marks_entities=True)
 
 

@@ -247,7 +247,8 @@ def test_validation_asks_every_seed_the_same(corpus, straight, tmp_path):
 @pytest.mark.slow
 def test_validation_computes_the_same_rows_in_the_slices_of_training(corpus, tmp_path, monkeypatch):
     """A batch that fits in memory only in slices would exhaust it in the first validation. 20 examples are three
-    batches of 8, but ten slices of 2, in which fewer rows would be measured. Memory for three examples makes slices of 2.
+    batches of 8, but ten slices of 2, in which fewer rows would be measured. Memory for three examples makes
+    slices of 2.
 
     The rows that were kept are the same, and need no shards any more.
     """
