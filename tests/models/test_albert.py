@@ -116,7 +116,7 @@ def test_every_sharing_is_written_and_opens_again(sharing, tmp_path):
 
 
 def test_copies_that_differ_are_refused(tmp_path):
-    """As after fine-tuning by another program, which does not know what is shared."""
+    """Another program, which does not know what is shared, writes such copies when it fine-tunes."""
     import safetensors.numpy
 
     folder = str(tmp_path / "model")
@@ -202,7 +202,7 @@ def test_settings_that_do_not_fit_are_refused(changes, message):
 
 
 def test_what_google_does_not_say_is_as_in_xxlarge(tmp_path):
-    """A config.json of transformers' own defaults names no size."""
+    """A config.json with transformers' own defaults names no size."""
     (tmp_path / "config.json").write_text('{"model_type": "albert"}', "utf-8")
     config = BertConfig.from_file(str(tmp_path / "config.json"))
     assert (config.hidden_size, config.num_attention_heads, config.intermediate_size) == (4096, 64, 16384)

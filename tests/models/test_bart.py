@@ -1,5 +1,5 @@
-"""BART: its encoder and decoder compute what transformers' do, its files are transformers', and what its encoder
-alone is for.
+"""BART: its encoder and decoder compute what transformers' do, its files are transformers', and its encoder
+works alone.
 """
 
 import json
@@ -77,7 +77,7 @@ def test_states_and_logits_are_transformers(opened, case):
 
 @pytest.mark.parity
 def test_token_by_token_gives_the_same_logits(opened):
-    """And rows of the cache can change places between two steps, as beam search needs it."""
+    """Rows of the cache can also change places between two steps, as beam search needs."""
     golden, loaded, inputs = opened["bart"]
     ids, model = inputs["decoder_input_ids"], loaded.model
     expected, targets = golden.outputs["logits"], inputs["decoder_mask"] > 0
@@ -137,7 +137,7 @@ def test_what_is_written_opens_in_transformers(opened, tmp_path):
     ],
 )
 def test_tied_words_may_have_other_names(aliases, removed, tmp_path):
-    """Older files repeat the table, and converters have kept any one of the names."""
+    """Older files repeat the table, and converters keep any one of its names."""
     folder = str(tmp_path / "model")
     shutil.copytree(os.path.join(ROOM, "bart"), folder)
     tensors = safetensors.numpy.load_file(os.path.join(folder, "model.safetensors"))
@@ -169,7 +169,7 @@ def test_it_opens_by_its_name_on_the_hub(opened, tmp_path, monkeypatch):
 
 
 def test_how_texts_are_generated_is_read_and_kept(tmp_path):
-    """Newer files say in generation_config.json which token comes first, and it counts there."""
+    """In newer folders, generation_config.json says which token comes first, not config.json."""
     folder, copy = str(tmp_path / "model"), str(tmp_path / "copy")
     shutil.copytree(os.path.join(ROOM, "bart"), folder)
     said = {"forced_bos_token_id": 0, "num_beams": 4, "decoder_start_token_id": 2}
@@ -182,7 +182,7 @@ def test_how_texts_are_generated_is_read_and_kept(tmp_path):
 
 
 def test_an_adapter_generates_as_its_recipe_says(tmp_path):
-    """Converted, it had the beams of the model that it adds to."""
+    """A converted adapter used to get the beams of its base model."""
     base, adapter = str(tmp_path / "base"), str(tmp_path / "adapter")
     shutil.copytree(os.path.join(ROOM, "bart"), base)
     (tmp_path / "base" / "generation_config.json").write_text(json.dumps({"num_beams": 7}))
@@ -196,7 +196,7 @@ def test_an_adapter_generates_as_its_recipe_says(tmp_path):
 
 
 def test_several_last_tokens_are_refused_by_the_name_of_their_file(tmp_path):
-    """transformers takes a list, of which all would be forced; it ended in a traceback."""
+    """transformers takes a list and forces all of it; here it used to end in a traceback."""
     folder = tmp_path / "model"
     shutil.copytree(os.path.join(ROOM, "bart"), folder)
     (folder / "generation_config.json").write_text(json.dumps({"forced_eos_token_id": [2, 3]}))
@@ -205,7 +205,7 @@ def test_several_last_tokens_are_refused_by_the_name_of_their_file(tmp_path):
 
 
 def test_how_an_adapters_base_generates_is_kept(tmp_path):
-    """Its folder lacks generation_config.json, and transformers would write with the converted model otherwise."""
+    """An adapter's folder has no generation_config.json; without the base's, transformers would write other texts."""
     base, adapter, copy = os.path.join(ROOM, "bart"), tmp_path / "adapter", tmp_path / "copy"
     adapter.mkdir()
     config = {"peft_type": "LORA", "r": 1, "lora_alpha": 1, "base_model_name_or_path": base}
@@ -220,7 +220,7 @@ def test_how_an_adapters_base_generates_is_kept(tmp_path):
 
 
 def test_a_task_is_learned_on_the_encoder_alone(opened, tmp_path):
-    """Its folder names no class of transformers for the task: there the decoder would read the text again."""
+    """Its folder names no class of transformers for the task, since there the decoder would read the text again."""
     golden, _, _ = opened["bart"]
     task = keras_bert.load(golden.path, task="text", labels=["bad", "good"])
     folder = str(tmp_path / "classifier")
@@ -240,7 +240,7 @@ def test_a_task_is_learned_on_the_encoder_alone(opened, tmp_path):
 
 
 def test_a_folder_of_vectors_does_not_promise_them_to_sentence_transformers(tmp_path):
-    """That would open a BartModel, give its new decoder the text too, and pool the decoder's states."""
+    """It would open a BartModel, give its new decoder the text too, and pool the decoder's states."""
     folder, head = keras_bert.open_model_folder(os.path.join(ROOM, "bart")), SentenceVectorsConfig(("score",))
     model = kind_of_head(head).make_model(folder.config, head)
     task = {"task": "pairs-contrastive", "max_length": 12}

@@ -96,7 +96,7 @@ def test_a_keras_file_opens_without_custom_objects(tmp_path):
 
 @pytest.mark.slow
 def test_a_classifier_trains_with_it(tmp_path):
-    """From the setting to the folder, evaluated again from there."""
+    """From the setting to a folder, which is then evaluated."""
     init, glue = write_tiny_bert(tmp_path / "init"), write_sst2(tmp_path / "glue")
     config = finetune_config(init, **{"data.folder": glue, "head.bilstm_size": 8, "training.epochs": 2.0})
     results = FinetuningRuns(config).one(str(tmp_path / "run"))

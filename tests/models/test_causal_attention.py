@@ -85,7 +85,7 @@ def test_a_call_may_ask_for_the_other_attention(encoder):
 
 
 def test_the_last_token_is_pooled(encoder):
-    """[CLS] has seen nothing. Padding has no part in it."""
+    """[CLS] has seen no other token. Padding does not count."""
     batch = pretraining_batch(encoder.config)
     outputs, lengths = encoder(batch), batch["input_mask"].sum(axis=1)
     last = outputs["sequence_output"].numpy()[np.arange(len(lengths)), lengths - 1]
@@ -146,7 +146,7 @@ def test_a_classifier_does_not_pass_for_one_of_transformers(classifier):
 
 
 def test_a_classifier_of_transformers_reads_cls(classifier, tmp_path):
-    """Its answers were off by more than 1: only a folder that says it is ours reads the last token."""
+    """Only a folder that says it is ours reads the last token; answers used to be off by more than 1."""
     model, folder = classifier
     path = tmp_path / "theirs"
     shutil.copytree(folder, path)

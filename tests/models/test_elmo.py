@@ -75,7 +75,7 @@ def test_padding_changes_no_real_token(model, batch):
 
 
 def test_logits_are_of_each_half(model, batch):
-    """Both directions share the output layer; without labels of the other side, only next tokens are predicted."""
+    """Both directions share the output layer; without labels for the previous tokens, only the next are predicted."""
     states, table = model.encoder(batch)["sequence_output"], model.encoder.embeddings.word_embeddings
     inputs = {name: value for name, value in batch.items() if name.startswith("input_")}
     labels = {"next_token_ids": batch["input_word_ids"], "previous_token_ids": batch["input_word_ids"]}

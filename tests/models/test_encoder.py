@@ -101,7 +101,7 @@ CAUSAL = {"attention": "causal"}
 )
 @pytest.mark.parametrize("recompute_every", [0, 1])
 def test_states_at_positions_are_those_of_all(config, recompute_every):
-    """In the export too; and the last block computes no others, of which a gradient would be 0 anyway."""
+    """In the export too. The last block computes no other states, whose gradients would be 0 anyway."""
     encoder = kind_of_config(config).make_encoder(config)
     rng = np.random.default_rng(0)
     for variable in encoder.trainable_variables:
@@ -131,7 +131,7 @@ def test_states_at_positions_are_those_of_all(config, recompute_every):
 @pytest.mark.parametrize("wrong", [-1, 12])
 @pytest.mark.parametrize("terms", [(), ("sbo",)])
 def test_a_position_beyond_the_row_is_refused(batch, terms, wrong):
-    """It would be one of the row before or after."""
+    """It would read a state of the row before or after."""
     positions = batch["masked_lm_positions"].copy()
     positions[1, 0] = wrong
     model = BertForPreTraining(tiny_config(), terms=terms)
@@ -161,7 +161,7 @@ def test_what_no_head_reads_is_not_computed(batch, monkeypatch):
 
 
 def test_every_activation_is_that_of_transformers():
-    """A model of another function of the same name, such as Keras' leaky_relu, would answer wrongly without a word."""
+    """Keras has other functions of the same names, such as leaky_relu, with which answers would be silently wrong."""
     assert sorted(name for names in ACTIVATED for name in names) == sorted(get_args(Activation))
     for names, expected in ACTIVATED.items():
         for name in names:
@@ -210,7 +210,7 @@ def test_a_missing_input_is_named(model, batch):
 
 @pytest.mark.parametrize("config", [ElmoConfig, T5Config, XlnetConfig])
 def test_a_missing_input_of_other_kinds_is_named(config):
-    """It was a KeyError."""
+    """It used to be a bare KeyError."""
     config = config(**SIZES)
     encoder = kind_of_config(config).make_encoder(config)
     with pytest.raises(ValueError, match="Encoder: needs input_word_ids, input_mask.*Missing: input_mask"):
@@ -228,7 +228,7 @@ def test_a_missing_input_of_other_kinds_is_named(config):
     ],
 )
 def test_a_missing_input_of_its_own_is_named(make, given, missing):
-    """It was a KeyError."""
+    """It used to be a bare KeyError."""
     names = ("input_word_ids", "input_mask", "input_type_ids", *given)
     with pytest.raises(ValueError, match=f"needs .*{missing}.* Missing: {missing}"):
         make()({name: np.ones((1, 4), "int32") for name in names})

@@ -31,7 +31,7 @@ def make_inputs(lengths=(4, 2), seq=4):
 
 @pytest.mark.parametrize("features", shortened(FEATURES))
 def test_the_features_are_the_encoders_hidden_states(features):
-    """Though the encoder has dropout; and given or computed they lead to the same logits."""
+    """Although the encoder has dropout. Given or computed, they lead to the same logits."""
     tagger, inputs = make_tagger(features), make_inputs()
     found = ops.convert_to_numpy(tagger.frozen_features(inputs))
     states = [ops.convert_to_numpy(state) for state in tagger.encoder(inputs, training=False)["hidden_states"]]

@@ -64,7 +64,7 @@ def test_word_vectors_have_the_spread_of_the_other_rows(model):
 
 
 def test_word_vectors_of_a_t5_have_the_spread_of_its_own():
-    """A T5's embeddings start at 1, not at `initializer_range`, a fiftieth of them."""
+    """A T5's embeddings start with a deviation of 1, of which `initializer_range` is a fiftieth."""
     model = EncoderDecoder(T5Config(60, 16, 1, 2, 8, head_size=8, initializer_factor=0.5))
     apply_initialization(model, InitializationConfig(word_embeddings="corpus"), None, VECTORS, seed=1)
     assert model.encoder.embeddings.word_embeddings.numpy()[7:].std() == pytest.approx(0.5, rel=1e-4)

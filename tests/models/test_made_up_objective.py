@@ -139,7 +139,7 @@ def test_it_is_stored_opened_again_and_the_model_is_exported(run):
 
 @pytest.mark.slow
 def test_raw_text_has_its_labels_too(corpus, tmp_path):
-    """And next sentence pairs, which it takes as prepared text does."""
+    """Next sentence pairs are made of it too, as of prepared text."""
     sources = open_batch_sources(recipe(corpus, **WITH_IT, **{"data.source": "text"}), str(tmp_path / "data"))
     batch = next(sources.training[0].epoch(0).as_numpy_iterator())
     assert {"fill_labels", "next_sentence_labels"} < set(batch)

@@ -31,7 +31,7 @@ def test_published_counts(name):
 
 @pytest.mark.parametrize("changes", [{}, {"num_hidden_layers": 3, "intermediate_size": 20, "type_vocab_size": 3}])
 def test_every_part_is_what_the_model_holds(changes):
-    """A part of the table that no tensor stands behind, or a tensor that no part counts, fails."""
+    """Every part of the table has its tensor, and every tensor is counted in a part."""
     config = tiny_config(**changes)
     model = BertForPreTraining(config)
 
@@ -91,7 +91,7 @@ def test_a_small_model_counted_product_by_product():
 
 
 def test_the_last_block_is_counted_where_it_is_read():
-    """Of 12 tokens 3 predictions and [CLS]: 8 have neither query nor output, scores, context and feed-forward."""
+    """Of 12 tokens, 3 predictions and [CLS] are read; 8 need no query, output, scores, context or feed-forward."""
     unread = 8 * (2 * 2 * 16 * 16 + 2 * 2 * 12 * 16 + 2 * 2 * 16 * 32)
     assert unread_flops(tiny_config(), 12, 4) == 3 * unread
     assert unread_flops(tiny_config(), 12, 12) == 0

@@ -77,7 +77,7 @@ def test_ranks_are_perm_mask_and_target_mapping_in_fewer_numbers(model, batch):
 
 @pytest.mark.parity
 def test_a_prediction_by_ranks_is_that_of_transformers(goldens):
-    """There perm_mask and target_mapping say the same; rows are padded on the left."""
+    """There, perm_mask and target_mapping replace the ranks, and rows are padded on the left."""
     golden = Golden(goldens, "xlnet")
     stored = under("streams/", under("outputs/", golden.arrays))
     model = keras_bert.load(golden.path).model
@@ -105,7 +105,7 @@ def test_the_loss_is_the_mean_at_the_predictions_beside_the_unigrams(model, batc
 
 
 def test_pretraining_alone_trains_the_mask_embedding(batch):
-    """Fine-tuning has no gradient for it, which a training step refuses; weight decay would shrink it."""
+    """Fine-tuning gives it no gradient, which a training step refuses; weight decay would shrink it."""
     keras.utils.set_random_seed(0)
     model = BertForPreTraining(CONFIG, terms=("plm",))
     embedding = model.encoder.mask_embedding

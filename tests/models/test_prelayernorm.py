@@ -102,7 +102,7 @@ def test_its_size_is_that_of_the_table(model):
 
 @pytest.mark.parametrize("hidden, inner, width", [(768, 3072, 2048), (128, 512, 344)])
 def test_gates_cost_no_parameters_and_no_products(hidden, inner, width):
-    """Else a comparison at equal size would not be one."""
+    """Otherwise a comparison at equal size would not be one."""
     fields = {"hidden_size": hidden, "num_attention_heads": 2, "intermediate_size": inner}
     plain, gated = RobertaPreLayerNormConfig(**fields), PreLayerNormGluConfig(**fields)
     assert gated.feed_forward_width == width

@@ -135,7 +135,7 @@ def test_a_task_head_is_on_top_of_it(batch, tmp_path):
 
 @pytest.mark.slow
 def test_it_is_pretrained(tmp_path):
-    """On vectors of its text and fixed positions, which it has; mimetic attention is refused, which it lacks."""
+    """It starts from vectors of its text and fixed positions; mimetic attention, which it lacks, is refused."""
     corpus, run = write_corpus(tmp_path / "text.txt"), RunFolder(str(tmp_path / "run"))
     initialization = {"word_embeddings": "corpus", "position_embeddings": "sinusoidal"}
     pretrain(recipe(corpus, **RUN, initialization=initialization), run)

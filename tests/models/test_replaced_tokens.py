@@ -102,7 +102,7 @@ def test_the_discriminator_reads_what_plain_loops_put_there(source, monkeypatch)
 
 
 def test_samples_have_the_frequencies_of_the_distribution():
-    """The draws of the whole unit interval, its ends too, give each class its share."""
+    """Draws over the whole unit interval, both ends included, give each class its share."""
     logits = np.random.default_rng(0).normal(0.0, 2.0, 7).astype("float32")
     draws = np.append(np.arange(2**12) / 2**12, 1 - 2.0**-24).astype("float32")
     classes = sampled(np.broadcast_to(logits, (len(draws), 7)), draws).numpy()

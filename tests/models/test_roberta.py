@@ -39,7 +39,7 @@ def folder(name):
 
 
 def test_files_count_the_positions_that_no_token_has(tmp_path):
-    """Else rows would be two tokens too long, and read beyond the table."""
+    """Otherwise rows could be two tokens too long, and read beyond the table."""
     config = RobertaConfig(**TINY)
     config.to_file(tmp_path / "config.json")
     fields = json.loads((tmp_path / "config.json").read_text())
@@ -101,7 +101,7 @@ def test_a_classifier_without_the_pooler_of_its_encoder_is_found_by_its_own_name
 
 
 def test_its_mask_takes_the_space_before_it():
-    """Else there are two, of which the model has seen one."""
+    """Otherwise two spaces would precede the masked word, and in training it had one."""
     loaded = keras_bert.load(folder("roberta"))
     answers = loaded.fill(["The [MASK], he", "The[MASK], he", "The <mask>, he"])
     assert answers[0].candidates == answers[1].candidates == answers[2].candidates

@@ -76,7 +76,7 @@ def test_the_scale_of_the_cosines_does_not_disturb_an_auto_model(in_sentence_tra
 @pytest.mark.live
 @pytest.mark.parametrize("name", ["reranker", "regression"])
 def test_our_scores_are_the_same_there(in_sentence_transformers, name):
-    """A CrossEncoder that is told nothing takes the sigmoid of a regression's number."""
+    """By default, a CrossEncoder takes the sigmoid of a regression's number."""
     folder, received = in_sentence_transformers[name]
     expected = keras_bert.load(folder).predict([tuple(pair) for pair in PAIRS])
     np.testing.assert_allclose(expected, received["found"], atol=1e-5)

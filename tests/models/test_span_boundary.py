@@ -89,7 +89,7 @@ def folder(model, tmp_path_factory):
 
 
 def test_the_loss_is_that_of_a_reference(model, batch, folder):
-    """From the tensors in the file, so that their names and orientation are right too."""
+    """Computed from the tensors in the file, so their names and orientation are right too."""
     # The last span of the first row is cut by its weights, as the objective's weights are: use those that count.
     batch = {**batch, "masked_lm_positions": batch["masked_lm_positions"].copy()}
     batch["masked_lm_positions"][0, 5:] = 0

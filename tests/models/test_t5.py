@@ -1,5 +1,5 @@
-"""T5: its encoder and decoder compute what transformers' do, its files are transformers', and what its encoder alone is
-for.
+"""T5: its encoder and decoder compute what transformers' do, its files are transformers', and its encoder works
+alone.
 """
 
 import json
@@ -137,7 +137,7 @@ def test_buckets_are_those_of_the_published_code():
 
 
 def test_the_encoder_alone_pools_the_mean_of_the_tokens(opened):
-    """T5 has no [CLS]; padding counts for nothing."""
+    """T5 has no [CLS]; padding does not count."""
     _, loaded, inputs = opened["t5"]
     encoder = keras_bert.T5Encoder(loaded.config)
     loaded.folder.load_into(encoder)
@@ -149,7 +149,7 @@ def test_the_encoder_alone_pools_the_mean_of_the_tokens(opened):
 
 
 def test_a_task_is_learned_on_the_encoder_and_served(opened, tmp_path):
-    """Its folder names the class of the encoder, and the head by our own field. Compiled, rows are padded further."""
+    """Its folder names the class of the encoder, and the head in our own field. Compiled, rows are padded further."""
     golden, _, _ = opened["t5"]
     task = keras_bert.load(golden.path, task="text", labels=["bad", "good"])
     folder = str(tmp_path / "classifier")
@@ -171,7 +171,7 @@ def test_a_task_is_learned_on_the_encoder_and_served(opened, tmp_path):
 
 
 def test_tags_of_transformers_open(opened, tmp_path):
-    """T5ForTokenClassification has the encoder under a name of its own, and the decoder not at all."""
+    """T5ForTokenClassification has the encoder under a name of its own, and no decoder."""
     golden, loaded, inputs = opened["t5"]
     tensors = {
         f"transformer.{name}": value for name, value in read_tensors(golden.path).items() if "decoder" not in name
@@ -215,7 +215,7 @@ def test_it_opens_by_its_name_on_the_hub(opened, tmp_path, monkeypatch):
 
 
 def test_saving_and_half_precision(tmp_path):
-    """float16 ends far before the bias that hides padding in float32, here that of a row of nothing else."""
+    """float16 cannot hold the bias that hides padding in float32; one row here is nothing but padding."""
     model = EncoderDecoder(TINY)
     random_weights(model)
     rng = np.random.default_rng(0)
@@ -301,7 +301,7 @@ def test_what_is_not_supported_is_one_line(fields, message, tmp_path):
     ],
 )
 def test_fields_of_a_config_come_back(named, changes, tmp_path):
-    """A dropout of attention alone and longer rows, for which transformers has no fields, have fields of their own."""
+    """Attention dropout and longer rows, for which transformers has no fields, have fields of their own."""
     config = keras_bert.T5Config(72, 8, 1, 2, 16, max_position_embeddings=900, initializer_range=0.1, **changes)
     config.to_file(tmp_path / "config.json")
     fields = json.loads((tmp_path / "config.json").read_text("utf-8"))

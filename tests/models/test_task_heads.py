@@ -111,7 +111,7 @@ def test_states_are_dropped_in_training_alone(head):
 
 @each_head
 def test_no_variable_is_without_a_gradient(head):
-    """Of spans and tokens a pooler would be trained by nothing, and the optimiser needs every gradient."""
+    """Tasks on spans and tokens would never train a pooler, and the optimiser needs every gradient."""
     model, batch = model_of(head), batch_of(head)
     with tf.GradientTape() as tape:
         loss = sum(tf.reduce_sum(value**2) for value in model(batch).values())
@@ -144,7 +144,7 @@ def test_a_folder_reads_back_as_what_it_was(head, tmp_path):
 
 
 def there_and_back(place):
-    """The folders of place/f in Google's format and, of that, in Hugging Face's."""
+    """Converts place/f to Google's format, and that back to Hugging Face's; returns both folders."""
     google, back = str(place / "google"), str(place / "back")
     convert_folder(open_model_folder(str(place / "f")), "google", google, VOCABULARY)
     convert_folder(open_model_folder(google), "huggingface", back, VOCABULARY)

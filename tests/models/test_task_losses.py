@@ -48,7 +48,7 @@ def case_of(losses, name):
 
 
 def figures(objective, *parts):
-    """As a log gives them after a step over each of these parts: (outputs, batch)."""
+    """What a log shows after a step over each of these parts: (outputs, batch)."""
     sums = MetricSums(objective.terms)
     for part in parts:
         outputs, batch = tf.nest.map_structure(tf.constant, part)
@@ -129,7 +129,7 @@ def test_of_equal_logits_the_first_is_the_prediction():
 
 @pytest.mark.parametrize("jit_compile", [False, True])
 def test_the_gradient_of_the_cross_entropy_is_the_probabilities_without_the_label(jit_compile):
-    """Its gradient is written by hand: also where logits are equal, large or far below, and labels weigh unequally."""
+    """It is written by hand, so it is tried where logits are equal, large or far below, and labels weigh unequally."""
     logits = np.array([[[1.0, 3.0, 3.0, -1e9], [300.0, 2.0, 1.0, 0.0]], [[0.0] * 4, [5.0, -5.0, 0.5, 1.0]]], "float32")
     labels, weights = np.array([[2, 1], [0, 3]], "int32"), np.array([[1.0, 0.5], [2.0, 0.0]], "float32")
 

@@ -28,7 +28,7 @@ HEADS = {
     "single_label": ClassificationConfig(("against", "neutral", "for"), SINGLE_LABEL),
     "multi_label": ClassificationConfig(("sport", "politics"), MULTI_LABEL),
     "regression": ClassificationConfig(("similarity",), REGRESSION),
-    # Of these it writes no problem_type, and of two labels not even their names.
+    # For these it writes no problem_type, and for two labels not even their names.
     "as_it_comes": ClassificationConfig(("LABEL_0", "LABEL_1"), SINGLE_LABEL),
     "three_labels": ClassificationConfig(("LABEL_0", "LABEL_1", "LABEL_2"), SINGLE_LABEL),
     "one_label": ClassificationConfig(("LABEL_0",), REGRESSION),
@@ -72,9 +72,9 @@ HEADS = {
 }
 each_folder = pytest.mark.parametrize("name", HEADS)
 
-# What a folder says of the program that wrote it.
+# What a folder says about the program that wrote it.
 OF_THE_WRITER = ("transformers_version", "dtype", "_name_or_path")
-# Of tokenizer_config.json what BERT's tokenizer reads.
+# The fields of tokenizer_config.json that BERT's tokenizer reads.
 OF_THE_TOKENIZER = (
     "do_lower_case",
     "tokenize_chinese_chars",
@@ -134,7 +134,7 @@ def test_no_folder_is_left_out(goldens):
 
 
 def test_fields_that_a_config_leaves_out_are_as_in_transformers(goldens, tmp_path):
-    """Else the weights of a folder with such a config.json do not fit, or compute something else."""
+    """Otherwise the weights of such a folder would not fit, or would compute something else."""
     paths = glob.glob(os.path.join(goldens, "*config_defaults.json"))
     assert len(paths) == 10
     for path in paths:

@@ -77,7 +77,7 @@ CASES = [
 
 @pytest.fixture(scope="module")
 def tagger(goldens, tmp_path_factory):
-    """(model, folder) of a tagger of ours; of it transformers knows the encoder."""
+    """(model, folder) of a tagger of ours, of which transformers knows only the encoder."""
     model_folder = open_model_folder(os.path.join(goldens, "encoder"))
     model = kind_of_head(HEAD).make_model(model_folder.config, HEAD)
     model_folder.load_into(model)
@@ -128,7 +128,7 @@ def in_transformers(goldens, tagger, tmp_path_factory):
 @pytest.mark.live
 @pytest.mark.parametrize("name, kind, heads", CASES)
 def test_opens_with_equal_outputs(in_transformers, goldens, name, kind, heads):
-    """Not used is only what that class of transformers has no place for."""
+    """Only what that class of transformers has no place for is left unused."""
     received = in_transformers(name, kind)
     assert not received["missing"].size and not received["mismatched"].size
     unexpected = received["unexpected"].tolist()
@@ -161,7 +161,7 @@ def test_opens_with_equal_outputs(in_transformers, goldens, name, kind, heads):
 
 
 def assert_same_outputs(received, stored, name):
-    """`received` by our names, `stored` by those of transformers; what is at padding does not count."""
+    """`received` has our names, `stored` transformers' names; outputs at padding do not count."""
     for output, expected in outputs_in(stored).items():
         value = np.array(received["mlm_logits" if output not in received else output])
         if expected.shape[-3:-1] == stored["inputs/attention_mask"].shape or output in ("start_logits", "end_logits"):
@@ -173,8 +173,7 @@ def assert_same_outputs(received, stored, name):
 
 @pytest.mark.live
 def test_folders_of_every_make_open_and_are_written_again(tmp_path):
-    """Of each that transformers makes, the head, the outputs and what is written again are the same, or it would answer
-    wrongly without a word."""
+    """The head, the outputs and what is written again are transformers' own, or answers would be silently wrong."""
     run_peer("of_model_folders.py", "make", tmp_path)
     heads = {kind.head.architecture for kind in task_kinds() if kind.in_transformers}
     cases = {path.name: bert_counterpart((path / "class.txt").read_text()) for path in tmp_path.iterdir()}
@@ -206,7 +205,7 @@ def test_every_head_is_opened():
 
 @pytest.mark.live
 def test_a_tagger_of_ours_opens_as_a_bert_model(in_transformers, tagger, goldens):
-    """Nothing is missing, and not used are only the tensors under `keras_bert.`."""
+    """Nothing is missing, and only the tensors under `keras_bert.` are left unused."""
     received, theirs = in_transformers("tagger", "AutoModel"), Golden(goldens, "encoder")
     assert received["kind"] == "BertModel" and not received["missing"].size and not received["mismatched"].size
     assert set(received["unexpected"]) == names_of_the_tagger(tagger[0])

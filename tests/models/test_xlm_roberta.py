@@ -55,7 +55,7 @@ def test_a_folder_is_converted_under_its_own_names(name, tmp_path):
 
 @pytest.mark.parametrize("name", FOLDERS)
 def test_its_mask_takes_the_space_before_it(name):
-    """Else there are two, of which the model has seen one."""
+    """Otherwise two spaces would precede the masked word, and in training it had one."""
     loaded = keras_bert.load(folder(name))
     answers = loaded.fill(["The [MASK], he", "The[MASK], he", "The <mask>, he"])
     assert answers[0].candidates == answers[1].candidates == answers[2].candidates
@@ -114,7 +114,7 @@ def test_relatives_that_compute_otherwise_are_refused_in_one_line(model_type, tm
 
 
 def test_a_bert_with_its_tokenizer_opens(tmp_path):
-    """As multilingual sentence encoders that were distilled into a BERT."""
+    """Multilingual sentence encoders that were distilled into a BERT are such models."""
     vocabulary = keras_bert.load(folder("xlm-roberta_encoder")).tokenizer.vocabulary
     config = keras_bert.BertConfig(len(vocabulary), 8, 1, 2, 16, max_position_embeddings=24)
     keras_bert.write_model_folder(tmp_path / "bert", keras_bert.BertEncoder(config), vocabulary, lower_case=False)

@@ -47,7 +47,7 @@ def loaded():
 
 @pytest.mark.parity
 def test_both_streams_and_the_memory_of_permuted_rows(goldens):
-    """Two rows of text, the second with the memory of the first; rows are padded on the left, as there."""
+    """Two rows of text, the second with the memory of the first; rows are padded on the left, as in transformers."""
     golden = Golden(goldens, "xlnet")
     stored = under("streams/", under("outputs/", golden.arrays))
     model = keras_bert.load(golden.path).model
@@ -80,7 +80,7 @@ def test_padding_on_either_side_changes_nothing(loaded):
 
 
 def test_a_prediction_does_not_see_its_token_in_the_query_stream(loaded):
-    """Else pretraining by permutations would learn to copy."""
+    """Otherwise pretraining by permutations would learn to copy."""
     ids = np.array([[17, 20, 30, SEP, CLS]], "int32")
     order = np.array([2, 0, 1, 3, 4])  # The place of each token in the order of prediction.
     inputs = {
@@ -156,7 +156,7 @@ def test_served_compiled_it_answers_the_same():
 
 
 def test_half_precision_is_finite_with_padding(loaded):
-    """float16 ends far before the bias that hides padding in float32."""
+    """float16 cannot hold the bias that hides padding in float32."""
     inputs = loaded.preprocessor(length="longest")(TEXTS)
     encoder = keras_bert.XlnetEncoder(loaded.config, dtype="mixed_float16")
     assert np.isfinite(encoder(inputs)["pooled_output"]).all()
