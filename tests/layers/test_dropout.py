@@ -49,10 +49,10 @@ def test_masks_of_layers_steps_and_parts_are_unrelated(bits):
 @pytest.mark.parametrize("shape", [(8, 6), (9, 7, 3)])
 @pytest.mark.parametrize("bits", [counter_bits, stateless_bits])
 def test_parts_in_a_row_are_the_whole(bits, shape):
-    """Each part had a key of its own, so that accumulation and replicas changed what a run with dropout learns.
+    """With a key for each part, accumulation and replicas used to change what a run with dropout learns.
 
-    An odd number of elements ends within a block of the generator. Parts by a Python int all had the masks of the
-    first.
+    An odd number of elements ends within a block of the generator. Parts given as a Python int all
+    used to get the first one's masks.
     """
     key, whole = tf.constant([3, 5], tf.uint32), bits(tf.constant([3, 5], tf.uint32), 2, (4 * shape[0], *shape[1:]))
     static = [bits(key, 2, shape, tf.constant(part)) for part in range(4)]

@@ -28,7 +28,7 @@ def test_sum_equals_one_dense_layer_over_concatenated_one_hots(layer):
 
 
 def test_a_model_of_one_segment_reads_pairs_in_it():
-    """A pair failed with TensorFlow's own error after a clean export."""
+    """A pair used to fail with TensorFlow's own error, after a clean export."""
     layer = BertEmbeddings(vocab_size=11, hidden_size=6, max_position_embeddings=8, type_vocab_size=1, dropout_rate=0.0)
     ids, types = tf.constant([[1, 2, 3]]), tf.constant([[0, 1, 1]])
     np.testing.assert_array_equal(layer(ids, types), layer(ids, tf.zeros_like(types)))
@@ -49,7 +49,7 @@ def test_an_id_out_of_range_is_refused(layer, ids, types, message):
 
 @pytest.mark.parametrize(("ids", "types"), [([[1, 11]], [[0, 0]]), ([[1, -1]], [[0, 0]]), ([[1, 2]], [[0, 2]])])
 def test_an_id_out_of_range_cannot_pass_silently_through_xla(layer, ids, types):
-    """XLA and GPUs gather another row without a word; the vector must show it."""
+    """XLA and GPUs silently gather another row; the vector must show it."""
     compiled = tf.function(lambda ids, types: layer(ids, types), jit_compile=True, autograph=False)
     vectors = compiled(tf.constant(ids), tf.constant(types)).numpy()
     assert np.isnan(vectors[0, 1]).all() and np.isfinite(vectors[0, 0]).all()
@@ -87,7 +87,7 @@ class TestRandomPositions:
         return outputs(tf.constant(ids, tf.int32)).numpy()
 
     def firsts(self, layer, ids, received):
-        """Where each row begins: of all positions the one that gives what was received."""
+        """Where each row begins: the position that gives what was received."""
         longest = layer.layer_norm(
             tf.gather(layer.word_embeddings, ids[:, None, :])
             + tf.gather(layer.position_embeddings, np.arange(9 - ids.shape[1])[:, None] + np.arange(ids.shape[1]))

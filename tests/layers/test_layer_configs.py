@@ -38,7 +38,7 @@ LAYERS = {
 
 @pytest.mark.parametrize("kind", LAYERS)
 def test_a_config_makes_the_same_layer(kind):
-    """Otherwise a model saved by Keras opens with other sizes than it was trained with."""
+    """Otherwise a model saved by Keras would open with other sizes than it was trained with."""
     layer = kind(**LAYERS[kind], name="layer", dtype=keras.DTypePolicy("mixed_bfloat16"))
     config = layer.get_config()
     assert {key: config[key] for key in LAYERS[kind]} == LAYERS[kind]
@@ -49,7 +49,7 @@ def test_a_config_makes_the_same_layer(kind):
 
 @pytest.mark.parametrize("kind", [BartEmbeddings, PositionedEmbeddings])
 def test_the_config_of_barts_embeddings_has_that_of_the_model(kind):
-    """It had none: an AttributeError, or an object that JSON does not know."""
+    """Without it, saving ends in an AttributeError or in an object that JSON does not know."""
     layer = kind(BartConfig(vocab_size=10, hidden_size=12, scale_embedding=True), name="layer", dtype="mixed_bfloat16")
     again = kind.from_config(json.loads(json.dumps(layer.get_config())))
     assert again.get_config() == layer.get_config()
@@ -58,7 +58,7 @@ def test_the_config_of_barts_embeddings_has_that_of_the_model(kind):
 
 @pytest.mark.parametrize("given", ["attention_of", "ffn_of", "attention"])
 def test_a_block_with_layers_of_others_has_no_config(given):
-    """Its config made a block with layers of its own."""
+    """A block made from its config would silently have layers of its own."""
     sizes = LAYERS[EncoderBlock]
     block = EncoderBlock(**sizes)
     layer = block.attention if given == "attention" else block

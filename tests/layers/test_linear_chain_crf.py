@@ -111,7 +111,7 @@ def test_the_best_path_is_the_best_of_all_sequences(seed):
 
 
 def test_forbidden_transitions_are_impossible_whatever_the_emissions():
-    """I after O, or at the start, must not come out even of a model that is sure of it."""
+    """I after O, or at the start, must not come out even if the model is sure of it."""
     head = CrfTaggingHead(3, 4, forbidden=[[0, 0, 1, 0], [0, 0, 0, 0], [0, 0, 0, 0], [0, 0, 1, 0]])
     head.build((None, None, 4))
     emissions = np.zeros((2, 5, 3), "float32")

@@ -42,7 +42,7 @@ def kept(model):
 
 @pytest.mark.parametrize("recompute_every", [1, 2])
 def test_gradients_are_the_same_with_the_same_dropout(model, kept, recompute_every):
-    """A block that drew other masks the second time, or moved the numbers of the masks after it, would differ."""
+    """They would differ if a block drew other masks the second time, or shifted the numbers of the masks after it."""
     received, graph = gradients(model, recompute_every)
     for value, expected in zip(received, kept[0], strict=True):
         np.testing.assert_allclose(value, expected, rtol=1e-6, atol=1e-6)
