@@ -61,7 +61,7 @@ def test_what_was_written_opens_as_the_sums(adapted):
 
 
 def test_layers_that_share_a_part_have_one_addition(tmp_path):
-    """The file has it once for each layer, as transformers' class has them; copies that differ are no such model."""
+    """The file repeats it for each layer, as transformers' class does; copies that differ are refused."""
     bert = keras_bert.load(write_served(tmp_path / "albert", "albert"))
     config = dataclasses.replace(bert.model.config, num_hidden_layers=2, sharing="attention")
     model, base, path = type(bert.model)(config, bert.head.num_outputs), str(tmp_path / "base"), str(tmp_path / "lora")
@@ -92,7 +92,7 @@ def test_converted_it_is_a_whole_model(adapted, tmp_path):
 
 
 def test_converted_it_has_a_card_of_its_own(adapted, tmp_path):
-    """By the card of peft's folder, the hub would look for an adapter."""
+    """With the card of peft's folder, the hub would look for an adapter."""
     path = changed(adapted[2], tmp_path / "adapter")
     (tmp_path / "adapter" / "README.md").write_text("---\nlibrary_name: peft\n---\n", encoding="utf-8")
     folder = open_model_folder(path)
@@ -102,7 +102,7 @@ def test_converted_it_has_a_card_of_its_own(adapted, tmp_path):
 
 
 def test_modules_are_named_so_that_peft_adapts_no_others(adapted):
-    """Its names are ends of modules' names: `dense` would adapt the pooler too."""
+    """peft compares the ends of modules' names: `dense` would adapt the pooler too."""
     model, base, adapter = adapted
     config = read_json(f"{adapter}/adapter_config.json")
     tensors = safetensors.numpy.load_file(f"{adapter}/adapter_model.safetensors")
@@ -135,7 +135,7 @@ def test_a_base_on_the_hub_keeps_its_revision(adapted, tmp_path):
 
 
 def test_vectors_are_made_as_the_base_says_unless_the_adapter_has_a_config(adapted, tmp_path):
-    """Of an adapter by peft the means would come unnormalized, while its base's are of length 1."""
+    """Otherwise means by an adapter of peft would not be of length 1, as those of its base are."""
     _, base, adapter = adapted
     copied = tmp_path / "base"
     shutil.copytree(base, copied)
@@ -149,7 +149,7 @@ def test_vectors_are_made_as_the_base_says_unless_the_adapter_has_a_config(adapt
 
 
 def test_vectors_are_made_as_by_the_sums(tmp_path):
-    """Those of `RUN/adapter` were not of length 1, as those of `RUN/model` are."""
+    """Vectors of `RUN/adapter` used to lack the length 1 that those of `RUN/model` have."""
     base, adapter = write_served(tmp_path / "base", "vectors", SentenceVectorsConfig(("score",))), tmp_path / "adapter"
     bert = keras_bert.load(base)
     bert.encoder.enable_lora(2)
@@ -158,7 +158,7 @@ def test_vectors_are_made_as_by_the_sums(tmp_path):
 
 
 def test_parts_that_it_replaces_are_counted_once(adapted, tmp_path):
-    """Its names are those of transformers' class, and the file of the base may have shorter ones."""
+    """The adapter has the names of transformers' class, and the base's file may have shorter ones."""
     _, base, adapter = adapted
     shutil.copytree(base, tmp_path / "base")
     tensors = safetensors.numpy.load_file(f"{base}/model.safetensors")
@@ -170,7 +170,7 @@ def test_parts_that_it_replaces_are_counted_once(adapted, tmp_path):
 
 
 def test_a_folder_with_the_name_of_its_base_is_not_its_base(adapted, tmp_path, monkeypatch):
-    """It was added to itself without end."""
+    """It used to be added to itself without end."""
     monkeypatch.chdir(tmp_path)
     path = changed(adapted[2], tmp_path / "bert-base", base_model_name_or_path="bert-base")
     assert Adapter(path).base == "hf:bert-base"
@@ -212,7 +212,7 @@ def test_what_cannot_be_added_is_refused_in_one_line(adapted, tmp_path, fields, 
     ],
 )
 def test_unknown_tensors_are_refused(adapted, tmp_path, name, told):
-    """Left out, they would leave a model that answers otherwise."""
+    """Without them the model would answer otherwise."""
     path = changed(adapted[2], tmp_path / "changed")
     weights = f"{path}/adapter_model.safetensors"
     tensors = {**safetensors.numpy.load_file(weights), f"base_model.model.{name}": np.ones((2, 2), "float32")}

@@ -187,7 +187,7 @@ def test_an_activation_that_googles_code_lacks_is_refused(model, tmp_path):
 
 
 def test_an_epsilon_that_googles_code_would_ignore_is_refused(model, tmp_path):
-    """It would compute other states from the folder's weights, in silence."""
+    """It would silently compute other states from the folder's weights."""
     config = dataclasses.replace(model.config, layer_norm_eps=1e-5)
     with pytest.raises(UserError, match="needs layer_norm_eps 1e-12, as in Google's code.* Received: 1e-05. Use"):
         write_google_folder(str(tmp_path / "google"), config, tensors_of(model), VOCABULARY)

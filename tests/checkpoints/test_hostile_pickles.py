@@ -143,7 +143,7 @@ def test_what_is_not_of_a_state_dict_is_refused_by_name(pickled, message):
 
 
 def test_pickles_that_grow_are_refused_in_little_time_and_memory():
-    """Doubled lists and tuples, nesting without end, lengths of gigabytes: what they name is never built or walked."""
+    """Doubled lists and tuples, nesting without end, lengths of gigabytes: none of it is ever built or walked."""
     doubled = b"".join(b"q" + bytes([index]) + b"h" + bytes([index]) + b"\x86" for index in range(200))
     bombs = {
         "doubled_tuples": b"\x80\x02}N" + doubled + b"K\x01s.",
@@ -189,7 +189,7 @@ def test_files_that_are_no_archive_of_torch_save(pickled, message):
 
 def test_an_entry_that_claims_more_than_the_file_holds():
     content = bytearray(archive(tensor()))
-    # The sizes in the directory are what is believed: 4 GB in place of 16 bytes, compressed and not.
+    # The sizes in the directory are believed: 4 GB instead of 16 bytes, compressed and not.
     place = content.rindex(b"PK\x01\x02", 0, content.rindex(b"PK\x01\x02"))
     content[place + 20 : place + 28] = struct.pack("<II", 0xFFFFFFF0, 0xFFFFFFF0)
     assert "ends early" in refusal(bytes(content))

@@ -1,4 +1,4 @@
-"""`hf:NAME` against a server in the hub's form: what is fetched, what is kept, and what every failure says."""
+"""`hf:NAME` against a server in the hub's form: what is fetched, what is kept, and what each failure says."""
 
 import errno
 import json
@@ -32,7 +32,7 @@ SMALL = {
     "tokenizer_config.json": b'{"do_lower_case": false}',
 }
 WEIGHTS = {"model.safetensors": safetensors.numpy.save(TENSORS)}
-# What else lies in such repositories, and nobody here needs.
+# What else lies in such repositories, which nobody here needs.
 OTHERS = dict.fromkeys(
     ("tf_model.h5", "flax_model.msgpack", "README.md", "model.onnx", "onnx/m.onnx"), b"not to be fetched"
 )
@@ -79,7 +79,7 @@ def test_weights_are_fetched_when_they_are_asked_for_and_nothing_else_is(hub):
 
 
 def test_how_vectors_are_made_is_fetched_with_the_config(hub, monkeypatch):
-    """modules.json names a file in a folder; without it, vectors pooled by [CLS] became means."""
+    """modules.json names a file in a folder; without it, vectors pooled by [CLS] would become means."""
     files = {**vector_files(8, 5), POOLING_CONFIG: {"pooling_mode": "cls"}}
     sent = {name: json.dumps(content).encode() for name, content in files.items()}
     hub.repositories[NAME].publish({**SMALL, **WEIGHTS, **OTHERS, **sent, "0_Other/config.json": b"{}"})
@@ -93,7 +93,7 @@ def test_how_vectors_are_made_is_fetched_with_the_config(hub, monkeypatch):
 
 
 def test_how_vectors_are_made_is_fetched_where_transformers_alone_filled_the_cache(hub, monkeypatch):
-    """It never asks for modules.json: by a commit, the model counted as whole, and its vectors became means."""
+    """transformers never asks for modules.json; at a known commit, the model would pass for whole and give means."""
     sent = {name: json.dumps(content).encode() for name, content in vector_files(8, 5).items()}
     commit = hub.repositories[NAME].publish({**SMALL, **WEIGHTS, **sent})
     for file in (*SMALL, *WEIGHTS):
@@ -130,7 +130,7 @@ def test_a_fetch_that_never_ends_is_refused_and_leaves_nothing(hub, cache, monke
 
 @pytest.mark.parametrize("file", ["model.safetensors", "vocab.txt"])
 def test_bytes_that_are_not_those_listed_are_refused_and_removed(hub, file):
-    """The hub's own library compares the sizes alone."""
+    """The hub's own library only compares sizes."""
     content = {**SMALL, **WEIGHTS}[file]
     hub.repositories[NAME].sent_instead[file] = content[:-2] + b"??"
     for _ in range(2):
@@ -190,7 +190,7 @@ def test_branches_tags_and_commits(hub):
 
 
 def test_a_commit_published_between_the_answers(hub):
-    """The listing is of the commit that the first file came from, whatever came in between."""
+    """The listing is of the commit that the first file came from, whatever was published in between."""
     repository = hub.repositories[NAME]
     listed, second = repository.commit_of, None
 
@@ -317,7 +317,7 @@ def test_names_that_cannot_be(name):
 
 @pytest.mark.parametrize("name", ["hf:me/bert--base", "hf:me/..", "hf:.bert", "hf:me/bert.git", f"hf:{'b' * 97}"])
 def test_names_that_the_hub_would_not_have_are_one_line(name):
-    """Its library raised an error of its own while it looked into the cache."""
+    """The hub's library used to raise an error of its own while it looked into the cache."""
     assert refusal(name).startswith(f"{name}: is not a name of the hub. ")
 
 

@@ -32,7 +32,7 @@ def folder(tmp_path, model):
 
 
 def rewrite(folder, change):
-    """Puts `change(tensors)` in the place of the folder's tensors."""
+    """Replaces the folder's tensors with `change(tensors)`."""
     path = os.path.join(folder, "model.safetensors")
     safetensors.numpy.save_file(change(safetensors.numpy.load_file(path)), path)
 
@@ -95,7 +95,7 @@ def test_a_decoder_that_is_not_tied_is_refused(folder, model, name):
 
 
 def test_an_untied_decoder_is_read_used_and_written(tmp_path):
-    """It was refused. In transformers the bias beside the decoder's has no use, and may have any value."""
+    """It used to be refused. In transformers the bias beside the decoder's is unused, and may have any value."""
     model = random_model(tie_word_embeddings=False)
     folder, again = str(tmp_path / "model"), str(tmp_path / "again")
     write_model_folder(folder, model, VOCABULARY, lower_case=True)
@@ -220,7 +220,7 @@ def head_tensors(name, outputs):
 
 
 def test_heads_that_architectures_does_not_name_are_left_out(folder, tmp_path):
-    """`convert` made a classifier of a masked LM with tensors that were left over from one."""
+    """`convert` used to make a classifier of a masked LM that still had tensors of one."""
     stray = {**head_tensors("classifier", 3), "qa_outputs.bias": np.ones(2, "float32")}
     rewrite(folder, lambda tensors: {**tensors, **stray})
     change_config(folder, architectures=["BertForMaskedLM"])
@@ -243,7 +243,7 @@ def test_heads_that_architectures_does_not_name_are_left_out(folder, tmp_path):
 )
 @pytest.mark.parametrize("named", [..., None])
 def test_without_architectures_the_tensors_name_the_head(folder, tmp_path, absent, head, expected, named):
-    """It was opened as an encoder, and its head was lost; by null, a tagger was written as a classifier."""
+    """Such a folder used to lose its head; with null, a tagger was written as a classifier."""
     rewrite(folder, lambda tensors: {**without(*absent)(tensors), **head} if absent else tensors)
     change_config(folder, architectures=named)
     opened = open_model_folder(folder)
@@ -255,7 +255,7 @@ def test_without_architectures_the_tensors_name_the_head(folder, tmp_path, absen
 
 @pytest.mark.parametrize("damage", [np.nan, np.inf])
 def test_weights_that_are_not_numbers_are_refused(folder, damage):
-    """Every answer of such a model would be NaN, with status 0 and a label; its export would serve it."""
+    """Every answer of such a model would be NaN, yet with a label and status 0, and its export would serve them."""
     name = "bert.encoder.layer.1.output.dense.weight"
     rewrite(folder, lambda tensors: {**tensors, name: np.where(np.eye(16, 32), np.float32(damage), tensors[name])})
     with pytest.raises(UserError, match=f"{name} needs finite numbers. Received: 16 of 512 that are NaN or infinite"):

@@ -48,7 +48,7 @@ def classifier():
 
 
 def read(folder):
-    """(header, text) of a folder's card, as the hub's library reads it."""
+    """(header, text) of a folder's card, as the hub's library reads them."""
     path = os.path.join(folder, "README.md")
     return metadata_load(path), HubCard.load(path).text
 
@@ -170,7 +170,7 @@ def test_the_code_of_a_card_gives_the_answer_of_its_head(name, tmp_path, monkeyp
 
 
 def test_the_code_of_every_kind_is_tried():
-    """That of models with decoders in test_seq2seq.py."""
+    """Models with decoders are tried in test_seq2seq.py."""
     kinds = [kind for kind in task_kinds() if not kind.writes_texts]
     assert {type(head) for head, *_ in HEADS.values()} == {kind.head for kind in kinds}
 

@@ -45,7 +45,7 @@ def test_a_folder_is_replaced_whole(folder, model, vocabulary):
 
 
 def test_a_kill_while_a_model_is_replaced_leaves_one_that_opens(tmp_path, model, vocabulary, killed_at):
-    """By the run's folder too, and for the commands that look for the newest run."""
+    """Also by the name of the run's folder, and for commands that look for the newest run."""
     run = str(tmp_path / "run")
     folder = os.path.join(run, "model")
     write_model_folder(folder, model, vocabulary, lower_case=True)
@@ -63,7 +63,7 @@ def test_a_kill_while_a_model_is_replaced_leaves_one_that_opens(tmp_path, model,
 
 
 def test_a_table_with_more_rows_than_pieces_opens(folder, vocabulary, tmp_path):
-    """Padded to a multiple of 64, or resized for tokens to come: such folders were another model's vocabulary."""
+    """Padded to a multiple of 64, or enlarged for tokens to come; it used to count as another model's vocabulary."""
     Vocabulary(vocabulary.tokens[:-3]).to_file(os.path.join(folder, "vocab.txt"))
     opened = open_model_folder(folder)
     assert len(opened.vocabulary) == opened.config.vocab_size == 60 and "57 pieces" in opened.notes[-1]
@@ -75,7 +75,7 @@ def test_a_table_with_more_rows_than_pieces_opens(folder, vocabulary, tmp_path):
 
 
 def test_positions_are_counted_from_the_padding_of_the_config(vocabulary, tmp_path):
-    """Not from the vocabulary's, where that is another: in transformers too, positions follow from config.json."""
+    """Not from the vocabulary's padding where that differs: in transformers too, positions follow from config.json."""
     config = RobertaConfig(vocab_size=60, hidden_size=16, num_hidden_layers=1, num_attention_heads=2)
     folders = [str(tmp_path / name) for name in ("model", "converted")]
     write_model_folder(folders[0], BertForPreTraining(config), vocabulary, lower_case=True)
@@ -86,7 +86,7 @@ def test_positions_are_counted_from_the_padding_of_the_config(vocabulary, tmp_pa
 
 @pytest.mark.parametrize("made", [AlbertConfig, RobertaConfig])
 def test_a_head_of_pretraining_is_no_task(made, vocabulary, tmp_path):
-    """Next sentences are an objective of any model; the class for them alone is BERT's, and has no masked LM."""
+    """Any model can learn next sentences; the class for them alone is BERT's, and has no masked LM."""
     config = made(vocab_size=60, hidden_size=16, num_hidden_layers=1, num_attention_heads=2)
     first, again = (str(tmp_path / name) for name in ("model", "converted"))
     write_model_folder(first, BertForPreTraining(config, terms=("nsp",)), vocabulary, lower_case=True)
@@ -96,7 +96,7 @@ def test_a_head_of_pretraining_is_no_task(made, vocabulary, tmp_path):
 
 
 def test_added_tokens_are_kept(folder, vocabulary, tmp_path):
-    """From an old folder of transformers': vocab.txt is shorter than the table, and added_tokens.json has the rest."""
+    """In an old folder of transformers, vocab.txt is shorter than the table, and added_tokens.json has the rest."""
     Vocabulary(vocabulary.tokens[:-2]).to_file(os.path.join(folder, "vocab.txt"))
     for name, content in (
         ("added_tokens.json", {"<ent>": 58, "<E>": 59}),

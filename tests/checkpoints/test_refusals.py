@@ -105,7 +105,7 @@ def test_a_missing_file(folder, missing, told):
 
 
 def altered(content):
-    """The header's first tensor is said to lie behind the file's end."""
+    """The header says that the first tensor lies behind the file's end."""
     (length,) = struct.unpack("<Q", content[:8])
     header = json.loads(content[8 : 8 + length])
     next(value for name, value in header.items() if name != "__metadata__")["data_offsets"] = [0, 10**9]
@@ -163,7 +163,7 @@ def test_no_weights(folder):
 
 
 def write_tokenizer_json(folder, normalizer=(), model=(), **changes):
-    """tokenizer.json as transformers writes it, in place of vocab.txt."""
+    """Replaces vocab.txt with a tokenizer.json as transformers writes it."""
     os.unlink(os.path.join(folder, "vocab.txt"))
     kept = {"type": "BertNormalizer", "lowercase": True, "strip_accents": None, "handle_chinese_chars": True}
     content = {
@@ -191,7 +191,7 @@ def write_tokenizer_json(folder, normalizer=(), model=(), **changes):
     ],
 )
 def test_a_tokenizer_json_that_is_not_berts(folder, content, message):
-    """It would be split as BERT splits, silently."""
+    """Its texts would silently be split as BERT splits them."""
     write_tokenizer_json(folder, **content)
     assert re.search(message, refusal(folder))
 
@@ -208,7 +208,7 @@ OWN, GENERIC = "BertTokenizer", "PreTrainedTokenizerFast"
         ({"do_lower_case": False}, {"strip_accents": True}, (False, None, True), "strip_accents (false, not true)"),
         ({"do_lower_case": False}, {"lowercase": False}, (False, None, True), None),
         ({"do_lower_case": True, "strip_accents": True}, {}, (True, True, True), None),
-        # A generic class follows tokenizer.json, its null too.
+        # A generic class follows tokenizer.json, null included.
         (
             {"tokenizer_class": GENERIC, "strip_accents": True},
             {"lowercase": False},
@@ -219,7 +219,7 @@ OWN, GENERIC = "BertTokenizer", "PreTrainedTokenizerFast"
     ],
 )
 def test_which_of_two_files_that_disagree_counts(folder, config, normalizer, expected, told):
-    """As in transformers 5, or the ids would be others than the model was trained on; and the user is told."""
+    """As in transformers 5, or ids would not be those the model was trained on; and the user is told."""
     write_tokenizer_json(folder, normalizer)
     path = os.path.join(folder, "tokenizer_config.json")
     os.unlink(path)
@@ -240,7 +240,7 @@ def test_a_guessed_casing_is_said(folder):
 
 
 def test_the_longest_word_is_the_files_own(folder, tmp_path):
-    """Words of 101 to 200 characters were split where the model was trained with [UNK]."""
+    """Words of 101 to 200 characters used to be split where the model was trained with [UNK]."""
     write_tokenizer_json(folder, model={"max_input_chars_per_word": 2})
     loaded, (known, unknown) = load(folder), (VOCABULARY.ids["w1"], VOCABULARY.unk_id)
     assert loaded.tokenizer(["w1 w12", "w1\0 w12\0"]).to_list() == [[known, unknown]] * 2
@@ -270,7 +270,7 @@ def test_the_settings_of_tokenizer_config(folder, config, expected):
 
 @pytest.mark.parametrize("kind", [Vocabulary, SentencePieceVocabulary])
 def test_a_flag_in_quotes_is_not_taken_for_true(tmp_path, kind):
-    """Texts were lower-cased for a cased model, silently."""
+    """Texts used to be silently lower-cased for a cased model."""
     (tmp_path / kind.file_name).touch()
     (tmp_path / "tokenizer_config.json").write_text('{"do_lower_case": "false"}')
     with pytest.raises(UserError, match="tokenizer_config.json: needs true or false as do_lower_case. Received: 'fal"):

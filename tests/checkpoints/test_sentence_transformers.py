@@ -1,4 +1,4 @@
-"""How a folder's files for sentence-transformers say that its vectors are made: done, refused and kept."""
+"""How a folder's files for sentence-transformers say that its vectors are made: followed, refused and kept."""
 
 import json
 import os
@@ -54,7 +54,7 @@ def folder(tmp_path):
     ],
 )
 def test_a_declared_pooling_is_the_default(folder, config, pooling):
-    """By the fields of old versions and of new ones. Vectors by another pooling are of no use, and look like others."""
+    """By the fields of old and new versions. Vectors by another pooling are useless, yet look like any others."""
     write_files(folder, {**FILES, POOLING: config, "modules.json": modules("Transformer", "Pooling")})
     bert = keras_bert.load(folder)
     cut = bert.embedder(max_length=12)
@@ -63,7 +63,7 @@ def test_a_declared_pooling_is_the_default(folder, config, pooling):
 
 
 def test_vectors_are_normalized_if_the_folder_says_so(folder):
-    """An explicit pooling is that alone."""
+    """An explicitly named pooling does not normalize."""
     write_files(folder, FILES)
     bert = keras_bert.load(folder)
     by_hand = bert.encode(TEXTS, "mean")
@@ -112,7 +112,7 @@ def test_a_length_that_is_no_number_is_refused(folder):
 
 
 def test_lower_casing_that_only_these_files_ask_for_is_refused(folder):
-    """sentence-transformers lower-cases before a cased tokenizer then; --uncased would strip accents too."""
+    """There, sentence-transformers lower-cases before a cased tokenizer; --uncased would strip accents too."""
     write_files(folder, {**FILES, "sentence_bert_config.json": {"do_lower_case": True}})
     assert keras_bert.load(folder).encode(["The cat"]).shape == (1, 16)  # Its tokenizer does so itself.
     with pytest.raises(UserError, match="do_lower_case false, as the tokenizer does not lower-case"):
@@ -120,7 +120,7 @@ def test_lower_casing_that_only_these_files_ask_for_is_refused(folder):
 
 
 def test_the_length_may_be_the_tokenizers(folder, tmp_path):
-    """Where version 6 writes it. A copy's tokenizer has the model's maximum, and would cut no text."""
+    """Version 6 writes it there. A copy's tokenizer has the model's maximum, which would cut no text."""
     write_files(folder, {**FILES, "sentence_bert_config.json": {}})
     with open(os.path.join(folder, "tokenizer_config.json")) as stream:
         write_files(folder, {"tokenizer_config.json": {**json.load(stream), "model_max_length": 9}})
@@ -132,7 +132,7 @@ def test_the_length_may_be_the_tokenizers(folder, tmp_path):
 
 
 def test_a_tokenizer_without_a_maximum_is_limited_by_the_positions(folder, tmp_path):
-    """transformers writes 10^30 for none. In a copy, sentence-transformers would cut texts at that, and could not."""
+    """transformers writes 10^30 for none, at which sentence-transformers could not cut the texts of a copy."""
     write_files(folder, {**FILES, "sentence_bert_config.json": {}})
     with open(os.path.join(folder, "tokenizer_config.json")) as stream:
         write_files(folder, {"tokenizer_config.json": {**json.load(stream), "model_max_length": 10**30}})
@@ -144,13 +144,13 @@ def test_a_tokenizer_without_a_maximum_is_limited_by_the_positions(folder, tmp_p
 
 @pytest.mark.parametrize("kind", ["bert", "roberta", "camembert", "albert", "xlm-roberta", "xlnet"])
 def test_older_names_of_the_length_are_read(folder, kind):
-    """sentence-transformers reads these six; by another name, texts would be cut at the model's maximum."""
+    """sentence-transformers reads these six; if one were missed, texts would be cut at the model's maximum."""
     write_files(folder, {"modules.json": FILES["modules.json"], f"sentence_{kind}_config.json": {"max_seq_length": 9}})
     assert keras_bert.open_model_folder(folder).vector_length == 9
 
 
 def test_converting_keeps_how_vectors_are_made(folder, tmp_path):
-    """Its copy embedded by the mean."""
+    """The copy used to embed by the mean."""
     write_files(folder, {**FILES, POOLING: {"pooling_mode": "cls"}})
     opened = keras_bert.open_model_folder(folder)
     assert convert_folder(opened, "huggingface", tmp_path / "copy", opened.vocabulary) == []

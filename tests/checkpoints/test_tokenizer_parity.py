@@ -1,4 +1,4 @@
-"""Tokenizer files that transformers itself writes, in every combination of settings: its ids are ours."""
+"""Tokenizer files that transformers itself writes, in every combination of settings, give its ids here."""
 
 import glob
 import json
@@ -21,12 +21,12 @@ ATOMS = [
 ]
 
 
-# What `tokenizers` does otherwise than Google: the final sigma, private characters, a range of ideographs.
+# Where `tokenizers` differs from Google: the final sigma, private characters, a range of ideographs.
 _DIFFER = re.compile("Σ|\\[MASK|[\ue000-\uf8ff\U0002b820-\U0002ceaf]")
 
 
 def texts():
-    """Without BERT's own special tokens and words of more than transformers' 100 characters, too."""
+    """Texts without BERT's own special tokens or words of more than transformers' 100 characters."""
     generator = random.Random(6)
     mixed = ["".join(generator.choices(ATOMS, k=generator.randrange(10))) for _ in range(300)]
     hostile = [text.decode("utf-8", "ignore") for text in HOSTILE if len(text) < 100]
@@ -35,7 +35,7 @@ def texts():
 
 @pytest.mark.live
 def test_folders_of_transformers(tmp_path):
-    """A folder whose files we read otherwise gives a model other tokens than it was trained on, silently."""
+    """Files that we read otherwise would silently give a model other tokens than it was trained on."""
     folder, given = tmp_path / "folders", tmp_path / "texts.json"
     given.write_text(json.dumps(texts()))
     goldens.run_peer("of_tokenizers.py", "make", folder, given)

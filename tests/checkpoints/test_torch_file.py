@@ -52,7 +52,7 @@ def test_every_kind_of_number_and_every_way_to_lie_in_a_storage(golden, layout):
 @pytest.mark.parity
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_a_bert_of_2019_opens_with_the_values_that_were_saved(folder, golden, layout):
-    """Its names are of before LayerNorm.weight, and its decoder is the embeddings' storage again."""
+    """Its names predate LayerNorm.weight, and its decoder is the embeddings' storage again."""
     shutil.copy(golden(layout, "bert"), os.path.join(folder, "pytorch_model.bin"))
     loaded = load(folder)
     assert loaded.report.unused == []

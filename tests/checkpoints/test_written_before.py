@@ -1,9 +1,9 @@
 """What an earlier version wrote still opens: a model folder, prepared shards, and a run stopped at a checkpoint.
 
 tests/written_before was written by the version of November 2026 that still had all heads in `config/heads.py`. The run
-trains by recipe.json on the shards and was stopped after its checkpoint at step 2 of 4; answers.json has the losses
-with which that version went on from there without dropout, whose masks are not promised from version to version, and
-the model's answers. They stay as they are: a later format adds files.
+trains by recipe.json on the shards and was stopped after its checkpoint at step 2 of 4; answers.json has the
+model's answers, and the losses with which that version went on from there: without dropout, whose masks may change from
+version to version. They stay as they are: a later format adds files.
 """
 
 import json
