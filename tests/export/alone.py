@@ -1,4 +1,4 @@
-"""Opens exports and prints their answers, with tensorflow and tensorflow_text alone: run as a process of its own."""
+"""Opens exports and prints their answers, with tensorflow and tensorflow_text alone: runs in a process of its own."""
 
 import json
 import sys

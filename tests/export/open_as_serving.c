@@ -1,8 +1,8 @@
-/* Opens a SavedModel as TensorFlow Serving does, by TensorFlow's C++ loader, with no Python anywhere.
+/* Opens a SavedModel as TensorFlow Serving does, by TensorFlow's C++ loader, without Python.
 
    open_as_serving FOLDER OUTPUT:INDEX ROWS LIBRARIES LIBRARY… INPUT:INDEX…
 
-   Reads from standard input, for every INPUT and in it for every row, a native 32-bit length and so many bytes.
+   Reads from standard input, for every INPUT and in it for every row, a native 32-bit length and that many bytes.
    Prints the OUTPUT's numbers (float32), one a line. */
 #include <stdint.h>
 #include <stdio.h>

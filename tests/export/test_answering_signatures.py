@@ -1,4 +1,4 @@
-"""The signatures of readers and of multiple choice beside the windows, the rows and the decoding of training."""
+"""The signatures of readers and of multiple choice against the windows, rows and decoding of training."""
 
 import numpy as np
 import pytest
@@ -22,7 +22,7 @@ LENGTHS = {"max_length": 24, "stride": 7, "max_question_length": 9, "max_answer_
 
 
 def by_python(bert, path, n_best):
-    """The `Decoded` of each question, by the rows and the decoding of `evaluate`."""
+    """The `Decoded` of each question, by `evaluate`'s rows and decoding."""
     answered = load_questions(qa_task(test=path, unanswerable=True), "test")
     lengths = {name: value for name, value in LENGTHS.items() if name != "max_answer_length"}
     windows = question_windows(answered, bert.tokenizer, **lengths)
@@ -80,7 +80,7 @@ def test_no_answer_above_the_threshold(served, threshold, answers):
 
 
 def test_bytes_that_are_not_utf8_are_left_out_of_the_answer(served):
-    """Places count the code points that are left, as everywhere."""
+    """As everywhere, places count the code points that are left."""
     _, function = served("answering")
     given = function([b"who"], [b"\xff\xfecat\xff"])
     assert given["answer"].tolist() == [b"cat"] and (given["start"][0], given["end"][0]) == (0, 3)
@@ -109,7 +109,7 @@ def expected(bert, context, beginning, choices):
 
 
 def test_the_choices_of_each_row(served):
-    """As many as it has: "" behind the last is none, "" before others is one."""
+    """A row has as many as it gives: "" after the last is none, "" before others is one."""
     bert, function = served("choice")
     answers = function(CHOICE_CONTEXTS, BEGINNINGS, CHOICES)
     for row, count in enumerate((2, 3, 3)):
@@ -121,7 +121,7 @@ def test_the_choices_of_each_row(served):
 
 
 def test_rows_of_two_and_four_choices_go_together(served):
-    """A list of lists that differ in length was no tensor, with an error of TensorFlow's."""
+    """Lists that differ in length used to end in an error of TensorFlow's, as they are no tensor."""
     _, function = served("choice")
     rows = [["sat", "the mat"], ["x", "y", "the", "cat"]]
     answers, padded = (

@@ -39,7 +39,7 @@ def program(tmp_path_factory):
 
 
 def text_libraries(kind=""):
-    """Those that the graph's tokenizer needs; Serving links all of tf-text."""
+    """The libraries that the graph's tokenizer needs; Serving links all of tf-text."""
     folder = os.path.join(os.path.dirname(tensorflow_text.__file__), "python", "ops")
     tokenizer = "sentencepiece" if kind == ROBERTA else "fast_wordpiece"
     return [os.path.join(folder, f"_{tokenizer}_tokenizer.so")]
@@ -87,7 +87,7 @@ def test_a_c_program_gets_the_same_figures(program, tmp_path, kind, output, opti
 
 
 def test_without_the_tokenizers_ops_it_is_not_opened(program, tmp_path):
-    """So the test above does show that tf-text's library is all that is missing."""
+    """Otherwise the test above would not show that tf-text's library is what the program needs."""
     function = serving_function(keras_bert.load(write_served(tmp_path / "model", "regression")))
     folder = write_version(str(tmp_path / "served"), function)
     result = run(program, folder, "serving_default", "score", {"text": [b"cat"]}, [])

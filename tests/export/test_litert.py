@@ -1,4 +1,4 @@
-"""Exports for LiteRT: what the interpreter answers, beside the SavedModel's signature and the model itself."""
+"""Exports for LiteRT: what the interpreter answers, against the SavedModel's signature and the model itself."""
 
 import dataclasses
 import os
@@ -31,7 +31,7 @@ from keras_bert.tasks.sentence_vectors.task import SentenceVectorsConfig
 from keras_bert.text.standalone_byte_tokenizer import StandaloneByteTokenizer
 from keras_bert.text.standalone_tokenizer import StandaloneTokenizer
 
-# Absolute, of outputs of magnitude 1. Weights in 8 bits are off by up to 1/254 of the largest in their row.
+# Absolute, for outputs of magnitude 1. Weights in 8 bits are off by up to 1/254 of the largest in their row.
 TOLERANCE = {"none": 1e-5, "float16": 5e-3, "int8": 5e-2}
 
 WITH_CRF = ("crf", "segment")
@@ -72,7 +72,7 @@ def shapes(kind):
 
 
 def cases():
-    """Every kind, and every quantization of two: it is of the weights, whatever head reads the states."""
+    """Every kind, and two of them in every quantization, which concerns the weights and not the head."""
     for kind in sorted(set(KINDS) - {*WITH_CRF, "masked_lm"}):
         for quantization in QUANTIZATIONS if kind in ("single", "encoder") else ["none"]:
             is_quick = kind in ("encoder", "pair", "single")
@@ -109,7 +109,7 @@ def _recurrent(name):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["elmo", "bilstm", "gru", "lstm"])
 def test_what_has_a_recurrence_takes_one_row_at_a_time(tmp_path, name, capfd):
-    """The interpreter would fail on two with a line about a runtime's node, and the converter fill stderr."""
+    """On two, the interpreter would fail with a line about a runtime's node, and the converter would fill stderr."""
     config, head = _recurrent(name)
     model = kind_of_head(head).make_model(config, head)
     random_weights(model)
@@ -130,7 +130,7 @@ def test_what_has_a_recurrence_takes_one_row_at_a_time(tmp_path, name, capfd):
 
 @pytest.mark.parametrize("name", ["vectors", pytest.param("few-shot", marks=pytest.mark.slow), "xlnet"])
 def test_what_has_no_recurrence_takes_several_rows(tmp_path, name):
-    """The converter could not lower a new axis of theirs, so that these took one row at a time too."""
+    """These used to take one row at a time too, because the converter could not lower one of their axes."""
     heads = {"vectors": SentenceVectorsConfig(("score",)), "few-shot": FewShotConfig(("no", "yes"))}
     if name == "xlnet":
         sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
@@ -165,7 +165,7 @@ def test_a_masked_lm_answers_at_positions(served, exported, quantization):
 
 
 def test_a_left_to_right_model_answers_with_what_may_follow(served, exported):
-    """It was exported as an encoder without a word."""
+    """It used to be silently exported as an encoder."""
     _, function = served(CAUSAL)
     inputs = tokens((3, 9))
     received = LiteRTModel(exported(CAUSAL))(inputs)
@@ -176,7 +176,7 @@ def test_a_left_to_right_model_answers_with_what_may_follow(served, exported):
 
 
 def test_a_row_that_has_no_embedding_is_answered_with_nan(exported):
-    """LiteRT would fail on an index out of range, and with it the other rows."""
+    """LiteRT would fail on an index out of range, and the other rows would be lost."""
     model, inputs = LiteRTModel(exported("single")), tokens((4, 9))
     expected = model(inputs)["logits"]
     inputs["input_word_ids"][1, 2], inputs["input_type_ids"][2, 1] = 10**6, -1
@@ -189,8 +189,8 @@ def test_a_row_that_has_no_embedding_is_answered_with_nan(exported):
 
 
 def test_int8_is_close_on_a_model_that_looks_trained(tmp_path):
-    """Embeddings whose rows differ in size by a hundred, as the rare and the frequent do: one scale for the table
-    would round the small ones away."""
+    """Embeddings whose rows differ in size by a hundred, as those of rare and frequent pieces do: one scale for the
+    table would round the small ones away."""
     model = BertForSequenceClassification(without_dropout(vocab_size=len(VOCABULARY), hidden_size=64), 3)
     random_weights(model, scale=0.1)
     table = model.encoder.embeddings.word_embeddings
@@ -231,7 +231,7 @@ def test_the_folder_describes_itself(exported):
     ],
 )
 def test_a_roberta_answers_what_its_saved_model_answers(tmp_path, kind, outputs):
-    """From the text on: the folder's own tokenizer makes the inputs, with two </s> between the texts of a pair."""
+    """From the text: the folder's own tokenizer makes the inputs, with two </s> between the texts of a pair."""
     reading = {"pair": True} if kind == "pair" else {}
     bert = keras_bert.load(write_served(tmp_path / "model", ROBERTA, HEADS[kind], **reading))
     write_litert(tmp_path / "edge", bert)
@@ -251,7 +251,7 @@ def test_a_roberta_answers_what_its_saved_model_answers(tmp_path, kind, outputs)
 
 
 def test_a_roberta_takes_the_place_of_an_earlier_export(exported, tmp_path):
-    """No file of the other tokenizer may stay, and none that is not an export's goes."""
+    """Files of the other tokenizer must go, and files that are no export's must stay."""
     shutil.copytree(exported("single"), tmp_path / "edge")
     bert = keras_bert.load(write_served(tmp_path / "model", ROBERTA))
     (tmp_path / "edge" / "merges.txt").write_text("mine")
@@ -275,7 +275,7 @@ def test_a_vocabulary_without_a_plain_tokenizer_is_refused(tmp_path):
 
 @pytest.mark.parametrize("label", ["b\nc", "b\rc"])
 def test_labels_that_are_not_one_line_each_are_refused(tmp_path, label):
-    """Whoever reads labels.txt would take every label after one with a line break for the one before."""
+    """A label with a line break would shift every label after it for whoever reads labels.txt."""
     head = dataclasses.replace(HEADS["single"], labels=("a", label, "d"))
     bert = keras_bert.load(write_served(tmp_path / "model", "single", head))
     with pytest.raises(UserError, match="needs labels without line breaks, for labels.txt. Received: 'b") as refused:
@@ -284,17 +284,17 @@ def test_labels_that_are_not_one_line_each_are_refused(tmp_path, label):
 
 
 def run_in(folder, example, monkeypatch):
-    """The names that an example in a folder with its own tokenizer.py ends with."""
+    """The names defined after an example has run in a folder with its own tokenizer.py."""
     names = {}
     monkeypatch.chdir(folder)
     monkeypatch.syspath_prepend(folder)
-    monkeypatch.delitem(sys.modules, "tokenizer", raising=False)  # That of another folder.
+    monkeypatch.delitem(sys.modules, "tokenizer", raising=False)  # Another folder's.
     exec(compile(example, "example", "exec"), names)
     return names
 
 
 def test_the_example_for_a_next_sentence_is_a_pair(tmp_path):
-    """It had one text, whose answer means nothing."""
+    """It used to have one text, for which the answer means nothing."""
     bert = keras_bert.load(write_served(tmp_path / "model", "next_sentence", head=NextSentenceConfig()))
     card = portable._card(bert, LITERT, portable.portable_signature(bert, LITERT), "float32", 1, bert.head.labels)
     assert 'encode("a text", "the text it is paired with", max_length=40)' in card
@@ -321,7 +321,7 @@ def test_another_folder_is_not_overwritten(served, tmp_path):
 
 @pytest.mark.parametrize("held", [["model.tflite"], ["model.tflite", "notes.txt"], ["export"]])
 def test_files_that_no_export_wrote_are_kept(served, tmp_path, held):
-    """The folder was replaced, with whatever stood beside a model.tflite in it."""
+    """The folder used to be replaced with all that stood beside a model.tflite in it."""
     bert, _ = served("single")
     if held == ["export"]:
         write_litert(tmp_path, bert)
@@ -344,7 +344,7 @@ def test_a_crf_is_refused(tmp_path, kind):
 
 
 def test_an_unknown_quantization_is_refused(served, tmp_path):
-    """It was a KeyError."""
+    """It used to be a bare KeyError."""
     with pytest.raises(UserError, match="quantization: needs one of none, float16, int8. Received: 'int4'"):
         write_litert(tmp_path / "export", served("single")[0], "int4")
 
@@ -366,7 +366,7 @@ def test_ops_that_litert_lacks_are_refused_in_one_line(served):
 
 @pytest.mark.parametrize("language", ["kotlin", "swift"])
 def test_the_examples_for_phones_use_the_names_of_the_signature(exported, language):
-    """They cannot be compiled here, but a wrong name would fail on a phone only."""
+    """They cannot be compiled here, and a wrong name would fail only on a phone."""
     (example,) = [content for found, content, _ in blocks("docs/edge.md") if found == language]
     quoted = set(re.findall(r'"(\w+)"', example))
     inputs = {"input_word_ids", "input_mask", "input_type_ids"}

@@ -1,4 +1,4 @@
-"""Exports in ONNX: what onnxruntime answers, beside the SavedModel's signature and the model itself."""
+"""Exports in ONNX: what onnxruntime answers, against the SavedModel's signature and the model itself."""
 
 import sys
 
@@ -20,7 +20,7 @@ NAMES = ("input_ids", "attention_mask", "token_type_ids")
 
 
 def tokens(shape):
-    """Rows of ids by transformers' names, with padding at the end of the first."""
+    """Rows of ids under transformers' names, with padding at the end of the first."""
     mask = np.ones(shape, "int64")
     mask[0, ..., shape[-1] // 2 :] = 0
     ids = np.random.default_rng(0).integers(5, len(VOCABULARY), shape) * mask
@@ -51,7 +51,7 @@ def test_it_answers_what_the_saved_model_answers(served, tmp_path, kind):
 
 
 def test_two_spans_are_compared_before_they_are_written(tmp_path, monkeypatch):
-    """The examples had empty spans, which both answer with NaN: a file of another network would have been written."""
+    """The examples used to have empty spans, which both answer with NaN: any wrong network would have passed."""
     bert = keras_bert.load(write_served(tmp_path / "model", "wsc", SpanPairConfig(("no", "yes"), reads_cls=False)))
     monkeypatch.setattr(onnx, "TOLERANCE", -1.0)
     with pytest.raises(UserError, match=r"Received: logits off by (\d\.\de-0[5-9]|0\.0e\+00)\."):
@@ -79,7 +79,7 @@ def test_the_command_writes_a_folder_whose_example_runs(tmp_path, monkeypatch):
     [of_page] = [content for language, content, _ in blocks("docs/onnx.md") if language == "python"]
     monkeypatch.chdir(tmp_path / "onnx")
     monkeypatch.syspath_prepend(tmp_path / "onnx")
-    monkeypatch.delitem(sys.modules, "tokenizer", raising=False)  # That of another folder.
+    monkeypatch.delitem(sys.modules, "tokenizer", raising=False)  # Another folder's.
     names: dict = {}
     for example in (card.partition("```python\n")[2].partition("```")[0], of_page.replace("=128", "=40")):
         exec(compile(example, "example", "exec"), names)

@@ -71,7 +71,7 @@ def answered_alone(exports, tmp_path_factory):
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", STANDING_ALONE)
 def test_it_stands_alone(exports, answered_alone, kind):
-    """Moved, in a fresh process that has tensorflow and tensorflow_text and nothing of ours."""
+    """Moved, in a fresh process with tensorflow, tensorflow_text and nothing of ours."""
     function, _ = exports(kind, **EXPORTED.get(kind, {}))
     expected = function(*columns_asked(function).values())
     assert answered_alone[kind]
@@ -154,7 +154,7 @@ def test_the_graph_has_nothing_of_training_and_of_no_machine(exports):
     assert len(names) == 16 + 5 + 2 + 2 + 1, names
 
 
-# Kinds whose files are looked at; of the others, the graphs of their signatures are.
+# Kinds whose files are checked; for the others, the graphs of their signatures are.
 WRITTEN = ("single", "pair", "masked_lm", "tagging", "answering", "choice")
 
 
@@ -175,7 +175,7 @@ def test_every_op_is_known_to_serving(exports, served):
 
 
 def ops_of_signatures(folder):
-    """The ops that a request may run: those of the signatures' functions and of all that these call."""
+    """The ops that a request may run: those of the signatures' functions and of all functions that these call."""
     meta = saved_model(folder).meta_graphs[0]
     functions = {function.signature.name: function for function in meta.graph_def.library.function}
     fetched = {
@@ -207,7 +207,7 @@ def test_no_written_signature_touches_files_connections_or_python(exports, kind)
 
 @pytest.mark.slow
 def test_two_exports_in_half_precision_in_one_process_answer_as_alone(tmp_path):
-    """The float32 copies of their weights are resources of the process, which must not be each other's."""
+    """The float32 copies of their weights are resources of the process; neither may read the other's."""
     texts, alone, loaded = ["the cat", "sat on a mat"], [], []
     for seed in (1, 2):
         model = keras_bert.load(write_served(tmp_path / f"model{seed}", "regression", seed=seed))
@@ -222,10 +222,10 @@ def test_two_exports_in_half_precision_in_one_process_answer_as_alone(tmp_path):
 
 
 def test_widened_weights_go_with_the_model_that_was_opened(tmp_path):
-    """Each export opened in a process left its float32 copy behind: a resource of a name, which nobody freed.
+    """Each export opened in a process used to leave its float32 copy behind, a named resource that nobody freed.
 
-    Variables, which TensorFlow frees with their last handle, are all that a signature reads; it needs nothing else of
-    what was opened, and another opened from the same folder can go before it.
+    A signature reads only variables, which TensorFlow frees with their last handle. It needs nothing else of what was
+    opened, and another opened from the same folder can go before it.
     """
     model = keras_bert.load(write_served(tmp_path / "model", "regression"))
     function = serving_function(model, "float16")

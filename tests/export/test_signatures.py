@@ -1,4 +1,4 @@
-"""What the signatures answer, beside the models' own functions; and the encoder on real tokens alone."""
+"""What the signatures answer, against the models' own functions; and the encoder on real tokens alone."""
 
 import itertools
 
@@ -41,7 +41,7 @@ TOLERANCE = {"rtol": 1e-5, "atol": 1e-5}
 
 @pytest.mark.parametrize("reading", shortened([(), (("max_length", 8),), (("max_length", 8), ("long", "head_tail"))]))
 def test_classes(served, reading):
-    """In Python as from the export, also where the model reads less than its positions."""
+    """The same in Python as from the export, also where the model reads fewer tokens than it has positions."""
     bert, function = served("single", reading=reading)
     answers, expected = function(TEXTS), bert.predict(TEXTS)
     for row, answer in enumerate(expected):
@@ -91,8 +91,8 @@ def test_masks_that_are_cut_off_are_not_counted(served):
 
 
 def test_a_left_to_right_model_answers_with_what_may_follow(served):
-    """It was exported as an encoder without a word. Asked again and again, it generates what `generate` does; of a long
-    text the end counts, and a client's tokens are continued after the last one."""
+    """It used to be silently exported as an encoder. Asked again and again, it generates what `generate` does; of a
+    long text the end counts, and a client's tokens are continued after the last one."""
     bert, function = served(CAUSAL)
     assert function.columns == ("text",)
     (expected,) = bert.generate(["The cat"], max_tokens=3)
@@ -109,7 +109,7 @@ def test_a_left_to_right_model_answers_with_what_may_follow(served):
 
 
 def test_a_text_in_place_of_a_list_and_other_inputs_are_refused(served):
-    """A text ended in a traceback of TensorFlow's, as a batch without a dimension."""
+    """A text used to end in a traceback of TensorFlow's, as a batch without a dimension."""
     _, function = served("pair")
     for given, kinds in ((["a cat", "sat"], "str, str"), ([["a cat"]], "list"), ([], "none")):
         with pytest.raises(ValueError, match=f"needs a list for each of text_a, text_b. Received: {kinds}."):
@@ -148,7 +148,7 @@ def test_vectors_of_a_model_with_a_head(served):
 
 @pytest.mark.parametrize("long", shortened(["windows", "truncate", "head_tail"]))
 def test_vectors_are_of_what_the_model_reads(served, long):
-    """An index of `embed`'s vectors would find little for a query that a server has embedded."""
+    """Otherwise an index of `embed`'s vectors would find little for a query that a server has embedded."""
     bert, function = served("single", reading=(("max_length", 10), ("long", long)), encoder_only=True)
     text = "the cat sat on a 中 mat, sat the cat"
     vectors = function([text, *TEXTS])["mean_embedding"]
@@ -181,7 +181,7 @@ def test_tokens_give_what_their_text_gives(served, kind):
             assert output.tolist() == by_text[name].tolist()
 
 
-SHORT = {"crf": 2_000, "segment": 2_000}  # What takes a step of a loop for every word.
+SHORT = {"crf": 2_000, "segment": 2_000}  # These take a step of a loop for every word.
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -197,7 +197,7 @@ def test_any_bytes_are_answered_and_leave_the_others_as_they_are(served, kind):
     ]
     bad.append(
         b"a " * (500_000 if kind in OF_WHOLE_TEXTS else SHORT.get(kind, 20_000))
-    )  # All of it is read where it goes by windows.
+    )  # Where it is divided into windows, all of it is read.
     good = [b"The cat [MASK].", b"sat"]
     alone = function(*columns_of(function, good))
     answers = function(*columns_of(function, [good[0], *bad, good[1]]))
@@ -206,7 +206,7 @@ def test_any_bytes_are_answered_and_leave_the_others_as_they_are(served, kind):
         assert len(output) == len(good) + len(bad)
         if output.dtype.kind == "f":
             assert np.isfinite(output).all(), name
-            same = tuple(slice(size) for size in alone[name].shape)  # Padding is the longest row's.
+            same = tuple(slice(size) for size in alone[name].shape)  # Rows are padded to the longest.
             np.testing.assert_allclose(output[same], alone[name], atol=1e-5, err_msg=name)
 
 
@@ -248,7 +248,7 @@ def test_no_signature_touches_files_connections_or_python(served, kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_requests_of_no_rows_words_choices_or_tokens_are_answered(served, kind):
-    """REST's [[]] is one of them, and an error would fail all requests that the server put into the same batch."""
+    """REST's [[]] is one of them, and an error would fail all other requests in the same batch."""
     _, function = served(kind)
     answers = {}
     for signature, specs in function.inputs.items():
@@ -280,7 +280,7 @@ def test_half_stored_is_the_rounded_model_in_float32(served, dtype):
 
 
 def test_weights_are_stored_in_no_other_type(served):
-    """int8, of LiteRT's exports, rounded all weights to whole numbers, and the answers came of what was left."""
+    """int8, which LiteRT's exports have, used to round all weights to whole numbers, and answers came from those."""
     bert, _ = served("regression")
     with pytest.raises(UserError, match="dtype: needs one of float32, bfloat16, float16. Received: 'int8'"):
         serving_function(bert, dtype="int8")
@@ -290,7 +290,7 @@ def test_weights_are_stored_in_no_other_type(served):
 def test_products_in_bfloat16_read_kernels_in_bfloat16(served, kind):
     """A kernel that is kept in float32, or rounded for each request, would cost more than its product saves.
 
-    The model goes on in float32.
+    The model itself stays in float32.
     """
     bert, function = served(kind, compute="bfloat16")
     answers, expected = (one(TEXTS) for one in (function, served(kind)[1]))
@@ -326,7 +326,7 @@ def test_products_in_bfloat16_are_refused_beside_what_they_cannot_do(served, opt
 
 
 def test_nothing_is_compiled_for_a_decoder(tmp_path):
-    """The option changed nothing."""
+    """The option used to do nothing."""
     bert = keras_bert.load(write_tiny_bart(tmp_path / "bart"), task="seq2seq")
     with pytest.raises(UserError, match="--jit: needs a model without a decoder. Received: a BertForConditional"):
         serving_function(bert, jit=True)
@@ -335,7 +335,7 @@ def test_nothing_is_compiled_for_a_decoder(tmp_path):
 
 @pytest.mark.slow
 def test_compiled_by_xla_it_answers_the_same(served):
-    """One text, whose length is none of those that are compiled, and several, which go without XLA."""
+    """One text, of a length that is not compiled, and several, which run without XLA."""
     _, function = served("single")
     _, compiled = served("single", jit=True)
     for texts in (TEXTS, TEXTS[:1], ["the cat sat " * 6]):
@@ -409,7 +409,7 @@ def test_it_is_the_encoder(keeps_padding, changes):
 
 
 def test_padding_is_not_computed():
-    """A long text must not make the short ones beside it as costly: the largest matrices have a row a real token."""
+    """A long text must not make the short ones beside it as costly: the largest matrices have a row per real token."""
     encoder = BertEncoder(without_dropout())
     mask = tf.constant((np.arange(20) < np.array([[20], [2], [2]])).astype("int32"))
     rows = []

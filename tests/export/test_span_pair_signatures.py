@@ -1,4 +1,4 @@
-"""The signatures of a model that classifies two spans, beside the model on rows and a plain computation."""
+"""The signatures of a model that classifies two spans, against the model on rows and a plain computation."""
 
 import pathlib
 
@@ -90,8 +90,8 @@ def test_tokens_with_their_columns_are_answered_as_the_text(single):
 
 
 def test_what_cannot_be_is_not_answered_and_leaves_the_others_as_they_are(single):
-    """An empty span, one behind the text, one that is cut off, one of what `find` did not find, at -1; in tokens, one
-    in the padding or out of the row."""
+    """An empty span, one after the text, one that is cut off, one at -1, where `find` found nothing; in tokens, one in
+    the padding or outside the row."""
     _, function = single
     texts, places = ["the cat"] * 5 + ["cat " * 60], [(0, 3), (3, 3), (4, 99), (90, 99), (-1, 2), (230, 233)]
     answers = function(texts, [[start, 0] for start, _ in places], [[end, 3] for _, end in places])

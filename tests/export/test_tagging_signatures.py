@@ -1,4 +1,4 @@
-"""The signatures of taggers and segmenters beside the layout, the labels and the loss of training."""
+"""The signatures of taggers and segmenters, against the layout, labels and loss of training."""
 
 import numpy as np
 import pytest
@@ -62,7 +62,7 @@ def test_a_text_is_its_words(served, kind):
 
 
 def test_punctuation_is_a_word_of_its_own_in_sentencepiece(served):
-    """A piece without "▁" was a part of the word before it even after punctuation, and "▁" alone was a word."""
+    """A piece without "▁" used to join the word before it even after punctuation, and "▁" alone used to be a word."""
     bert, function = served(ALBERT)
     text = "He lives in (Paris), 1,990 x-ray it's; the-cat"
     answer = {name: output[0] for name, output in function([text]).items()}
@@ -96,7 +96,7 @@ def test_empty_words_before_others_are_words_and_those_behind_are_none(served):
 
 
 def test_a_crf_decodes_the_words_of_training_together(served):
-    """As evaluation does, across windows; and the tokens of one row are the words that they begin."""
+    """Across windows, as evaluation does. Given tokens, each token that begins a word gets its label."""
     bert, function = served("crf", reading=(("max_length", 14),))
     sentences = [["cat"], ["the", "catty"] * 9, ["sat", "x1y2z3", "the"]]
     answers = function.answers_by_length(sentences, signature="words")

@@ -45,14 +45,14 @@ def test_the_command_writes_the_next_version(tmp_path):
 
 @pytest.mark.parametrize("folder", ["a[1]", "a[1]/sst2", "a\\b", "*"])
 def test_a_folder_that_reads_as_a_pattern_is_refused(tmp_path, folder):
-    """It was written, and could not be loaded."""
+    """An export to such a folder could be written, but not loaded."""
     with pytest.raises(UserError, match=r"does not read as a pattern. Received: one with [\[*\\]. Give another"):
         write_version(tmp_path / folder, None)
     assert not list(tmp_path.iterdir())
 
 
 def test_the_servers_files_are_whole_whatever_the_folder_is_called(tmp_path, monkeypatch):
-    """A quote ended the name in the server's config, and `.` has no name of its own."""
+    """A quote would end the name in the server's config, and `.` has no name of its own."""
     folder = tmp_path / 'the "best" \u4e2d [1]'
     folder.mkdir()
     monkeypatch.chdir(folder)
@@ -82,7 +82,7 @@ def test_bad_arguments_are_one_line_and_status_2(tmp_path):
 
 @pytest.mark.slow
 def test_a_kill_while_writing_leaves_no_version(tmp_path):
-    """The process is killed when the weights are there and the version has not its name yet."""
+    """The process is killed when the weights are written but the version does not have its name yet."""
     model = write_served(tmp_path / "model", "regression")
     output = tmp_path / "served"
     program = (
@@ -102,7 +102,7 @@ def test_a_kill_while_writing_leaves_no_version(tmp_path):
 
 
 def test_the_servers_files_are_written_by_one_export_at_a_time(tmp_path, monkeypatch):
-    """Two first exports shared the name of an unfinished file, which one of them did not find any more."""
+    """Two first exports used to share an unfinished file, which the second to finish no longer found."""
 
     def written(folder):
         with pytest.raises(locks.Held):
@@ -115,7 +115,7 @@ def test_the_servers_files_are_written_by_one_export_at_a_time(tmp_path, monkeyp
 
 
 def test_two_exports_at_the_same_time_take_two_numbers(tmp_path, monkeypatch):
-    """Both took the next one, and wrote into the same unfinished folder."""
+    """Both used to take the next one, and to write into the same unfinished folder."""
     monkeypatch.setattr(locks, "_ASKED_EVERY", 0.01)
     output, said, written = str(tmp_path), listen(), []
     (tmp_path / "1").mkdir()
@@ -125,7 +125,7 @@ def test_two_exports_at_the_same_time_take_two_numbers(tmp_path, monkeypatch):
 
         @contextlib.contextmanager
         def tracked(self):
-            if not written:  # The second one begins while the first one writes.
+            if not written:  # The second begins while the first is writing.
                 written.append(threading.Thread(target=lambda: written.append(write_version(output, self))))
                 written[0].start()
                 while not said:
