@@ -29,7 +29,7 @@ from keras_bert.training.run_folder import RunFolder
 
 GIB = 2**30
 PAPER = (BatchShape(256, 128, 20), BatchShape(256, 512, 77))  # The two phases of BERT's pretraining.
-# Measured by tools/measure_memory.py, GiB: (model, length, batch) to the peaks without and with recomputation.
+# Measured by tools/measure_memory.py, in GiB: (model, length, batch) to the peaks without and with recomputation.
 PEAKS = {
     ("tiny", 128, 128): (2.05, 1.92),
     ("tiny", 512, 64): (3.28, 3.19),
@@ -62,7 +62,7 @@ def model(name):
 
 @pytest.fixture
 def choose(monkeypatch):
-    """function (GiB of memory, …) -> (the slices that are chosen, what is said)."""
+    """Function (GiB of memory, …) -> (the slices that are chosen, what is said)."""
 
     def choose(memory, *batches, strategy=None, training=None, run=None, size="base", companions=()):
         monkeypatch.setattr(accumulation, "memory_limit", lambda: memory and memory * GIB)
@@ -82,14 +82,14 @@ def choose(monkeypatch):
 
 @pytest.mark.parametrize(("name", "length", "batch"), PEAKS)
 def test_the_estimate_is_near_what_was_measured(name, length, batch):
-    """Too low, and the run that should fit is killed by the system; the fifth that stays free covers the rest."""
+    """If it is too low, the system kills a run that should fit; the fifth that stays free covers the rest."""
     shape = BatchShape(batch, length, predictions := round(0.15 * length), read=predictions + 1)
     for recompute_every, peak in enumerate(PEAKS[name, length, batch]):
         assert 0.85 < step_memory(model(name), shape, recompute_every) / GIB / peak < 1.2
 
 
 def test_the_estimate_of_lora_is_near_what_was_measured():
-    """By tools/measure_memory.py --lora-rank 8; taken for all weights, a larger model would be cut for nothing."""
+    """By tools/measure_memory.py --lora-rank 8; counted as all weights, a larger model would be cut for nothing."""
     base = model("base")
     estimate = step_memory(base, BatchShape(4, 128, 19), frozen=total(encoder_parts(base)))
     assert 0.85 < estimate / GIB / 2.27 < 1.15
@@ -106,7 +106,7 @@ def test_more_of_anything_needs_more():
 
 @pytest.mark.parametrize(("name", "batch", "read", "written"), PEAKS_OF_DECODERS)
 def test_the_estimate_of_a_decoder_is_near_what_was_measured(name, batch, read, written):
-    """Its blocks were not counted, nor a T5's scores: a third of a BART, which was killed where it seemed to fit."""
+    """Without its blocks and a T5's scores, a third of a BART is missing, which was killed where it seemed to fit."""
     config = dataclasses.replace(model(name), vocab_size=8192)
     estimate = step_memory(config, BatchShape(batch, read, written)) / GIB
     assert 0.85 < estimate / PEAKS_OF_DECODERS[name, batch, read, written] < 1.15
@@ -115,13 +115,13 @@ def test_the_estimate_of_a_decoder_is_near_what_was_measured(name, batch, read, 
 
 
 def test_a_gated_network_is_counted_twice():
-    """T5 1.1 has two layers where T5 has one; what the second holds was missing."""
+    """T5 1.1 has two layers where T5 has one; the second used to be left out."""
     gated = dataclasses.replace(model("t5-mini"), vocab_size=8192, is_gated=True, hidden_act="gelu_new")
     assert 0.85 < step_memory(gated, BatchShape(16, 512, 103)) / GIB / 3.85 < 1.15
 
 
 def test_a_gated_network_with_as_many_parameters_keeps_a_third_more():
-    """Two layers of two thirds of the width; they were counted as one of the whole."""
+    """Two layers of two thirds of the width used to be counted as one of the whole."""
     plain, gated = (config_from_mapping({**vars(model("tiny")), "model_type": kind}) for kind in GATED_AND_NOT)
     shape, more = BatchShape(32, 512, 77), {"intermediate_size": plain.intermediate_size * 4 // 3}
     assert step_memory(plain, shape) < step_memory(gated, shape)
@@ -131,7 +131,7 @@ def test_a_gated_network_with_as_many_parameters_keeps_a_third_more():
 
 @pytest.mark.parametrize(("name", "length", "batch", "predicts"), PEAKS_WITH_A_TEACHER)
 def test_the_estimate_with_a_teacher_is_near_what_was_measured(name, length, batch, predicts):
-    """It was left out: beside a mini, a base takes half as much again."""
+    """The teacher used to be left out: beside a mini, a base takes half as much again."""
     predictions = {128: 20, 512: 77}[length]
     shape = BatchShape(batch, length, predictions, read=predictions + 1 if predicts else 0)
     estimate = step_memory(model(name), shape) + Companion(model("base"), False, predicts).memory(shape, in_half=False)
@@ -140,7 +140,7 @@ def test_the_estimate_with_a_teacher_is_near_what_was_measured(name, length, bat
 
 @pytest.mark.parametrize(("shape", "peak"), [(BatchShape(64, 128, 20), 2.52), (BatchShape(32, 512, 77), 4.79)])
 def test_the_estimate_with_a_generator_is_near_what_was_measured(shape, peak):
-    """Of electra-mini; it was left out, and a quarter as wide as the model it takes a sixth as much."""
+    """Of electra-mini, which used to be left out: a quarter as wide as the model, it takes a sixth as much."""
     config = model("electra-mini")
     estimate = step_memory(config, shape) + Companion(config.generator(0.25), True).memory(shape, in_half=False)
     assert 1 < estimate / GIB / peak < 1.15
@@ -153,7 +153,7 @@ def test_companions_make_slices_smaller(choose):
 
 
 def test_a_gpu_in_half_precision_is_counted_in_half(choose, monkeypatch):
-    """Peaks of base, 32 x 512, compiled, on an H200: taken for float32, batches were sliced that fit twice."""
+    """Peaks of base, 32 x 512, compiled, on an H200: counted in float32, batches were sliced that would fit twice."""
     base, shape = model("base"), BatchShape(32, 512, 77, read=78)
     assert 1 < step_memory(base, shape, in_half=True) / 12.5e9 < 1.5 < step_memory(base, shape) / 12.5e9
     monkeypatch.setattr(accumulation, "on_gpus", lambda strategy: True)
@@ -164,7 +164,7 @@ def test_a_gpu_in_half_precision_is_counted_in_half(choose, monkeypatch):
 
 
 def test_the_last_block_is_counted_where_it_is_read():
-    """A task that reads every token needs all of it, as a recomputed block does while it is."""
+    """A task that reads every token needs all of it, as does a block while it is recomputed."""
     narrow, whole = BatchShape(64, 128, 20, read=21), BatchShape(64, 128, 20)
     saved = step_memory(model("mini"), whole) - step_memory(model("mini"), narrow)
     assert 0.6 < saved / (step_memory(model("mini"), whole) - step_memory(model("mini"), whole, 1)) * 3 < 0.9
@@ -172,7 +172,7 @@ def test_the_last_block_is_counted_where_it_is_read():
 
 
 def test_the_fewest_slices_that_fit(choose, mirrored_strategy):
-    """BERT-base as in the paper, which needs 240 GiB whole, ended with a core dump wherever it has no accelerator."""
+    """The paper's BERT-base needs 240 GiB in one slice; without an accelerator it used to end with a core dump."""
     slices, said = choose(24, *PAPER)
     assert slices == 16
     assert said == ["Batches of 256 in 16 slices of 16: about 17.5 GiB of 24.0 GiB of memory (training.accumulation)."]
@@ -188,7 +188,7 @@ def test_the_fewest_slices_that_fit(choose, mirrored_strategy):
 
 
 def test_workers_on_a_machine_share_its_memory(monkeypatch):
-    """An estimate compared the peak of each with all of it, so that batches seemed to fit that do not."""
+    """Comparing each worker's peak with all of it would accept batches that do not fit."""
     monkeypatch.setattr(accumulation, "memory_limit", lambda: 12 * GIB)
     monkeypatch.setattr(accumulation, "process_count", lambda strategy: 3)
 
@@ -208,7 +208,7 @@ def test_a_number_is_taken_and_anything_else_refused(choose):
 
 
 def test_a_run_that_has_begun_keeps_its_slices(choose, tmp_path):
-    """With more memory free, or elsewhere, it would add up other slices and end in other bits."""
+    """Otherwise, with more memory free or elsewhere, it would add up other slices and end with other bits."""
     run = RunFolder(str(tmp_path))
     with run:
         run.bind(PretrainConfig.from_mapping({"training": {"accumulation": 16}}))

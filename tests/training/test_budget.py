@@ -12,7 +12,7 @@ from keras_bert.training.schedules import TimedWarmupDecay
 
 
 def test_shares_that_are_rounded_lose_no_step():
-    """A run that ended one step early never counted as finished."""
+    """A run that ended one step early would never count as finished."""
     steps, shares = 2_000_000, [0.333333, 0.333333, 0.3333335]
     PretrainConfig.from_mapping({"phases": [{"share": share} for share in shares], "training": {"steps": steps}})
     budget = StepBudget(steps, shares)
@@ -21,7 +21,7 @@ def test_shares_that_are_rounded_lose_no_step():
 
 
 def test_a_resumed_run_knows_the_time_it_has_spent():
-    """Before its first step too: the progress counts from there, and `jit_compile: auto` asks what is left."""
+    """Even before its first step: progress counts from there, and `jit_compile: auto` asks what is left."""
     budget = TimeBudget(2.0, [1.0])
 
     def restore_newest():
@@ -38,7 +38,7 @@ def test_a_resumed_run_knows_the_time_it_has_spent():
 
 
 def test_time_passes_on_several_devices_as_on_one(mirrored_strategy, monkeypatch):
-    """No run limited by time began on several GPUs or workers: it ended in a traceback before its first step."""
+    """On several GPUs or workers, runs limited by time used to end in a traceback before their first step."""
     now = [0.0]
     monkeypatch.setattr("keras_bert.training.budget.monotonic", lambda: now[0])
     with mirrored_strategy.scope():
@@ -53,7 +53,7 @@ def test_time_passes_on_several_devices_as_on_one(mirrored_strategy, monkeypatch
 
 
 def test_a_short_run_has_a_curve_and_a_long_one_no_more_lines_than_before():
-    """Runs of 20 to 500 steps had one to five lines, which is no curve."""
+    """Runs of 20 to 500 steps used to have one to five lines, which is no curve."""
 
     def lines(steps, per_call=1):
         budget = StepBudget(steps, [1.0])

@@ -1,4 +1,4 @@
-"""Checkpoints: whole or passed over, newest kept, nothing lost of model and optimiser."""
+"""Checkpoints: whole or passed over, the newest kept, nothing of the model and optimiser lost."""
 
 import contextlib
 import os
@@ -148,7 +148,7 @@ def test_the_best_is_restored(tmp_path):
 
 
 def test_a_damaged_best_is_told_on_going_on_and_the_next_best_kept(tmp_path):
-    """Told at the end alone, all training after it was in vain; and its score kept a worse one from being saved."""
+    """Told only at the end, all training since would be in vain; and its score would keep others from being saved."""
     model, checkpoints = with_scores(tmp_path, {1: 2.0, 2: 1.0, 3: 3.0})
     damage(tmp_path, 2)
     lines = listen()
@@ -203,7 +203,7 @@ class Killed(BaseException):
 
 @pytest.mark.parametrize("older", [0, 1])
 def test_killed_at_any_instant_of_a_save_in_a_store_the_run_goes_on(monkeypatch, older):
-    """Files move one by one there. What a first save left was "all 1 checkpoints are damaged", at every start."""
+    """Files move one by one there. After a kill in the first save, every start said "all 1 checkpoints are damaged"."""
     call, (model, optimizer) = stores.call, make()
     for instant in range(1000):
         run, changes, said = RunFolder(f"ram://killed-save-{older}-{instant}"), [], listen()
@@ -237,7 +237,7 @@ def test_killed_at_any_instant_of_a_save_in_a_store_the_run_goes_on(monkeypatch,
 
 
 def test_a_checkpoint_is_on_the_disk_before_it_counts_and_before_the_older_one_goes(tmp_path, disk_calls):
-    """A power cut could leave a name without its weights, and nothing older."""
+    """Otherwise a power cut could leave a name without its weights, and nothing older."""
     model, optimizer = make()
     checkpoints = Checkpoints(str(tmp_path / "checkpoints"), 1, model=model, optimizer=optimizer)
     checkpoints.save(1)
@@ -277,7 +277,7 @@ def test_a_full_disk_leaves_the_older_ones_whole(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("is_writer", [True, False])
 def test_a_folder_that_cannot_be_written_is_no_full_disk(tmp_path, monkeypatch, is_writer):
-    """Whoever was told to free some space had plenty."""
+    """The user would be told to free some space, and have plenty."""
     model, optimizer = make()
     checkpoints = Checkpoints(tmp_path, 2, is_writer=is_writer, model=model, optimizer=optimizer)
 
@@ -290,7 +290,7 @@ def test_a_folder_that_cannot_be_written_is_no_full_disk(tmp_path, monkeypatch, 
 
 
 def test_a_store_that_does_not_answer_is_no_damage(monkeypatch):
-    """The newest checkpoint counted as damaged, and the best as none, which was dropped then."""
+    """Otherwise the newest checkpoint would count as damaged, and the best would lose its score and be dropped."""
     folder = "ram://checkpoints-no-answer"
     model, checkpoints = with_scores(folder, {1: 1.0, 2: 2.0})
     open_file = files.open_file
@@ -336,14 +336,14 @@ def test_a_state_that_is_none_is_told(tmp_path, content):
 
 @pytest.mark.parametrize("name", ["run [1]", "a*b?", "back\\slash é"])
 def test_a_folder_whose_name_looks_like_a_pattern(tmp_path, name):
-    """TensorFlow writes there, and then finds no file that matches: the run was lost."""
+    """TensorFlow writes there, and then finds no file that matches: the run would be lost."""
     model, checkpoints = with_scores(tmp_path / name, {1: 1.0, 2: 2.0})
     assert silent(checkpoints.restore_best) == 1
     assert float(model.weights[0].numpy().flat[0]) == 1.0
 
 
 def test_a_checkpoint_of_no_numbers_is_passed_over_like_a_damaged_one(tmp_path):
-    """Older versions saved them: a run resumed from one had no finite loss any more, however often it went back."""
+    """Older versions saved them; a run resumed from one never had a finite loss again, however often it went back."""
     model, optimizer = make()
     checkpoints, said = Checkpoints(tmp_path, 3, model=model, optimizer=optimizer), listen()
     checkpoints.save(1, score=2.0)

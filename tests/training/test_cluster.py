@@ -1,4 +1,4 @@
-"""The workers of TF_CONFIG or of a SLURM step: found, waited for, and told when one is lost."""
+"""The workers of TF_CONFIG or of a SLURM step: found, waited for, and told if one is lost."""
 
 import concurrent.futures
 import json
@@ -44,7 +44,7 @@ def step(monkeypatch):
 
 @pytest.fixture
 def visible(monkeypatch):
-    """The GPUs made visible, of four."""
+    """The GPUs that are made visible, of four."""
     chosen = []
     monkeypatch.setattr(tf.config, "list_physical_devices", lambda kind: GPUS)
     monkeypatch.setattr(tf.config, "set_visible_devices", lambda devices, kind: chosen.extend(devices))
@@ -67,7 +67,7 @@ def test_gpus_that_slurm_has_bound_stay(step, visible):
 
 
 def test_workers_of_tf_config_share_the_gpus_of_their_machine(visible, monkeypatch):
-    """Those of `launch` each took all GPUs of the machine, and the second ran out of memory."""
+    """Each worker of `launch` used to take all GPUs of the machine, and the second ran out of memory."""
     hosts = ["127.0.0.1:1", "a:1", "127.0.0.1:2", "[::1]:1"]
     monkeypatch.setattr(strategy, "wait_for_workers", lambda *arguments: None)
     monkeypatch.setattr(tf.distribute, "MultiWorkerMirroredStrategy", lambda **options: None)
@@ -93,7 +93,7 @@ def test_workers_of_tf_config_share_the_gpus_of_their_machine(visible, monkeypat
 
 
 def test_all_runs_of_a_worker_have_one_strategy(monkeypatch):
-    """After `finetune --pretrain-on-task` had pretrained, the worker found its own port taken, and ended."""
+    """Otherwise `finetune --pretrain-on-task` ends after pretraining, as the worker finds its own port taken."""
     waited = []
     monkeypatch.setattr(strategy, "wait_for_workers", lambda *arguments: waited.append(arguments))
     monkeypatch.setattr(tf.distribute, "MultiWorkerMirroredStrategy", lambda **options: object())
@@ -128,7 +128,7 @@ def test_tf_config_comes_first_and_a_single_task_is_no_step(step, monkeypatch):
     ("workers", "index"), [(["a:1", "b:1"], 0.5), (["a:1", "b:1"], 1.0), (["a:1"], False), ("a:1", 0), ([1], 0)]
 )
 def test_a_tf_config_of_another_form_is_one_line(monkeypatch, workers, index):
-    """No worker has half a number, and the addresses in a text are not its letters."""
+    """A worker's number is not a fraction, and a text of addresses is not a list of its letters."""
     task = {"type": "worker", "index": index}
     monkeypatch.setenv("TF_CONFIG", json.dumps({"cluster": {"worker": workers}, "task": task}))
     with pytest.raises(UserError, match='TF_CONFIG: needs .*"index": whole number'):
@@ -181,7 +181,7 @@ def test_a_worker_that_never_comes_is_named(addresses):
 
 
 def test_late_ones_are_waited_for(addresses):
-    """The first to have seen all goes on, as TensorFlow does, with its port open again."""
+    """As in TensorFlow, the first to have seen all goes on, with its port open again."""
 
     def worker(index):
         time.sleep(0.5 * index)
@@ -206,7 +206,7 @@ def test_a_port_that_is_taken_and_an_address_without_one_are_refused(addresses):
 
 @pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="no IPv6 here")
 def test_workers_known_by_ipv6_addresses_find_each_other(addresses):
-    """In brackets, as TF_CONFIG has them; and one may be known by IPv4 all the same."""
+    """The addresses are in brackets, as in TF_CONFIG; another worker may still be known by IPv4."""
     ports = [address.rpartition(":")[2] for address in addresses[:2]]
     named = [f"[::1]:{ports[0]}", f"127.0.0.1:{ports[1]}"]
 

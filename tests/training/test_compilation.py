@@ -52,7 +52,7 @@ def choice_of(step, compiled, seconds_left, is_alone=True):
 
 
 def test_the_timed_steps_leave_no_trace(step):
-    """Weights, moments, the optimizer's step and the loss scale: the run starts from where it would have."""
+    """Weights, moments, the optimizer's step and the loss scale are as before."""
     variables = [*step.model.variables, *step.optimizer.variables, *step.loss_scale.variables]
     before, said = [variable.numpy() for variable in variables], listen()
     choice_of(step, step, 1000.0)
@@ -77,7 +77,7 @@ def test_a_short_run_is_not_worth_a_try(step, monkeypatch):
 
 
 def test_a_slow_start_does_not_count_against_the_step_that_is_timed_first(step, monkeypatch):
-    """SQuAD from BERT-mini was compiled, because the process's first steps took twice as long as its later ones."""
+    """SQuAD from BERT-mini used to be compiled, because the process's first steps took twice as long as later ones."""
     seconds, said = iter([StepSeconds(2.0, 2.0), StepSeconds(20.0, 1.0)]), listen()
     monkeypatch.setattr(compilation, "time_step", lambda which, batch: next(seconds))
     monkeypatch.setattr(compilation, "later_seconds", lambda which, batch: 1.0)
@@ -90,7 +90,7 @@ OOM = tf.errors.InternalError(None, None, "RESOURCE_EXHAUSTED: Out of memory whi
 
 @pytest.mark.parametrize("is_alone", [True, False])
 def test_a_compiled_step_that_does_not_fit_in_memory_is_not_taken(step, monkeypatch, is_alone):
-    """The run ended where the plain step fits. With other processes it still does: they wait within that step."""
+    """The run used to end although the plain step fits. With other processes it still does: they wait in that step."""
     compiled, said = object(), listen()
 
     def time_step(which, batch):

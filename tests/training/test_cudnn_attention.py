@@ -1,4 +1,4 @@
-"""Fused attention: steps hand it what their own operations would compute, and only where its kernels work.
+"""Fused attention: steps use it for what their own operations would compute, and only where its kernels work.
 
 No test has a GPU. A stand-in computes what the kernels do, and the program that would run them is read.
 """
@@ -66,7 +66,7 @@ def test_other_steps_do_not(monkeypatch, rate, jit_compile):
 
 
 def test_its_program_has_no_probabilities(monkeypatch):
-    """In [batch, heads, seq, seq] the forward pass would keep what the kernels are there to avoid."""
+    """Keeping them in [batch, heads, seq, seq] is what the kernels are there to avoid."""
     monkeypatch.setattr(fused, "works", lambda dtype, head_size: True)
     query, key, value = (tf.cast(tf.random.normal([4, 2, 16, 8]), "bfloat16") for _ in range(3))
     bias = tf.zeros([4, 1, 1, 16])
@@ -124,7 +124,7 @@ def twice(query, key, value, attention_bias):
     ],
 )
 def test_kernels_that_fail_a_trial_are_not_used(monkeypatch, caplog, capability, kernels, said):
-    """A GPU or a cuDNN that no one has tried must cost speed, not the run or its gradients."""
+    """A GPU or a cuDNN that no one has tried may cost speed, but not the run or its gradients."""
     monkeypatch.setattr(tf.config, "list_physical_devices", lambda kind: ["a GPU"])
     details = {"compute_capability": capability} if capability else {}
     monkeypatch.setattr(tf.config.experimental, "get_device_details", lambda gpu: details)
@@ -133,7 +133,7 @@ def test_kernels_that_fail_a_trial_are_not_used(monkeypatch, caplog, capability,
     answers = []
     try:
         with caplog.at_level(logging.INFO, logger=fused.__name__):
-            # As a step asks it, while it is traced.
+            # Asked while a step is traced.
             tf.function(lambda: answers.append(fused.works("bfloat16", 8)), autograph=False).get_concrete_function()
     finally:
         fused.works.cache_clear()

@@ -25,7 +25,7 @@ class Clock:
 
 
 class Pending:
-    """A number that is known at a certain time; who asks before that waits."""
+    """A number that is known at a certain time; whoever asks earlier waits."""
 
     def __init__(self, clock, known_at):
         self._clock, self.known_at = clock, known_at
@@ -39,7 +39,7 @@ class Pending:
 
 
 class TimedStep:
-    """A step that does nothing but take its time: in the call, or, as an accelerator does, after it."""
+    """A step that only takes its time: in the call or, like an accelerator, after it."""
 
     class objective:
         terms = ("mlm",)
@@ -69,7 +69,7 @@ class TimedStep:
     [
         (0.15, 0.05, True),  # The data are the bottleneck: a batch is made while a step runs, but takes longer.
         (0.05, 0.15, True),  # They are not.
-        (0.05, 0.15, False),  # Made when asked for; steps that run after the call hide it all the same.
+        (0.05, 0.15, False),  # Made when asked for; steps that run after the call still hide it.
     ],
 )
 def test_it_is_true_to_5_points(monkeypatch, batch_seconds, step_seconds, made_ahead, returns_at_once):

@@ -53,7 +53,7 @@ def result(**more):
 
 
 def test_a_checkpoint_since_the_last_good_line_is_not_trusted():
-    """Also where a run was stopped since that line; a checkpoint of an older version does not say where it was."""
+    """Even if a run was stopped since that line. A checkpoint of an older version does not say which line that was."""
     watch = DivergenceWatch(TrainingConfig(), {"band": filled().state()})
     watch.check_loss(12, 2.5, 0, result())
     with pytest.raises(Divergence, match="^Step 16: the loss, 9, is far above .*learning rate of about 0.5.$") as found:
@@ -86,7 +86,7 @@ def numbers(skipped, phase, steps):
 
 
 def test_each_step_gets_the_batch_after_those_that_were_tried():
-    """Two faults at the same checkpoint, then one that goes back past it, to a checkpoint that knows of none."""
+    """Two faults after the same checkpoint, then one that goes back past it, to a checkpoint that knows of none."""
     first = newly_skipped([PhaseSlice(0, 4, 3)], [], [])
     assert first == [SkippedBatches(0, 4, 3)] and numbers(first, 0, 6) == [0, 1, 2, 3, 7, 8]
     rollbacks = [{"left_out": first}]

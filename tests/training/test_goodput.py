@@ -46,7 +46,7 @@ def test_what_is_done_again_after_a_kill_is_lost_and_all_seconds_are_somewhere(c
     assert found["seconds"] == {
         "start": 35.0, "steps": 90.0, "validation": 8.0, "checkpoints": 2.0, "lost": 32.0, "data_wait": 10.0,
     }  # fmt: skip
-    # Of the first start, the checkpoint's two seconds came with the lost line after it.
+    # The two seconds of the first start's checkpoint came with the lost line after it.
     assert sum(found["seconds"].values()) == clock.now - 100.0
     assert found["share"] == pytest.approx(90 / 177)
     assert found["flops_utilization"] == pytest.approx(0.5)
@@ -63,7 +63,7 @@ def test_a_rollback_loses_its_steps(clock):
 
 
 def test_the_steps_since_the_last_line_are_lost_too(clock):
-    """A divergence is found as a line is due, before it is written: up to a whole line's steps were in no figure."""
+    """A divergence is found when a line is due, before it is written; its steps used to be in no figure."""
     measured = Goodput(started_at=100.0)
     clock.now += 3
     measured.begin()

@@ -54,7 +54,7 @@ def test_a_step_moves_the_factors_by_the_gradient_of_their_product():
         of_factors = (a, of_sum @ b.T, layer.lora_kernel_a), (b, a.T @ of_sum, layer.lora_kernel_b)
         for value, gradient, variable in of_factors:
             (expected,) = adamw(value, gradient[None], RATE, DECAY)
-            # Adam's first step is as long for any gradient, so that of one near zero only its sign counts.
+            # Adam's first step is as long for any gradient: of one near zero only the sign counts.
             is_clear = abs(gradient) > 1e-6
             assert is_clear.mean() > 0.9, name
             np.testing.assert_allclose(variable.numpy()[is_clear], expected[is_clear], atol=2e-5, err_msg=str(name))

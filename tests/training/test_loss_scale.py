@@ -228,7 +228,7 @@ def test_a_resumed_run_gives_the_same_bits(tmp_path):
 
 
 def test_an_example_that_is_all_padding_is_finite_in_float16():
-    """A bias of -inf on every position would make its softmax NaN, and NaN times a weight of 0 the loss."""
+    """A bias of -inf on every position would make its softmax NaN, and the loss too: a weight of 0 times NaN is NaN."""
     encoder = BertEncoder(CONFIG, dtype="mixed_float16")
     ids = np.array([[2, 7, 3], [0, 0, 0]], "int32")
     mask = (ids > 0).astype("int32")

@@ -1,4 +1,4 @@
-"""The peak of this process, the memory there is, and what is said when a batch does not fit."""
+"""The peak of this process, the available memory, and what is said when a batch does not fit."""
 
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -41,12 +41,12 @@ def batch():
 
 @pytest.mark.slow
 def test_the_setting_to_try_is_named():
-    """A petabyte is asked for in earnest, of TensorFlow and of XLA; both hope for ten seconds that it comes free."""
+    """TensorFlow and XLA are really asked for a petabyte; both wait ten seconds for it to come free."""
 
     def ask(jit_compile):
         huge = tf.function(lambda side: tf.ones([side, side]) + 1.0, jit_compile=jit_compile)
         with explained_out_of_memory(batch, tf.distribute.OneDeviceStrategy("CPU:0"), 1):
-            # Outside XLA an unknown side, or the sum would be asked for once more, ahead of time.
+            # Outside XLA one side is unknown, or the sum would be asked for once more, ahead of time.
             huge(2**24 if jit_compile else tf.constant(2**24))
 
     with ThreadPoolExecutor() as threads:

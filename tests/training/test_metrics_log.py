@@ -24,7 +24,7 @@ def tensorboard_log(run, step):
 
 
 def test_training_and_validation_share_a_chart(tmp_path):
-    """The same tag in two runs; else one has to be looked up under the other."""
+    """The same tag in two runs; otherwise each would have a chart of its own."""
     run = RunFolder(str(tmp_path))
     log = tensorboard_log(run, 0)
     log.write(1, {"loss": 3.0})
@@ -67,7 +67,7 @@ def test_a_store_gets_lines_when_they_are_needed():
 
 
 def test_steps_done_again_are_shown_once(tmp_path):
-    """After a resume and after a rollback; TensorBoard showed the steps of both times, as a curve that goes back."""
+    """After a resume and after a rollback; TensorBoard used to show both passes, as a curve that goes back."""
     run = RunFolder(str(tmp_path))
     for first in (0, 2):  # A run killed after step 4, with a checkpoint of step 2.
         log = tensorboard_log(run, first)
@@ -96,7 +96,7 @@ def test_tensorboard_drops_what_an_older_version_wrote_too(tmp_path):
 
 
 def test_the_unigram_is_a_line_in_the_chart_of_the_loss(tmp_path):
-    """It was a point in a chart of its own, so that nobody saw whether a run had come below it."""
+    """As a point in a chart of its own, it would not show whether a run has come below it."""
     run = RunFolder(str(tmp_path))
     for first, steps in ((0, (4, 8)), (4, (8, 12))):  # Resumed from step 4.
         log = tensorboard_log(run, first)
@@ -109,7 +109,7 @@ def test_the_unigram_is_a_line_in_the_chart_of_the_loss(tmp_path):
 
 
 def test_a_run_has_its_page_of_charts_and_its_row_among_hyperparameters(tmp_path):
-    """By what TensorBoard's plugins read; both pages were missing but for a sweep."""
+    """Checked by what TensorBoard's plugins read; only sweeps used to have both pages."""
     run = RunFolder(str(tmp_path))
     config = {"init": "m", "optimizer": {"learning_rate": 0.5}, "training": {"seed": 3, "log_to": ["tensorboard"]}}
     TensorBoardLogger(run, config, {"loss of all": "(mask|text)_token_loss"}).close(True)
@@ -122,12 +122,12 @@ def test_a_run_has_its_page_of_charts_and_its_row_among_hyperparameters(tmp_path
     content = events.SummaryMetadata("_hparams_/session_start_info").plugin_data.content
     start = plugin_data_pb2.HParamsPluginData.FromString(content).session_start_info
     assert set(start.hparams) == {"init", "optimizer.learning_rate", "training.seed"}
-    assert start.group_name == run.path  # Else runs that differ in nothing listed become one row.
+    assert start.group_name == run.path  # Otherwise runs that differ in nothing listed would become one row.
 
 
 @pytest.mark.parametrize("length", [{"minutes": 5.0}, {"steps": 100}, {"epochs": 2.0}])
 def test_the_row_among_hyperparameters_has_the_length_that_counts(tmp_path, length):
-    """A run of five minutes was listed with three epochs, or with the million steps that a recipe has by default."""
+    """A run of five minutes used to be listed with three epochs, or with a recipe's default of a million steps."""
     run, others = RunFolder(str(tmp_path)), {"minutes": 0.0, "steps": 0, "epochs": 3.0}
     TensorBoardLogger(run, {"training": {**others, **length}}).close(True)
     content = EventAccumulator(f"{run.tensorboard}/validation").Reload().SummaryMetadata("_hparams_/session_start_info")
@@ -138,7 +138,7 @@ def test_the_row_among_hyperparameters_has_the_length_that_counts(tmp_path, leng
 
 
 def test_a_damaged_line_costs_itself_alone(tmp_path):
-    """All lines after it were lost: in every picture and table, and, when the run was resumed, for good."""
+    """All lines after it used to be lost to every picture and table and, once the run was resumed, for good."""
     run = RunFolder(str(tmp_path))
     lines = [
         b'{"step": 1, "loss": 3.0}',

@@ -31,7 +31,7 @@ training: {steps: 10, log_every: 1, evaluate_every: 5}
 
 
 def pretrain(folder, **training):
-    """The words of a run on a text, by a recipe that is written into the folder."""
+    """The arguments of a run on a text, whose recipe is written into the folder."""
     corpus = write_corpus(folder / "text.txt", count=120)
     recipe = yaml.safe_load(RECIPE)
     recipe["training"] |= training
@@ -67,7 +67,7 @@ def started_by_tf_config(arguments, folders):
 
 
 def started_by_slurm(arguments, folder):
-    """What the first of two tasks of a step prints. What `srun` sets is enough: no script, no TF_CONFIG."""
+    """What the first of a step's two tasks prints. They need only what `srun` sets: no script, no TF_CONFIG."""
     step = {name: value for name, value in os.environ.items() if name != "TF_CONFIG"}
     step |= {
         "SLURM_JOB_ID": str(os.getpid()),
@@ -95,7 +95,7 @@ main()
 
 
 def changed_and_launched(change, arguments, folder):
-    """What two workers print in which a line of code does something to the command first."""
+    """What two workers print, each of which first runs a line of code that changes the command."""
     (folder / "program.py").write_text(PROGRAM.format(change=change))
     paths = os.pathsep.join([ROOT, os.path.join(ROOT, "tests", "support"), os.environ["PYTHONPATH"]])
     command = [sys.executable, "program.py", "launch", "--workers", "2", "--", *arguments, "--output", "two"]
@@ -110,7 +110,7 @@ def losses(folder):
     return [(line["step"], line.get("loss", line.get("eval_loss"))) for line in lines]
 
 
-# LAMB, whose state is AdamW's, over replicas is in test_optimizer_steps.py.
+# test_optimizer_steps.py has LAMB, whose state is AdamW's, over replicas.
 ADAMW = [
     "initialization=corpus",
     "training.accumulation=2",
@@ -142,13 +142,13 @@ def test_two_workers_equal_one_process_on_the_same_global_batch(settings, as_two
 
 @pytest.mark.slow
 def test_two_workers_stream_the_text_that_one_process_does(tmp_path, monkeypatch):
-    """Stopped once, with one file for both. A worker with epochs or files of its own trains on other rows, starts again
-    at others, or finds no file to validate on."""
+    """Stopped once, with one file for both. A worker with epochs or files of its own would train on other rows, resume
+    at others, or find no file to validate on."""
     arguments = [*pretrain(tmp_path), *sets("data.source=text", "objective.pair=none", "initialization=corpus")]
     monkeypatch.chdir(tmp_path)
     give(*arguments, "--output", "one", "--strategy", "one")
     together = ("launch", "--workers", "2", "--", *arguments, "--output", "two")
-    # The limit of time is over at once, so that the first start does one step.
+    # The time limit is over at once, so the first start does one step.
     ends = [run(*together, *limit, cwd=tmp_path) for limit in (["--max-minutes", "0.0001"], [])]
     assert [end.returncode for end in ends] == [0, 0] and "Resuming from step 1." in ends[1].stdout, ends[1].stderr
     one, two = losses(tmp_path / "one"), losses(tmp_path / "two")
@@ -158,7 +158,7 @@ def test_two_workers_stream_the_text_that_one_process_does(tmp_path, monkeypatch
 
 @pytest.mark.slow
 def test_two_workers_time_equally_many_steps_and_one_says_what_a_run_takes(tmp_path):
-    """Each stopped by its own clock, and one's further step met the other's validation: an internal error."""
+    """If each stopped by its own clock, one's further step would meet the other's validation: an internal error."""
     change = (
         "import keras_bert.tasks.pretraining.estimate as estimate, keras_bert.training.cluster as cluster; "
         "estimate._WARM_UP_SECONDS, estimate._TIMED_SECONDS = 0.2, 0.5 + 2.0 * cluster.worker_index()"
@@ -170,7 +170,7 @@ def test_two_workers_time_equally_many_steps_and_one_says_what_a_run_takes(tmp_p
 
 @pytest.mark.slow
 def test_two_workers_go_back_together(tmp_path, monkeypatch):
-    """After a gradient that is not finite, once in each; with other batches in one of them the losses would differ."""
+    """After a gradient that is not finite, once in each; if one left out other batches, the losses would differ."""
     change = (
         "import faults, pytest; held = faults.faults(pytest.MonkeyPatch(), {5: [faults.no_number]}); held.__enter__()"
     )
@@ -188,7 +188,7 @@ def test_two_workers_go_back_together(tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_two_workers_skip_the_same_steps_in_float16(tmp_path, monkeypatch):
-    """From a loss scale that overflows. Workers that skipped alone would have other weights than the next ones."""
+    """From a loss scale that overflows. A worker that skipped alone would have other weights than the other."""
     change = (
         "import functools; from keras_bert.training import engine; "
         "engine.LossScale = functools.partial(engine.LossScale, 2.0**20, 2)"
@@ -213,7 +213,7 @@ def test_two_workers_skip_the_same_steps_in_float16(tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_workers_with_a_folder_each_are_refused(tmp_path):
-    """On machines without a shared disk one would go on from a checkpoint that the other has not."""
+    """On machines without a shared disk, one would go on from a checkpoint that the other does not have."""
     arguments = pretrain(tmp_path)
     arguments[2] = "../recipe.yaml"
     for name in ("0", "1"):
@@ -260,7 +260,7 @@ def test_a_worker_that_is_left_alone_says_so_in_one_line_and_ends_within_a_minut
 
 @pytest.mark.slow
 def test_two_workers_fine_tune_for_two_seeds_and_find_them_finished(tmp_path):
-    """One writes; and none waits for another that has nothing left to do."""
+    """Only one writes, and none waits for another that has nothing left to do."""
     write_tiny_bert(tmp_path / "bert")
     write_sst2(tmp_path / "sst2")
     finetune = "launch --workers 2 -- finetune --task sst2 --init bert --data-dir sst2 --steps 3 --seeds 1,2".split()

@@ -1,4 +1,4 @@
-"""What of a recipe reaches an optimizer: the learning rate over the steps, by depth and by name."""
+"""How a recipe reaches an optimizer: the learning rate over the steps, by depth and by name."""
 
 from typing import get_args
 
@@ -74,7 +74,7 @@ def test_every_schedule_of_the_recipe_exists():
     [({"warmup_steps": 3}, 3), ({"warmup_steps": 0, "warmup_share": 0.06}, 30), ({"warmup_steps": 0}, 0)],
 )
 def test_a_warm_up_is_so_many_steps_or_else_a_share_of_the_run(settings, warmup):
-    """A recipe for any number of steps would have a warm-up for one number only."""
+    """Otherwise a recipe for any number of steps would have a warm-up that fits only one."""
     assert make_optimizer(OptimizerConfig(**settings), 500)._learning_rate.warmup_steps == warmup
 
 

@@ -68,7 +68,7 @@ def is_invariant(path):
 def test_replicas_xla_and_accumulation_change_nothing(
     one_device, mirrored_strategy, mirrored, jit_compile, accumulation
 ):
-    """A norm of a replica's part of a gradient, or an average updated twice, would show here."""
+    """It would show if a replica took the norm of its part of a gradient, or updated an average twice."""
     settings, expected, expected_results = one_device
     strategy = mirrored_strategy if mirrored else tf.distribute.get_strategy()
     received, results = train(strategy, settings, jit_compile, accumulation)
@@ -81,7 +81,7 @@ def test_replicas_xla_and_accumulation_change_nothing(
 
 
 def test_the_norms_of_the_parts_make_up_the_norm(one_device):
-    """Of the gradient before clipping, which was at work."""
+    """Of the gradient before clipping, and clipping was at work."""
     norms = []
     for result in one_device[2]:
         parts = {name: float(value) for name, value in result.items() if name.startswith("grad_norm_")}

@@ -34,7 +34,7 @@ def expected_values(kind, options, name, start, gradients, rate):
 
 
 def starting_point(seed=0):
-    """({name: value}, {name: gradients [steps, …]}), sized from 1 to 1e-6, near which epsilon shows where it stands."""
+    """({name: value}, {name: gradients [steps, …]}), from 1 to 1e-6, near which it shows where epsilon stands."""
     rng = np.random.default_rng(seed)
     start = {name: rng.normal(size=shape).astype("float32") for name, shape in SHAPES.items()}
     sizes = 10.0 ** -(np.arange(STEPS) % 7)
@@ -83,7 +83,7 @@ def test_rate_factors_and_the_average_follow_the_definition(variant):
 
 
 def test_a_factor_stays_when_adafactors_own_rate_is_below_the_given_one():
-    """1 / √step is then the rate that the factor is of."""
+    """The factor then multiplies 1 / √step."""
     start, gradients = np.ones(6, "float32"), np.ones(6, "float32")
     optimizer = Adafactor(1.0, decay=0.0, rate_factors=(1.0, 0.5), relative_step=True)
     whole, half = variables = [keras.Variable(start, name="kernel") for _ in range(2)]
@@ -96,7 +96,7 @@ def test_a_factor_stays_when_adafactors_own_rate_is_below_the_given_one():
 
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_compiled_by_xla_it_does_the_same(variant):
-    """Three steps at once, so that an update that reads a variable before its last assignment shows."""
+    """Three steps at once, to show an update that reads a variable before its last assignment."""
     kind, options = VARIANTS[variant]
     start, gradients = starting_point(2)
 
@@ -131,7 +131,7 @@ def test_it_equals_torch(goldens, name, kind, options):
 
 
 def test_a_tensor_or_an_update_of_norm_0_has_a_trust_ratio_of_1():
-    """Else a tensor that begins at zero would stay there, or become NaN."""
+    """Otherwise a tensor that begins at zero would stay there, or become NaN."""
     zero, one = np.zeros(3, "float32"), np.ones(3, "float32")
     assert [float(trust_ratio(*pair)) for pair in ((zero, one), (one, zero), (zero, zero), (2 * one, one))] == [
         1,
@@ -158,7 +158,7 @@ def model_and_optimizer(kind, options):
 
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_resumed_it_goes_on_bit_for_bit(variant, tmp_path):
-    """Ten steps against five, a checkpoint, another process's new objects, and five."""
+    """Ten steps equal five, a checkpoint, new objects as in another process, and five more."""
 
     def step(model, optimizer, number):
         rng = np.random.default_rng(number)
@@ -190,7 +190,7 @@ def test_a_configuration_makes_the_same_optimizer_again():
 
 
 def test_the_weights_come_back_bit_for_bit_after_their_average_stood_in():
-    """Also where validation fails; and the average starts from the weights that training starts from."""
+    """Also if validation fails; and the average starts from the weights that training starts from."""
     model, optimizer = model_and_optimizer(AdamW, {})
     model.set_weights([np.full(weight.shape, 0.1, "float32") for weight in model.get_weights()])
     start_average(model, optimizer)

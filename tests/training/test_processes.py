@@ -49,7 +49,7 @@ def test_the_same_passes(value, strategy, monkeypatch):
     ],
 )
 def test_what_differs_is_refused_by_name(own, other, told, strategy, monkeypatch):
-    """Numbers beyond those that a float32 tells apart, too."""
+    """Even numbers that float32 cannot tell apart."""
     beside(other, monkeypatch)
     with pytest.raises(UserError, match=rf"run: needs the same best step.*{told}.*same --output folder"):
         require_same(strategy, "run", best_step=own)

@@ -47,7 +47,7 @@ def test_a_processor_that_multiplies_bfloat16_is_found_by_its_flags(tmp_path, te
     ],
 )
 def test_a_run_is_told_of_a_faster_precision(monkeypatch, caplog, has_unit, precision, jit_compile, expected):
-    """The slower of both is no error and can take days."""
+    """The slower one gives no error, and can take days."""
     monkeypatch.setattr(processor, "multiplies_bfloat16", lambda: has_unit)
     with caplog.at_level(logging.INFO, logger=processor.__name__):
         advise(tf.distribute.OneDeviceStrategy("CPU:0"), RunConfig(precision=precision, jit_compile=jit_compile))

@@ -51,7 +51,7 @@ def test_this_host_writes_for_a_remote_tpu_and_for_nothing_else(mirrored_strateg
 
 @pytest.mark.slow
 def test_variables_elsewhere_are_written_into_this_process():
-    """`ram://` is the memory of one process: what the other one wrote there would not be seen here."""
+    """`ram://` is the memory of one process: what another one wrote there would not be seen here."""
     address = f"127.0.0.1:{free_ports(1)[0]}"
     host = subprocess.Popen([sys.executable, "-c", HOST, address], stderr=subprocess.DEVNULL)
     try:

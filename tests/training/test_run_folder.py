@@ -32,7 +32,7 @@ def test_the_same_settings_go_on_and_others_are_shown(tmp_path):
 
 
 def test_data_given_as_objects_are_the_same_wherever_the_folder_is(tmp_path):
-    """They are files in the run's folder: one that was moved, or spelled otherwise, was refused with its own data."""
+    """They are files in the run's folder; if it was moved or spelled otherwise, the run used to refuse its own data."""
 
     def claim(folder, train):
         with RunFolder(str(folder)) as run:
@@ -74,9 +74,9 @@ OTHERWISE = {
 
 @pytest.mark.parametrize("key", dict.fromkeys([*MAY_DIFFER, *OTHERWISE]))
 def test_how_a_run_is_executed_may_differ(tmp_path, key):
-    """The entries of a list too: other devices were refused as training.devices.0.
+    """The entries of a list too: other devices used to be refused as training.devices.0.
 
-    So was training.accumulation, which a run that runs out of memory is advised to change.
+    The same went for training.accumulation, which a run that runs out of memory is advised to change.
     """
     of_finetuning = key.startswith(("features.", "optimizer."))
     values = {"task": "ner"} if of_finetuning else {"training": {"steps": 10}}
@@ -89,7 +89,7 @@ def test_how_a_run_is_executed_may_differ(tmp_path, key):
 
 
 def test_a_setting_that_may_differ_is_mended_though_what_the_run_has_is_refused(tmp_path):
-    """An example without [MASK] was accepted by older versions; such a run could never finish, mended or not."""
+    """Older versions accepted an example without [MASK]; such a run could not finish, mended or not."""
     run = started(tmp_path / "run")
     with open(run.config_file, encoding="utf-8") as stream:
         written = stream.read().replace("examples: []", "examples: [The cat sat.]")
@@ -110,7 +110,7 @@ def test_steps_may_grow_and_not_shrink(tmp_path):
 
 
 def test_a_start_that_is_refused_later_leaves_a_run_its_settings(tmp_path):
-    """After one with more steps, and after an estimate of one, the run's own command was refused."""
+    """After a start with more steps, or only its estimate, the run's own command used to be refused."""
     run = started(tmp_path / "run")
     run.claim(recipe(**{"training.steps": 20}))
     run.claim(recipe())
@@ -125,7 +125,7 @@ def test_a_start_that_is_refused_later_leaves_a_run_its_settings(tmp_path):
     ("key", "value", "stays"), [("optimizer.learning_rate", 0.5, True), ("data.files", ["b"], False)]
 )
 def test_a_start_that_failed_before_any_checkpoint_binds_nobody(tmp_path, key, value, stays):
-    """The mended command must not be refused, and must not find shards made from what was mended.
+    """The mended command must not be refused, nor find shards made before the mend.
 
     Text mended under the same command is in tests/tasks/pretraining/test_run_text.py.
     """
@@ -189,7 +189,7 @@ def test_a_run_is_one_processs_alone(tmp_path):
     first.claim(recipe())
     with pytest.raises(UserError, match=rf"run: in use by process {os.getpid()} on .*or give another --output"):
         second.claim(recipe())
-    first.claim(recipe())  # It is its own.
+    first.claim(recipe())  # It holds the lock itself.
     first.release()
     with second:
         second.claim(recipe())
@@ -225,7 +225,7 @@ def test_a_file_in_place_of_the_folder_is_refused(tmp_path):
 
 
 def test_results_bind_without_checkpoints_too(tmp_path):
-    """Whoever removes the checkpoints of a finished run to make room must not be shown its results as another's."""
+    """If a finished run's checkpoints were removed to make room, its results must not be shown as another run's."""
     run = RunFolder(str(tmp_path / "run"))
     run.claim(recipe())
     run.write_results({"steps": 10})
@@ -234,7 +234,7 @@ def test_results_bind_without_checkpoints_too(tmp_path):
 
 
 def test_fresh_takes_a_name_beside_a_path_with_a_slash_behind_it(tmp_path):
-    """`runs/x/` gave `runs/x/-2`, inside the old run."""
+    """`runs/x/` used to give `runs/x/-2`, inside the old run."""
     (tmp_path / "run").mkdir()
     assert RunFolder.fresh(f"{tmp_path}/run/").path == f"{tmp_path}/run-2"
 

@@ -22,7 +22,7 @@ class Refused(Exception):
 
 
 class Services:
-    """Stands for both packages: `calls` are those of either, in order."""
+    """Stands for both packages: `calls` are the calls of both, in order."""
 
     Error = Refused
     exceptions = types.SimpleNamespace(MlflowException=Refused)
@@ -77,7 +77,7 @@ def logging(run, training, step):
 def test_a_resumed_run_goes_on_in_the_same_place_and_sends_nothing_twice(tmp_path, services):
     """Killed between the line of step 4 and its validation, with a checkpoint of step 2; then it goes back to step 4.
 
-    Else every start is a run of its own, and steps that are done again are in it twice, or refused.
+    Otherwise every start would be a run of its own, and steps that are done again would be in it twice, or refused.
     """
     run, training = settled(tmp_path / "wiki", *SERVICES)
     with pytest.raises(KeyboardInterrupt), logging(run, training, 0) as context:
@@ -110,7 +110,7 @@ def test_a_resumed_run_goes_on_in_the_same_place_and_sends_nothing_twice(tmp_pat
 def test_nothing_is_sent_twice_however_often_a_run_is_killed(tmp_path, services):
     """Killed after step 6, with a checkpoint of step 2, and again before it was back there.
 
-    The second start dropped the lines that told what the services had, so the third sent them again.
+    The second start used to drop the lines that said what the services had, so the third sent them again.
     """
     run, training = settled(tmp_path / "wiki", *SERVICES)
     for first, last in ((0, 6), (2, 4), (2, 8)):

@@ -76,7 +76,7 @@ def test_a_row_sees_the_text_before_it_without_a_gap(model, length):
 
 
 def test_the_first_row_of_a_document_is_as_without_memory(model):
-    """Also a token that sees nothing else: the scores of all it might see are then the same."""
+    """Also for a token that sees nothing else, for which the scores of all it might see are the same."""
     memory = SegmentMemory(ROWS, 6, BLOCKS, HIDDEN)
     computed(model, memory, batch_number(0))
     batch = batch_number(1, goes_on=(0, 1, 0))

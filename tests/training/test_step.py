@@ -53,7 +53,7 @@ def one_device(rate=0.0, jit_compile=False):
 def test_replicas_xla_and_accumulation_change_nothing(mirrored_strategy, mirrored, jit_compile, accumulation, rate):
     """Guards the order reduce, clip, update, the division by global counts, Keras' private hook, and the dropout masks.
 
-    XLA draws other masks, so it is compared without any dropout, or with itself.
+    XLA draws other masks, so it is compared without dropout, or with itself.
     """
     strategy = mirrored_strategy if mirrored else tf.distribute.get_strategy()
     config = dataclasses.replace(CONFIG, hidden_dropout_prob=rate, attention_probs_dropout_prob=rate)
@@ -68,7 +68,7 @@ def test_replicas_xla_and_accumulation_change_nothing(mirrored_strategy, mirrore
 
 @pytest.mark.parametrize("mirrored", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_a_step_that_is_gone_leaves_no_graph(mirrored, mirrored_strategy):
-    """Fine-tuning with seed after seed in one process would keep the weights and moments of each."""
+    """Otherwise fine-tuning with several seeds in one process would keep the weights and moments of each."""
 
     def graphs():
         for _ in range(3):  # What the first takes apart may hold more.
@@ -88,12 +88,12 @@ def test_a_step_that_is_gone_leaves_no_graph(mirrored, mirrored_strategy):
 
 
 def test_clipping_was_at_work():
-    """Else the comparison over replicas would not see a clip before the reduction."""
+    """Otherwise the comparison over replicas would not notice clipping before the reduction."""
     assert max(float(result["grad_norm"]) for result in one_device(0.1)[1]) > 0.5
 
 
 def test_slices_of_a_batch_draw_different_dropout_masks():
-    """Four copies of one slice, accumulated: with one mask for all, the loss would be four times the first's."""
+    """Four copies of one slice, accumulated: with the same mask in all, the loss would be four times the first's."""
     config = tiny_config(num_hidden_layers=1)
     model = BertForPreTraining(config)
     part = pretraining_batch(config, batch=2)
@@ -108,7 +108,7 @@ def test_slices_of_a_batch_draw_different_dropout_masks():
 
 
 def test_dropout_of_what_all_rows_share_is_the_same_in_all_slices():
-    """An XLNet's distances have no rows of a batch."""
+    """An XLNet's distances have no batch rows."""
     rates = dict.fromkeys(("hidden_dropout_prob", "attention_probs_dropout_prob"), 0.1)
     model = BertForPreTraining(keras_bert.XlnetConfig(60, 16, 1, 2, 32, initializer_range=0.3, **rates), terms=("plm",))
     rows = 8
@@ -132,7 +132,7 @@ def test_dropout_of_what_all_rows_share_is_the_same_in_all_slices():
 
 
 def test_slices_of_a_batch_are_computed_one_after_the_other(monkeypatch):
-    """Several at once would need the memory that accumulation is to save."""
+    """Several at once would need the memory that accumulation is meant to save."""
     step = Step(tf.distribute.get_strategy(), None, PretrainingObjective(4), accumulation=4)
     running, together = [], []
 

@@ -17,7 +17,7 @@ from keras_bert.training.metrics import MetricSums, Throughput
 from keras_bert.training.step import Step
 from keras_bert.training.step_loop import StepLoop, taking, trainer
 
-# A step that is inlined into a loop is rewritten together with it, and its sums added up in another order.
+# A step that is inlined into a loop is rewritten with it, and its sums are added up in another order.
 pytestmark = pytest.mark.usefixtures("rewritten_graphs")
 
 STEPS = 7
@@ -67,7 +67,7 @@ def test_a_loop_of_steps_gives_the_bits_of_single_steps(mirrored_strategy, mirro
 
 
 def test_each_batch_with_targets_is_trained_on_once_in_its_own_shape():
-    """Two shapes of the same width took a batch for both, or neither; a text's width was taken for its target's."""
+    """Two shapes of one width used to share batches or get none, and a text's width was taken for its target's."""
     widths, sizes = (4, 10), (2, 6)
     lengths, wanted = (np.repeat(pair, 6) for pair in (np.tile(widths, 2), np.repeat(sizes, 2)))
     starts, target_starts = (np.concatenate([[0], np.cumsum(counts)]) for counts in (lengths, wanted))
@@ -90,14 +90,14 @@ def test_each_batch_with_targets_is_trained_on_once_in_its_own_shape():
 
 
 def test_what_a_loop_hides_is_left_out():
-    """Waits inside the loop are seen by nobody: a data_wait_fraction of 0 would be a lie."""
+    """Nobody sees waits inside the loop: a data_wait_fraction of 0 would be a lie."""
     throughput = Throughput()
     throughput.add({"steps": 2, **{name: np.array([8.0, 9.0]) for name in ("examples", "tokens", "grad_norm")}})
     assert set(throughput.take()) == {"seconds", "cpu_seconds", "examples_per_second", "tokens_per_second"}
 
 
 def test_no_number_inside_a_loop_is_found_at_its_step():
-    """The loop goes on to its end on weights that are no numbers; what is named must be where that began."""
+    """The loop goes on to its end with weights that are no numbers; the step named must be where that began."""
     losses = np.array([1.0, 1.0, np.nan, np.nan], "float32")
     sums = MetricSums(("mlm",))
     sums.add({"sums": {"mlm": {"loss": 1.0}}, "counts": {"mlm": 1.0}, "grad_norm": 1.0})

@@ -89,7 +89,7 @@ def test_outside_the_main_thread_signals_are_left_alone():
 
 
 def test_a_fresh_run_that_is_stopped_says_what_resumes_it(monkeypatch):
-    """The same command would start over in another folder, and leave the checkpoint to nobody."""
+    """The same command would start over in another folder, and the checkpoint would be left unused."""
     monkeypatch.setattr(program, "_fresh_folder", "runs/wiki-2")
     loop, _ = make_loop([1.0] * 10, StopRequest(max_minutes=1e-9))
     with pytest.raises(RunStopped, match="Run the same command with --output runs/wiki-2 and without --fresh to res"):
@@ -113,7 +113,7 @@ def test_a_closed_terminal_asks_to_stop_unless_that_is_ignored(name):
 
 
 def test_the_log_is_never_behind_a_checkpoint():
-    """Steps before a checkpoint are not done again, so that lines which a store has not got would be missing."""
+    """Steps before a checkpoint are not done again, so their lines would be missing for ever."""
     loop, checkpoints = make_loop([1.0] * 8, StopRequest())
     happened = []
     loop.context.log.flush = lambda: happened.append("flush")
@@ -134,7 +134,7 @@ def test_the_time_limit_is_no_failure(monkeypatch):
 
 
 def test_the_time_limit_counts_from_the_start_of_the_command(monkeypatch):
-    """A job sized by its slot was killed by the time that start-up takes."""
+    """A job whose limit is its slot would be killed: start-up takes time too."""
     now = [100.0]
     monkeypatch.setattr("time.monotonic", lambda: now[0])
     stop = StopRequest(max_minutes=2.0, started_at=40.0)
@@ -145,7 +145,7 @@ def test_the_time_limit_counts_from_the_start_of_the_command(monkeypatch):
 
 @pytest.mark.parametrize(("other", "status"), [("SIGTERM", 75), ("the time limit", 0)])
 def test_a_worker_that_stops_for_another_ends_with_its_status(other, status):
-    """A success of one worker and a failure of another would end a Kubernetes Job whose run is not done."""
+    """If one worker succeeded and another failed, a Kubernetes Job would end before its run is done."""
     added = []
     with StopRequest(0.0 if other == "SIGTERM" else 1e-9, agree=lambda own: added.append(own) or own) as asked:
         if other == "SIGTERM":
@@ -177,14 +177,14 @@ def test_a_kill_costs_minutes_where_steps_are_slow(monkeypatch):
 
 
 def test_what_is_kept_for_good_is_saved_between_the_other_checkpoints_too():
-    """Only multiples of both used to be there to keep: none of these but the last."""
+    """Only multiples of both intervals used to be saved, so here only the last could be kept."""
     loop, checkpoints = make_loop([1.0] * 12, StopRequest(), checkpoint_every=100, keep_every=3)
     loop.run(0)
     assert checkpoints.saved == [3, 6, 9, 12]
 
 
 def test_a_short_run_logs_twenty_times_unless_told_otherwise():
-    """It had one line, at its end; the interval that a recipe sets holds whatever the length."""
+    """It used to have one line, at its end; the interval that a recipe sets holds for any length."""
     for log_every, expected in ((0, list(range(2, 41, 2))), (16, [16, 32, 40])):
         loop, _ = make_loop([1.0] * 40, StopRequest(), log_every=log_every)
         lines = []
@@ -194,13 +194,13 @@ def test_a_short_run_logs_twenty_times_unless_told_otherwise():
 
 
 def test_workers_save_at_the_same_step_when_the_clock_of_one_says_so():
-    """The sum over workers decides: saving waits for all of them, so one alone would wait for ever."""
+    """The sum over workers decides, because saving waits for all of them: one alone would wait for ever."""
     assert not CheckpointClock(10.0, agree=lambda own: own + 0.0).is_due()
     assert CheckpointClock(10.0, agree=lambda own: own + 1.0).is_due()
 
 
 def test_a_later_signal_leaves_at_once():
-    """One that comes with the first, as from a launcher beside the terminal, is the same request."""
+    """One that comes together with the first, as from a terminal and a launcher, is the same request."""
     code = (
         "import os, signal, time\n"
         "from keras_bert.training.stop_request import StopRequest\n"
@@ -240,7 +240,7 @@ def test_weights_that_are_not_finite_are_neither_saved_nor_validated_nor_the_res
 
 
 def test_a_validation_whose_loss_is_no_number_is_no_result():
-    """Weights that are finite but huge: the run ended with status 0."""
+    """The weights are finite but huge; such a run used to end with status 0."""
     loop, checkpoints = make_loop([1.0] * 4, StopRequest(), eval_loss=float("nan"))
     with pytest.raises(UserError, match="Step 4: the validation's loss is no longer finite"):
         loop.run(0)

@@ -27,7 +27,7 @@ def test_cpus_run_graphs_as_traced_for_the_length_of_a_run(devices, as_traced):
 
 
 def test_a_device_that_is_named_twice_is_refused():
-    """It was an assertion of TensorFlow."""
+    """It used to be a failed assertion in TensorFlow."""
     with pytest.raises(UserError, match="^training.devices: needs each device once. Received: CPU:0, CPU:0.$"):
         make_strategy("auto", ["CPU:0", "CPU:0"])
 
@@ -44,11 +44,11 @@ def test_a_gpu_does_without_deterministic_operations(tmp_path, monkeypatch, comp
 
 
 def test_other_devices_go_on_from_a_tpus_checkpoint(tmp_path, monkeypatch):
-    """With `jit_compile: auto` they look for its choice, which a TPU did not save: a traceback."""
+    """With `jit_compile: auto` they look for its choice, which a TPU does not save; it used to end in a traceback."""
     config, run = recipe("text.txt", **{"training.jit_compile": "auto"}), RunFolder(str(tmp_path))
     strategy = tf.distribute.OneDeviceStrategy("CPU:0")
     with monkeypatch.context() as patch:
-        patch.setattr(tf.distribute, "TPUStrategy", type(strategy))  # What stands in for a TPU here.
+        patch.setattr(tf.distribute, "TPUStrategy", type(strategy))  # Stands in for a TPU.
         engine = pretraining_engine(config, run, strategy, VOCABULARY)
         assert engine.with_compilation(0, lambda: 1 / 0, 1) is engine
         engine.checkpoints.save(3)

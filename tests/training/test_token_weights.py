@@ -34,7 +34,7 @@ def batch_number(number):
 
 
 def by_definition(seen, steps):
-    """The weights after batches of (ids, whether each is predicted, whether rightly), token by token."""
+    """The weights after batches of (ids, whether each is predicted, whether correctly), token by token."""
     weights = np.ones(VOCAB)
     for first in range(0, len(seen) - len(seen) % steps, steps):
         for token in range(VOCAB):

@@ -1,4 +1,4 @@
-"""Real processes killed and started again give the numbers of one left alone: tools/torture.py in short."""
+"""Real processes that are killed and restarted give the numbers of one left alone: tools/torture.py in short."""
 
 import json
 import os
@@ -29,7 +29,7 @@ def assert_same(rows):
 
 @pytest.mark.slow
 def test_three_kills_change_nothing(tmp_path):
-    """One of them during a save, one in training and one behind the last step."""
+    """One of them during a save, one in training and one after the last step."""
     hits, restarts, rows, _ = torture(str(tmp_path), kills=3, steps=36, seed=1)
     assert sum(hits.values()) == restarts == 3 and hits[SAVE] >= 1
     assert_same(rows)
@@ -52,9 +52,9 @@ def last_step(folder):
 
 @pytest.mark.slow
 def test_workers_killed_twice_are_started_again_by_the_launcher(tmp_path):
-    """One of two, whichever, at random steps: the numbers are those of two that nothing happened to.
+    """One of the two, at random steps: the numbers are those of two that nothing happened to.
 
-    By the optimizer whose state has the most parts, with averages and a first moment beside it.
+    With the optimizer whose state has the most parts, averages and a first moment included.
     """
     write_text(tmp_path / "text.txt")
     (tmp_path / "recipe.yaml").write_text(yaml.safe_dump(RECIPE))

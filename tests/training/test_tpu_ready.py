@@ -66,7 +66,7 @@ def test_the_whole_step_compiles_in_bfloat16(small, accumulation):
 
 @pytest.fixture(scope="module")
 def base():
-    """Of its layers, which are all alike, two."""
+    """Two of its layers, which are all alike."""
     config = dataclasses.replace(BertConfig.from_file(find_config("models", "base")), num_hidden_layers=2)
     return whole_step(config, batch=2, seq=128, predictions=5)
 
@@ -111,7 +111,7 @@ def test_mirrored_runs_of_a_process_share_a_strategy(mirrored_strategy):
     [("runs/x", {}), ("ram://runs/x", {"files": ["ram://a.txt", "c.txt"], "source": "text"})],
 )
 def test_a_tpu_of_another_machine_is_not_given_paths_of_this_one(output, data, monkeypatch):
-    """It was found out after the vocabulary and the shards were made, when the TPU's host opened the first file."""
+    """It used to fail only after the vocabulary and the shards were made, when the TPU's host opened the first file."""
     monkeypatch.setattr("keras_bert.tasks.pretraining.run.make_strategy", lambda *_: pytest.fail("It connected."))
     values = {"data": data, "objective": {"pair": "none"}, "training": {"strategy": "tpu", "tpu": "far"}}
     config = PretrainConfig.from_mapping(values)
@@ -139,7 +139,7 @@ def test_auto_takes_what_is_here_and_says_so(monkeypatch):
 
 @pytest.mark.parametrize(("devices", "maker"), [(["CPU:1"], "_one"), (["CPU:0", "CPU:1"], "_mirrored")])
 def test_auto_takes_the_devices_that_are_named(monkeypatch, devices, maker):
-    """Of several it took the first."""
+    """It used to take the first of several."""
     monkeypatch.delenv("TF_CONFIG", raising=False)
     made = []
     monkeypatch.setattr(f"keras_bert.training.strategy.{maker}", made.append)
@@ -166,7 +166,7 @@ def test_devices_that_would_not_be_used_are_refused(monkeypatch, name, devices, 
 
 @pytest.mark.slow
 def test_the_bare_command_trains_from_wikipedia_on_what_the_resolver_finds(mirrored_strategy, tmp_path, monkeypatch):
-    """Only the connection and the chips are stand-ins, two CPUs. Else each part was tested, but not the way there."""
+    """Only the connection and the chips are stand-ins, two CPUs. Other tests cover each part, but not the way there."""
     made = []
 
     class TPUStrategy(type(mirrored_strategy)):
