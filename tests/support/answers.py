@@ -31,7 +31,7 @@ def exported_answers(problem, split, function):
 
 
 def assert_same_answers(problem, one, other):
-    """Equal but for rounding."""
+    """Equal except for rounding."""
     if isinstance(problem, TaggingProblem):
         assert one == other
     elif isinstance(problem, QuestionAnsweringProblem):

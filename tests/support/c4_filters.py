@@ -82,7 +82,7 @@ def random_line(random):
     if random.random() < 0.05:
         return "".join(random.choice(["  ", "\t"]) for _ in range(random.randrange(3)))
     words = ["The", *(random.choice(WORDS) for _ in range(random.randrange(12)))]
-    # Most pages have none of what drops a page.
+    # Most pages have nothing that drops a page.
     words = [word for word in words if word not in "{}" or random.random() < 0.1]
     if random.random() < 0.03:
         words.append("Lorem Ipsum")
@@ -98,7 +98,7 @@ def random_page(random):
 def without_repeated_spans(documents, length):
     """`documents`: lists of sentences. The sentences of each without the spans seen before in it or an earlier one.
 
-    A span that one of these overlaps, and is the first like it, stays.
+    A span that overlaps one of these stays if it is the first like it.
     """
     seen, results = {}, []
     for document, sentences in enumerate(documents):

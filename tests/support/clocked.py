@@ -1,4 +1,4 @@
-"""What a run measures by the clock, in its figures and results, and no other run repeats."""
+"""What a run measures by the clock, in its figures and results; no other run repeats it."""
 
 from keras_bert.training.goodput import PARTS
 

@@ -1,4 +1,4 @@
-"""conlleval's rules written out slowly and by themselves, one word after the other, as an oracle.
+"""conlleval's rules, written out independently and word by word, as an oracle.
 
 `chunk_ends` and `chunk_begins` are its two tables of pairs of tags; S and what follows E are as in its later ports.
 """
@@ -21,7 +21,7 @@ def chunk_begins(before, type_before, tag, type):
 
 
 def chunks(sentences):
-    """Set of (first word, one past the last, type) of lists of labels, words numbered through."""
+    """Set of (first word, one past the last, type) of lists of labels, whose words are numbered consecutively."""
     found, number = set(), 0
     for labels in sentences:
         before, type_before, first = "O", "", None
@@ -37,7 +37,7 @@ def chunks(sentences):
 
 
 def scores(gold, predicted):
-    """{type: (precision, recall, f1)} and, under None, of all types together."""
+    """{type: (precision, recall, f1)}, and under None that of all types together."""
     true, guessed = chunks(gold), chunks(predicted)
     result = {}
     for type in {None} | {chunk[2] for chunk in true | guessed}:
@@ -52,6 +52,6 @@ def scores(gold, predicted):
 
 
 def accuracy(gold, predicted):
-    """The share of words whose tag and type are both the same as they stand, in whatever scheme."""
+    """The share of words whose tag and type are both the same as written, in any scheme."""
     pairs = [pair for labels in zip(gold, predicted) for pair in zip(*labels)]
     return sum(label == guess for label, guess in pairs) / len(pairs)

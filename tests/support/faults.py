@@ -46,7 +46,7 @@ def high_loss(result, number):
 
 @contextlib.contextmanager
 def faults(monkeypatch, at):
-    """What happens: `{step, from 1: the change of each time that it is done}`.
+    """Makes the faults `{step, from 1: a change for each time that the step is done}`.
 
     Yields the list of (steps before, digest of the batch) of all steps.
     """

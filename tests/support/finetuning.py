@@ -25,7 +25,7 @@ def write_tiny_bert(folder):
 
 
 def spoil(folder):
-    """Writes the largest number for every weight of a model folder: finite, but what they compute is not."""
+    """Sets every weight of a model folder to the largest number: finite, but what they compute is not."""
     path = os.path.join(folder, "model.safetensors")
     weights = safetensors.numpy.load_file(path)
     safetensors.numpy.save_file(
@@ -34,7 +34,7 @@ def spoil(folder):
 
 
 def reviews(count, seed=0):
-    """[(text, label)]: the one word that tells stands anywhere among some that do not.
+    """[(text, label)]: one word shows the label, anywhere among some that do not.
 
     Of two lengths, because the model is traced for each width of a batch.
     """

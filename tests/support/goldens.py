@@ -1,4 +1,4 @@
-"""What other implementations computed, in our names; tools/goldens makes it and tells how to add to it."""
+"""What other implementations computed, under our names; tools/goldens makes it and says how to add to it."""
 
 import functools
 import json
@@ -49,7 +49,7 @@ class Golden:
 
     @property
     def batch(self):
-        """All inputs, in our names."""
+        """All inputs, under our names."""
         return {ENCODER_INPUTS.get(name, name): value for name, value in under("inputs/", self.arrays).items()}
 
     @property
@@ -58,7 +58,7 @@ class Golden:
 
     @property
     def real(self):
-        """Where no padding is: a padded position's own vector means nothing."""
+        """Where there is no padding: a padded position's own vector means nothing."""
         return self.batch["input_mask"].astype(bool)
 
     @property
@@ -87,9 +87,9 @@ def outputs_in(arrays):
 
 
 def run_peer(script, *arguments):
-    """Runs a command of a script of tools/goldens in a process of its own; raises where it fails.
+    """Runs a command of a script of tools/goldens in a process of its own; raises if it fails.
 
-    There sentencepiece's messages may be of a newer protobuf than TensorFlow, which the process does not import, takes.
+    The process does not import TensorFlow, so sentencepiece may need a newer protobuf than TensorFlow accepts.
     """
     environment = {**os.environ, "TEMPORARILY_DISABLE_PROTOBUF_VERSION_CHECK": "true"}
     subprocess.run([sys.executable, os.path.join(TOOL, script), *map(str, arguments)], check=True, env=environment)

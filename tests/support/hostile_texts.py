@@ -9,7 +9,7 @@ import unicodedata
 COMPOSED_AND_DECOMPOSED = [
     "café naïve", "cafe\u0301 nai\u0308ve", "a\u0323\u0301b a\u0301\u0323b", "\u0301alone", "ĳ ǅ ŉ ΐ Ǆ",
 ]
-# The last two, one behind the other: a mark must not move into the text before.
+# The last two, one after the other: a mark must not move into the text before.
 MARKS_OUT_OF_ORDER = [
     "가\u302e\u302f나", "a\u302e\u0301\u302ab", "x\U0001d16d\U0001d165y", "\u302e start", "a\u094d\u302e\u302fb",
     "a\u302e\u302f\U0001d165b", "a\u302e", "\U0001d165b",
@@ -78,7 +78,7 @@ def _known_to_unicode_3_2():
 
 
 def random_hostile(count, seed):
-    """Mixtures of the characters above with others that Unicode 3.2 knew, some with bytes broken or missing."""
+    """Mixtures of the characters above and others in Unicode 3.2, some with bytes broken or missing."""
     generator = random.Random(seed)
     own = "".join(sorted(set(b"".join(HOSTILE).decode("utf-8", "ignore"))))
     others, texts = _known_to_unicode_3_2(), []

@@ -1,4 +1,4 @@
-"""A server in the form of the Hugging Face hub, on this machine: the two endpoints that a fetch asks."""
+"""A local server like the Hugging Face hub: the two endpoints that a fetch asks."""
 
 import contextlib
 import hashlib
@@ -20,9 +20,9 @@ class Repository:
 
     Attributes:
         refs: `{branch or tag: commit}`.
-        access: "open", "gated" (everybody sees what there is, nobody gets it) or a token that must be shown.
-        sent_instead: `{file: bytes}` that go out in place of what is listed.
-        cuts: `{file: [bytes after which the connection is closed, for one request after the other]}`.
+        access: "open", "gated" (everybody sees the files, nobody gets them) or a token that must be shown.
+        sent_instead: `{file: bytes}` that are sent instead of what is listed.
+        cuts: `{file: [bytes after which the connection is closed, one number per request]}`.
     """
 
     def __init__(self, files):
@@ -45,7 +45,7 @@ class Repository:
 class HubServer(http.server.ThreadingHTTPServer):
     """Serves `repositories`, `{name: Repository}`, a data set's as `datasets/ORG/NAME`.
 
-    `requests` are those that came, as ("GET", path).
+    `requests` are those received, as ("GET", path).
     """
 
     daemon_threads = True
@@ -65,7 +65,7 @@ class HubServer(http.server.ThreadingHTTPServer):
         return [found.group(3) for found in asked if found]
 
     def handle_error(self, request, client_address):
-        """A client that went away is what some tests are about."""
+        """Says nothing: some tests are about clients that go away."""
 
 
 @contextlib.contextmanager
@@ -91,7 +91,7 @@ def own_cache(path, monkeypatch):
 
 
 def point_to(url, monkeypatch):
-    """Makes a server the hub of this process, as HF_ENDPOINT does where it is set before the first import."""
+    """Makes a server the hub of this process, as HF_ENDPOINT does if it is set before the first import."""
     constants = huggingface_hub.constants
     monkeypatch.setattr(constants, "ENDPOINT", url)
     monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", url + "/{repo_id}/resolve/{revision}/{filename}")
@@ -110,7 +110,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         self._answer()
 
     def _answer(self):
-        path = urllib.parse.urlsplit(self.path).path  # In which a revision's own slashes are quoted.
+        path = urllib.parse.urlsplit(self.path).path  # A revision's own slashes are quoted in it.
         self.server.requests.append((self.command, path))
         if self.server.is_down:
             return self._refuse(503, "", "down for maintenance")

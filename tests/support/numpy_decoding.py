@@ -4,7 +4,7 @@ import numpy as np
 
 from keras_bert.tasks.question_answering.decoding import Decoded, Span
 
-_ENOUGH = 4  # Candidate spans per answer at first: some have the same text.
+_ENOUGH = 4  # Candidate spans per answer at first, since some have the same text.
 
 
 def decode_by_numpy(answered, windows, outputs, max_answer_length=30, n_best=20):

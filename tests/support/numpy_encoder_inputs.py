@@ -18,7 +18,7 @@ def single_inputs(rows, vocabulary):
 def pair_inputs(firsts, seconds, vocabulary, longest):
     """Pairs of rows as one padded batch: [CLS] first [SEP] second [SEP], segments 0 and 1.
 
-    A pair that is too long loses pieces at the end of the longer row, one by one, of the second where they are as long
+    A pair that is too long loses pieces at the end of the longer row, one by one; of the second if both are as long
     (run_classifier.py, `_truncate_seq_pair`).
 
     Args:

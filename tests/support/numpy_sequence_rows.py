@@ -43,13 +43,13 @@ def _head_and_tail(pieces, room, stride):
 
 
 def _windows(pieces, room, stride):
-    """Windows over the text, or over the second of a pair beside as much of the first as half the room takes."""
+    """Windows over the text, or over the second of a pair, with as much of the first as fits into half the room."""
     *first, ids = pieces
     stride = stride or room // 2
     if first and len(first[0]) + len(ids) > room:
         first = [first[0][: max(room // 2, room - len(ids))]]
     room -= sum(map(len, first))
-    stride = max(min(stride, room), 1)  # Beside a long first and an empty second there is no room.
+    stride = max(min(stride, room), 1)  # With a long first and an empty second there is no room.
     last = max(len(ids) - room, 0)
     for begin in (*range(0, last, stride), last):
         yield [*first, ids[begin : begin + room]]

@@ -1,4 +1,4 @@
-"""Which tokens an XLNet predicts and what each sees, in plain Python after the published data_utils.py."""
+"""Which tokens an XLNet predicts and what each sees, in plain Python, after the published data_utils.py."""
 
 
 def sample_mask(starts, candidates, length, goal, share, draws):

@@ -1,4 +1,4 @@
-"""The corruptions of MASS, BART and T5 in plain Python, one text at a time, from the random numbers of the graph's.
+"""The corruptions of MASS, BART and T5 in plain Python, one text at a time, from the graph's random numbers.
 
 A text is a list of ids. `bits` are an example's numbers from 0 to 2**64, of the stream that the corruption draws from.
 """
@@ -28,7 +28,7 @@ def delete_tokens(text, bits, share):
 
 
 def poisson_length(number, probabilities):
-    """The length whose part of 0 to 1 a number below 2**32 falls into."""
+    """The length into whose part of 0 to 1 a number below 2**32 falls."""
     total, below = sum(probabilities), 0.0
     for length, probability in enumerate(probabilities):
         below += probability

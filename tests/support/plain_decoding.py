@@ -1,4 +1,4 @@
-"""Greedy search, beam search and the shares of draws in plain Python, which the tests compare the graph with."""
+"""Greedy search, beam search and the shares of draws in plain Python, with which the tests compare the graph."""
 
 import numpy as np
 import tensorflow as tf
@@ -34,7 +34,7 @@ class Table:
         return logits + tf.gather(of_places, place), {"row": cache["row"], "before": ids}
 
     def logits(self, row, ids):
-        """Those of the token after `ids`, a list: float32 [vocab]."""
+        """The logits of the token after `ids`, a list: float32 [vocab]."""
         of_tokens, of_rows, of_places = self._tables
         return of_tokens[ids[-2:][0], ids[-1]] + of_rows[row] + of_places[len(ids) - 1]
 

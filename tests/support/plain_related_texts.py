@@ -1,4 +1,4 @@
-"""The pairs of `data.batches.related_texts` in plain Python, one row at a time, from the random numbers of the graph's.
+"""The pairs of `data.batches.related_texts` in plain Python, one row at a time, from the graph's random numbers.
 
 A text is a list of words, a word a tuple of ids. `single`, `dropped`, … are an example's numbers from 0 to 2**64, of
 the streams that the pairs draw from.
@@ -60,7 +60,7 @@ def pair(sentence, other, label, has_letters, most, single, dropped, order, *swa
         first, second = sentence, texts[0][: len(texts[0]) // 2] + texts[1][len(texts[1]) // 2 :]
     else:
         second = once if intact else sentence if _is_in(sides, 0.8) else twice
-    # As wide as the widest sentence: what is beyond is cut at once.
+    # As wide as the widest sentence: what goes beyond is cut at once.
     second = disturbed(second, other, disturbances, dropped, order)[:most]
     return [_cut(text, most) for text in ((second, first) if _is_in(exchanged, 0.5) else (first, second))]
 

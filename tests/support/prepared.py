@@ -1,4 +1,4 @@
-"""`prepare` of documents that are in no file, and what it wrote."""
+"""`prepare` for documents that are in no file, and what it wrote."""
 
 from types import SimpleNamespace
 

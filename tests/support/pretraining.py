@@ -36,7 +36,7 @@ def recipe(corpus, **overrides):
             "checkpoint_every": 3,
             "evaluation_examples": 64,
         },
-        "examples": [],  # To fill one takes as long as all the steps.
+        "examples": [],  # Filling one takes as long as all the steps.
     }
     return PretrainConfig.from_mapping(values, overrides)
 
@@ -47,7 +47,7 @@ def metrics(run):
 
 @contextlib.contextmanager
 def stopped_at(step, monkeypatch, times=1):
-    """The training in it is killed after a step, once its figures are written for the so-manyth time."""
+    """Kills the training in it after a step, once that step's figures are written for the nth time (`times`)."""
     record, written = Loop._record, []
 
     def stop(loop, done, figures):
@@ -62,10 +62,10 @@ def stopped_at(step, monkeypatch, times=1):
 
 
 def assert_resumes_like(straight, config, run, monkeypatch, stop, checkpoint):
-    """A run stopped after step `stop` goes on from a checkpoint, to the figures and weights of one that nothing stops.
+    """A run stopped after step `stop` goes on from a checkpoint to the figures and weights of an unstopped one.
 
     Args:
-        straight: (run folder, results) of that one.
+        straight: (run folder, results) of the unstopped one.
     """
     with stopped_at(stop, monkeypatch):
         pretrain(config, run)

@@ -1,6 +1,6 @@
-"""TensorFlow without what no test reads: half of a small test's time is tracing graphs in Python.
+"""TensorFlow without what no test needs: tracing graphs in Python is half of a small test's time.
 
-What graphs compute stays as it is. Shares are of the time of a pretraining run of a few steps, unless told otherwise.
+What graphs compute stays the same. Shares are of the time of a pretraining run of a few steps, unless noted otherwise.
 """
 
 import contextlib
@@ -22,19 +22,19 @@ def quicken():
     from tensorflow.python.ops import control_flow_util, gen_resource_variable_ops
     from tensorflow.python.util import tf_stack
 
-    # TensorFlow keeps where in Python each operation of a graph was made: an eighth of the time that tracing takes. An
-    # error still has the traceback of the call. It reads the code of those frames later without keeping it: a thread
-    # has no frame of a module that is being imported, whose code goes, and the function replaced here stays.
+    # TensorFlow records where in Python each operation of a graph was made: an eighth of the time of tracing. An error
+    # still has the traceback of the call. TensorFlow reads the code of those frames later, without keeping it. Hence a
+    # thread: it has no frame of a module that is being imported, whose code goes. The function replaced here is kept.
     extract_stack = tf_stack.extract_stack
     with ThreadPoolExecutor(1) as pool:
         nowhere = pool.submit(extract_stack).result()
     tf_stack.extract_stack = lambda stacklevel=1, kept=extract_stack: nowhere
 
-    # That traceback is freed of TensorFlow's and Keras's own lines, by a wrapper around every function: 3%.
+    # A wrapper around every function removes TensorFlow's and Keras's own lines from that traceback: 3%.
     tf.debugging.disable_traceback_filtering()
     keras.config.disable_traceback_filtering()
 
-    # For each operation it also enters the graph, in which it is already, and locks it against sessions: a tenth.
+    # For each operation it also enters the graph, which it is already in, and locks it against sessions: a tenth.
     enter = FuncGraph.as_default
 
     def enter_unless_entered(graph):
@@ -44,7 +44,7 @@ def quicken():
     FuncGraph.as_default = enter_unless_entered
     ops.Graph._mutation_lock = lambda graph: contextlib.nullcontext()
 
-    # Two operations of five are constants, and three constants of four are in their graph already: a sixth.
+    # Two of five operations are constants, and three of four constants are in their graph already: a sixth.
     make_constant = ops._create_graph_constant
 
     def make_constant_once(value, dtype, shape, *how, **options):
@@ -75,7 +75,7 @@ def quicken():
 
     ops.Operation.from_node_def = unchecked
 
-    # It lists the types that an argument may have, for the error of those that have others: 8% of tracing.
+    # It lists the types that an argument may have, for an error that names them: 8% of tracing.
     satisfy_constraint = op_def_library._SatisfiesTypeConstraint
 
     def satisfy_or_tell(dtype, attribute, param_name):
@@ -84,17 +84,17 @@ def quicken():
 
     op_def_library._SatisfiesTypeConstraint = satisfy_or_tell
 
-    # Most operations have no effect, but of each it asks what orders it among those that have: 4% of tracing.
+    # Most operations have no side effect, but for each it works out an order among those that do: 4% of tracing.
     def is_skipped(operation):
         return getattr(operation, "needs_no_order", False) or control_flow_util.IsInWhileLoop(operation)
 
     auto_control_deps.control_flow_util = types.SimpleNamespace(IsInWhileLoop=is_skipped)
 
-    # Its name makes the operation of each variable another, with a kernel that is built for it and kept: 7%.
+    # A variable's name gives it an operation of its own, for which a kernel is built and kept: 7%.
     make_handle = gen_resource_variable_ops.var_handle_op
     gen_resource_variable_ops.var_handle_op = lambda debug_name="", **options: make_handle(**options)
 
-    # Python 3.11 collects the members of a protocol anew for each `isinstance`, of which tracing has many.
+    # Python 3.11 collects the members of a protocol anew for each `isinstance`, which tracing calls often.
     if sys.version_info < (3, 12):
         typing._get_protocol_attrs = functools.cache(typing._get_protocol_attrs)
 

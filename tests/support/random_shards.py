@@ -22,7 +22,7 @@ def offsets(lengths):
 
 
 def random_offsets(documents, sentences, tokens, seed):
-    """The ends of sentences and of documents, by the number of these and the ranges of lengths within them."""
+    """The ends of sentences and of documents, from the number of documents and the ranges of lengths within them."""
     rng = np.random.default_rng(seed)
     counts = rng.integers(*sentences, documents)
     return offsets(rng.integers(*tokens, counts.sum())), offsets(counts)
@@ -42,7 +42,7 @@ class DocumentWriter(ShardWriter):
 
 
 def write_shards(folder, vocabulary, documents, shard_megabytes=0.005):
-    """Shards of unequal sizes; documents are of random tokens, so hardly any two rows are alike."""
+    """Shards of unequal sizes; documents have random tokens, so hardly any two rows are alike."""
     rng = np.random.default_rng(0)
     with DocumentWriter(folder, vocabulary, shard_megabytes) as writer:
         for _ in range(documents):
@@ -67,7 +67,7 @@ def batch_spec(dataset):
 
 
 def expected_spec(batch, predictions, *labels):
-    """The same of batches for the masked LM and other labels."""
+    """The same for batches with the masked LM's and other labels."""
     inputs = dict.fromkeys(("input_word_ids", "input_mask", "input_type_ids"), ((batch, LENGTH), "int32"))
     masks = dict.fromkeys(("masked_lm_positions", "masked_lm_ids"), ((batch, predictions), "int32"))
     weights = {"masked_lm_weights": ((batch, predictions), "float32"), "example_weights": ((batch,), "float32")}

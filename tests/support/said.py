@@ -26,7 +26,7 @@ def listen():
 
 
 def silent(function):
-    """What a function returns, which may say nothing."""
+    """What a function returns, which must not say anything."""
     lines = listen()
     result = function()
     assert not lines

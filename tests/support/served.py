@@ -57,14 +57,14 @@ HEADS = {
 }
 KINDS = (*HEADS, "masked_lm", "encoder")
 RERANKER = ClassificationConfig(("relevant",), REGRESSION, logistic=True)
-# A tagger over SentencePiece, one over byte-level BPE, and a model of next tokens; they are in none of the lists.
+# A tagger over SentencePiece, one over byte-level BPE, and a left-to-right model; none of the lists has them.
 ALBERT, ROBERTA, CAUSAL = "albert", "roberta", "causal"
 _VOCABULARIES = {ALBERT: ALBERT_VOCABULARY, ROBERTA: BYTE_VOCABULARY}
 OF_WHOLE_TEXTS = ("single", "pair", "multi", "regression", "masked_lm", "encoder")
 
 
 def write_served(path, kind, head=None, seed=0, **reading):
-    """Writes a model folder of one of `KINDS`, `ALBERT`, `ROBERTA`, `CAUSAL` or another head, `reading` in its
+    """Writes a model folder of one of `KINDS`, `ALBERT`, `ROBERTA`, `CAUSAL` or another head, with `reading` in its
     config.json."""
     sizes = {"max_position_embeddings": 40, "num_hidden_layers": 1}
     vocabulary = _VOCABULARIES.get(kind, VOCABULARY)
@@ -88,8 +88,8 @@ def write_served(path, kind, head=None, seed=0, **reading):
 
 
 def columns_of(function, texts, signature="serving_default"):
-    """What a signature on strings takes, made of texts, of which the last come first in a second column: questions of
-    twenty bytes, and choices of two."""
+    """What a signature on strings takes, made of texts, in reverse order in a second column: questions are twenty bytes
+    long, and choices are two."""
     columns = []
     for number, spec in enumerate(function.inputs[signature]):
         column = texts[:: 1 - 2 * min(number, 1)]
@@ -104,7 +104,7 @@ def columns_of(function, texts, signature="serving_default"):
 
 
 def ops_of_graphs(function):
-    """(ops of all signatures and of all that they call, the names of these functions)."""
+    """(ops of all signatures and of the functions that they call, the names of these functions)."""
     graphs = [signature.graph.as_graph_def() for signature in function.signatures.values()]
     functions = [each for graph in graphs for each in graph.library.function]
     ops = {node.op for graph in graphs for node in graph.node}
@@ -113,13 +113,13 @@ def ops_of_graphs(function):
 
 
 def outside(ops):
-    """Those that touch files, connections or Python, by the words that TensorFlow names such ops with."""
+    """The ops that touch files, connections or Python, by the words in TensorFlow's names of such ops."""
     words = ("File", "Save", "Restore", "Checkpoint", "Directory", "PyFunc", "Rpc", "Send", "Recv", "Dataset")
     return [op for op in ops if any(word in op for word in words)]
 
 
 class ReloadedExport(ServingFunction):
-    """The signatures of a version's folder, as TensorFlow alone opens them, asked as the `ServingFunction` it is of."""
+    """The signatures of a version's folder, as TensorFlow alone opens them, called like its `ServingFunction`."""
 
     def __init__(self, folder, function):
         self._loaded = tf.saved_model.load(str(folder))

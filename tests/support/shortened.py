@@ -1,4 +1,4 @@
-"""Parameters of a test, of which the quick tests take only the first few."""
+"""A test's parameters, of which the quick tests take only the first few."""
 
 import pytest
 

@@ -6,7 +6,7 @@ import re
 import tensorflow_datasets as tfds
 from tensorflow_datasets.text.super_glue import SuperGlue
 
-# Some training examples of each task; they are its dev examples too and, without labels, its test examples.
+# Some training examples of each task; they are also its dev examples and, without labels, its test examples.
 EXAMPLES = {
     "BoolQ": [
         {"question": "is it w1", "passage": "Barq's -- w1 w2 .", "idx": 0, "label": True},
@@ -157,14 +157,14 @@ def write_lines(path, rows):
 
 
 def hidden(value):
-    """A row without its labels and answers, wherever they are in it."""
+    """A row without its labels and answers, wherever in it they are."""
     if isinstance(value, dict):
         return {name: hidden(item) for name, item in value.items() if not _is_hidden(name, item)}
     return [hidden(item) for item in value] if isinstance(value, list) else value
 
 
 def _is_hidden(name, item):
-    """A label; or ReCoRD's answers, which have places, unlike MultiRC's, of which only the labels are hidden."""
+    """A label, or ReCoRD's answers, which have places. MultiRC's have none, and only their labels are hidden."""
     return name == "label" or name == "answers" and "start" in item[0]
 
 

@@ -23,7 +23,7 @@ def sentencepiece_vocabulary(pieces=()):
 
     def message(piece):
         text = piece.encode()
-        # That a text follows, its length; that a float follows, the score; that a number follows, the type.
+        # A text follows, of this length; a float follows, the score; a number follows, the type.
         content = bytes((0x0A, len(text))) + text + b"\x15" + struct.pack("<f", -1.0)
         content += bytes((0x18, types.get(piece, 1)))
         return bytes((0x0A, len(content))) + content
@@ -89,7 +89,7 @@ def random_model(**changes):
 
 
 def model_and_optimizer(strategy, config, steps, dtype="float32"):
-    """A pretraining model, always of the same values, and an optimiser for so many steps."""
+    """A pretraining model, always with the same values, and an optimiser for that many steps."""
     keras.utils.set_random_seed(0)
     with strategy.scope():
         model = BertForPreTraining(config, dtype=dtype)

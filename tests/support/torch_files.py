@@ -16,7 +16,7 @@ BERT_CONFIG = {
     "max_position_embeddings": 16,
 }
 
-# Of the tensors below: PyTorch's name of their numbers, their shape, and how they lie in their storage.
+# Tensors: PyTorch's name of their dtype, their shape, and how they lie in their storage.
 KINDS = {
     "plain": ("float32", (3, 4), "whole"),
     "transposed": ("float32", (4, 3), "transposed"),
@@ -35,7 +35,7 @@ KINDS = {
 
 
 def numbers(name, shape):
-    """Float32 numbers that name and shape tell, sums of few powers of 2: exact in every kind of float."""
+    """Float32 numbers that follow from name and shape: sums of few powers of 2, exact in every kind of float."""
     first = sum(name.encode()) % 13
     count = int(np.prod(shape))
     return (((np.arange(count) * 7 + first) % 31 - 15) / 16).astype("float32").reshape(shape)

@@ -1,4 +1,4 @@
-"""All examples of a split of texts at once, which the package reads window by window."""
+"""All examples of a split of texts at once; the package reads them window by window."""
 
 import dataclasses
 

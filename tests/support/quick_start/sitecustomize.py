@@ -1,4 +1,4 @@
-"""Quickens the TensorFlow of any process that has this folder in PYTHONPATH: Python imports this at its start."""
+"""Quickens the TensorFlow of any process with this folder in PYTHONPATH: Python imports this when it starts."""
 
 import importlib.abc
 import importlib.util
@@ -7,7 +7,7 @@ import sys
 
 
 class QuickTensorFlow(importlib.abc.MetaPathFinder):
-    """Comes before the finder of the real one, to act once that is imported, or Keras, which imports it."""
+    """Comes before the real TensorFlow's finder, to act once that or Keras, which imports it, is imported."""
 
     def find_spec(self, name, path, target=None):
         if name not in ("tensorflow", "keras"):
