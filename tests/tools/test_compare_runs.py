@@ -1,4 +1,4 @@
-"""Two runs are compared by all that either of them holds."""
+"""Two runs are compared by all that either holds."""
 
 import json
 
@@ -10,7 +10,7 @@ from tools import compare_runs
 
 
 def test_what_only_one_run_has_differs(tmp_path, monkeypatch):
-    """A weight that the other run lacked, as with another head, ended the comparison in a traceback."""
+    """A weight that the other run lacks, as with another head, used to end the comparison in a traceback."""
     monkeypatch.setattr(compare_runs, "_last_checkpoint", lambda run: {})
     runs = {"one": ["encoder", "head"], "other": ["encoder", "pooler"]}
     for name, weights in runs.items():
@@ -31,6 +31,6 @@ def test_two_figures_that_are_nan_are_the_same():
 
 
 def test_what_is_no_finished_run_gets_one_line(tmp_path):
-    """A traceback had the exit status of runs that differ."""
+    """A traceback would have the exit status of runs that differ."""
     result = CliRunner().invoke(compare_runs.main, [str(tmp_path), str(tmp_path)])
     assert result.exit_code == 2 and "needs the folder of one finished run" in result.output

@@ -1,4 +1,4 @@
-"""The pictures of the documents, from tables that stand there."""
+"""The pictures of the documents, from the tables there."""
 
 import glob
 import os
@@ -15,7 +15,7 @@ MOST_BYTES = 150_000
 
 
 def test_tables_are_drawn_from_the_pages(tmp_path, monkeypatch):
-    """A table that is renamed or reordered would otherwise leave its picture behind."""
+    """Otherwise a table that is renamed or reordered would leave its picture behind."""
     monkeypatch.setattr(draw_pictures, "PICTURES", str(tmp_path))
     result = CliRunner().invoke(draw_pictures.main, ["tables"])
     assert result.exit_code == 0, result.output

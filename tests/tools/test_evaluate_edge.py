@@ -22,7 +22,7 @@ def test_a_quantization_that_there_is_not_is_named(monkeypatch, capsys):
 
 @pytest.mark.slow
 def test_an_export_in_float32_has_the_scores_of_the_model(tmp_path, capsys):
-    """Of a model whose answers are mixed, so that another order of the rows would show."""
+    """The model's answers are mixed, so another order of the rows would show."""
     keras.utils.set_random_seed(0)
     model = BertForSequenceClassification(without_dropout(max_position_embeddings=32, num_hidden_layers=1), 2)
     random_weights(model, seed=3, scale=0.5)

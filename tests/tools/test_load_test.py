@@ -30,8 +30,8 @@ def folder(tmp_path_factory):
 
 @pytest.mark.parametrize("batching", [None, "batching.config"])
 def test_no_request_is_lost_while_a_version_takes_over(folder, tmp_path, capsys, batching):
-    """Nor by a client that sends broken texts and messages. And errors are counted: requests for a model that is not
-    there fail, each of them."""
+    """Not even when a client sends broken texts and messages. And errors are counted: every request for an absent model
+    fails."""
     from tools import load_test
 
     folder = shutil.copytree(folder, tmp_path / "single")
@@ -54,7 +54,7 @@ def test_no_request_is_lost_while_a_version_takes_over(folder, tmp_path, capsys,
 
 
 def test_a_vocabulary_without_words_is_refused(tmp_path, monkeypatch, capsys):
-    """Every client ended with a traceback, and the test with no request, no error and status 0."""
+    """Every client used to end with a traceback, and the test with no request, no error and status 0."""
     from tools import load_test
 
     (tmp_path / "vocab.json").write_text('{"a": 0}')

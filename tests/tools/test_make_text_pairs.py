@@ -1,4 +1,4 @@
-"""The pairs that are written are those that `finetune --task seq2seq` reads."""
+"""`finetune --task seq2seq` reads the pairs as they are written."""
 
 import sys
 
@@ -7,7 +7,7 @@ from tools import make_text_pairs
 
 
 def test_texts_with_quotes_late_in_the_file_are_read_as_they_are(tmp_path, monkeypatch):
-    """The table was taken for one without quoting, as its beginning had no quote, and its quotes were trained on."""
+    """With no quote at its beginning, a table used to pass for one without quoting: its quotes were trained on."""
     plain = [f"A plain sentence without any of those marks, number {number}." for number in range(1000)]
     said = [f'He said "no" and went away, number {number}.' for number in range(20)]
     (tmp_path / "plain.txt").write_text("\n".join(plain + said))

@@ -7,7 +7,7 @@ from tools.measure_retrieval import write_folder
 
 
 def test_questions_without_an_answer_are_left_out(tmp_path):
-    """A file of SQuAD 2.0 ended in a traceback."""
+    """A file of SQuAD 2.0 used to end in a traceback."""
     questions = [
         {"id": "a", "question": "Who sat?", "answers": [{"text": "cat", "answer_start": 14}]},
         {"id": "b", "question": "Who stood?", "answers": [], "is_impossible": True},

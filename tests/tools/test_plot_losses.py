@@ -20,7 +20,7 @@ def test_the_folder_of_the_picture_is_made(tmp_path):
 
 
 def test_two_runs_of_one_name_are_refused(tmp_path):
-    """Only the last of them was drawn, and nothing was said."""
+    """Only the last of them used to be drawn, without a word."""
     for run in ("one", "other"):
         write_figures(tmp_path / run)
     picture = tmp_path / "losses.png"

@@ -1,4 +1,4 @@
-"""Benchmarks compare models on batches that are the same for both sides."""
+"""Benchmarks compare models on batches that are the same on both sides."""
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ def batches(config):
 
 
 def test_transformers_hides_the_tokens_that_we_hide():
-    """Otherwise one side predicts tokens that it has read."""
+    """Otherwise one side would predict tokens that it has read."""
     batch, theirs = batches(keras_bert.XlnetConfig(**SIZES))
     hidden = ops.convert_to_numpy(hidden_by_order(batch["permutation_ranks"]))
     np.testing.assert_array_equal(theirs["perm_mask"], hidden)
@@ -36,7 +36,7 @@ def test_transformers_predicts_the_masked_tokens_that_we_predict():
 
 @pytest.mark.parametrize(("kind", "targets"), [("BartConfig", 20), ("T5Config", 6)])
 def test_decoders_predict_as_many_tokens_as_in_pretraining(kind, targets):
-    """A T5 of spans alone, which is cheaper; a BART of the whole text."""
+    """A T5 predicts only spans, which is cheaper; a BART predicts the whole text."""
     config = getattr(keras_bert, kind)(**SIZES, **({"decoder_attention_heads": 2} if kind == "BartConfig" else {}))
     batch, theirs = batches(config)
     assert batch["target_ids"].shape == theirs["labels"].shape == (3, targets)
@@ -45,7 +45,7 @@ def test_decoders_predict_as_many_tokens_as_in_pretraining(kind, targets):
 
 
 def test_a_generator_is_given_the_draws_of_its_replacements():
-    """A benchmark of an ELECTRA ended in a traceback, and transformers has nothing to compare it with."""
+    """A benchmark of an ELECTRA used to end in a traceback; transformers has nothing to compare it with."""
     config = keras_bert.ElectraConfig(**SIZES)
     batch = make_batch(config, 3, 20, predictions_of(config, 20))
     draws = batch["replacement_draws"]

@@ -21,7 +21,7 @@ SETTINGS = {"max_batch_size": 4, "batch_timeout_micros": 50_000, "max_enqueued_b
 
 @pytest.fixture(scope="module")
 def batches():
-    """The module, which finds the one beside it as it does for `python tools/serve.py`."""
+    """The module, which finds its neighbours as it does in `python tools/serve.py`."""
     sys.path.insert(0, os.path.join(ROOT, "tools"))
     try:
         import request_batches
@@ -32,7 +32,7 @@ def batches():
 
 
 class Doubles:
-    """A version that answers with twice its input, once it is let."""
+    """A version that answers with twice its input, once `let` is set."""
 
     def __init__(self):
         self.sizes, self.let = [], threading.Event()
@@ -62,7 +62,7 @@ def test_requests_of_one_shape_are_answered_together_and_get_their_own_rows(batc
 
 
 def test_what_cannot_be_merged_is_refused_and_an_error_reaches_all(batches):
-    """A request that waits for an answer for ever would hang its client."""
+    """A request that waited for an answer for ever would hang its client."""
     version, waiting = Doubles(), batches.RequestBatches(SETTINGS)
     with pytest.raises(batches.Refused, match="Task size 5 is larger than maximum input batch size 4"):
         ask(waiting, version, [[1.0]] * 5)

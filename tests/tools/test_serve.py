@@ -30,7 +30,7 @@ needs_stubs = pytest.mark.skipif(
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """Where `runs/sst2` and `served/sst2/1` are, as the page has them."""
+    """A folder with `runs/sst2` and `served/sst2/1`, as on the page."""
     path = tmp_path_factory.mktemp("serve")
     (path / "runs").mkdir()
     write_served(path / "runs" / "sst2", "single")
@@ -45,7 +45,7 @@ def expected(folder):
 
 @pytest.fixture(scope="module")
 def ports(folder):
-    """Those of a server on the folder, gRPC's and REST's."""
+    """A server's ports, gRPC's and REST's; it serves the folder."""
     command = [
         sys.executable,
         os.path.join(ROOT, "tools", "serve.py"),
@@ -71,7 +71,7 @@ def example(language, containing):
 
 @needs_stubs
 def test_a_folder_that_is_not_there_is_named(monkeypatch, tmp_path):
-    """It was a traceback."""
+    """It used to end in a traceback."""
     monkeypatch.syspath_prepend(os.path.join(ROOT, "tools"))
     from served_versions import ServedModel
 
@@ -81,7 +81,7 @@ def test_a_folder_that_is_not_there_is_named(monkeypatch, tmp_path):
 
 @needs_stubs
 def test_a_port_that_is_taken_is_named(monkeypatch):
-    """It was a traceback."""
+    """It used to end in a traceback."""
     monkeypatch.syspath_prepend(os.path.join(ROOT, "tools"))
     import serve
 
