@@ -13,7 +13,7 @@ import signal
 import sys
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-# XLA's own passes stay on; LLVM's take half of a compilation and what they make faster runs for milliseconds.
+# XLA's own passes stay on; LLVM's take half of a compilation, to speed up what runs for milliseconds.
 os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
 
 import pytest
@@ -25,8 +25,8 @@ from keras_bert.core.runtime import lean_import
 
 
 def start_tensorflow(onednn=False):
-    # oneDNN builds kernels for each shape, and a test has many that it computes a few times: a twelfth of the time.
-    # Commands that run in a process of their own have it; `make parity` has it too.
+    # oneDNN builds kernels for each shape, and tests compute many shapes only a few times: a twelfth of the time.
+    # Commands that run in a process of their own have it, and so does `make parity`.
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TF_ENABLE_ONEDNN_OPTS", str(int(onednn)))
         with lean_import():
@@ -41,24 +41,24 @@ def start_tensorflow(onednn=False):
 
     quicken()
 
-    # Tests that ask for `rewritten_graphs` have it on.
+    # Tests that ask for `rewritten_graphs` turn it on.
     rewrite_graphs(False)
 
 
 def pytest_configure(config):
-    # With workers, the process that hands them the tests needs no TensorFlow, whose import they would all wait for.
+    # With workers, the process that hands out the tests needs no TensorFlow, and they would all wait for its import.
     if hasattr(config, "workerinput") or not config.getoption("numprocesses", None):
         start_tensorflow(onednn=bool(config.getoption("--goldens")))
 
 
-# A shell starts what runs in the background without SIGINT, and nohup without SIGHUP. Ignored signals are inherited, by
-# the processes that tests start too.
+# A shell starts background jobs with SIGINT ignored, and nohup does so with SIGHUP. Processes inherit ignored signals,
+# those that tests start included.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 class NeverBesideTensorFlow(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Makes these packages look installed, and fails the test that imports one, itself or by some library."""
+    """Makes these packages look installed, and fails a test that imports one, itself or through a library."""
 
     PACKAGES = ("torch", "triton", "transformers", "sentence_transformers", "keras_hub")
 
@@ -77,7 +77,7 @@ sys.meta_path.insert(0, NeverBesideTensorFlow())
 
 @pytest.fixture(scope="module", autouse=True)
 def what_is_here_stays():
-    """Python and Keras search for garbage often, else each time among thousands of tests and what they share."""
+    """Python and Keras often search for garbage, which would include thousands of tests and what they share."""
     gc.collect()
     gc.freeze()
 
@@ -98,7 +98,7 @@ def mirrored_strategy():
 
 @pytest.fixture(scope="session", autouse=True)
 def small_matrix_products():
-    """A run times large products to say how well the machine is used: a third of a second, and no test asks."""
+    """A run times large products, to say how well the machine is used: a third of a second, which no test needs."""
     from keras_bert.training import profiling
 
     with pytest.MonkeyPatch.context() as patch:
@@ -108,7 +108,7 @@ def small_matrix_products():
 
 @pytest.fixture(scope="session", autouse=True)
 def freed_memory_goes_back():
-    """Commands that tests call in this process would keep it, which adds up to 10 GB for hundreds of tests."""
+    """Commands that tests call in this process would keep it: up to 10 GB over hundreds of tests."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("keras_bert.core.runtime._SETTINGS", {})
         yield
@@ -116,7 +116,7 @@ def freed_memory_goes_back():
 
 @pytest.fixture(scope="session", autouse=True)
 def one_graph_tokenizes_for_a_vocabulary():
-    """Most models of a file have the same one, and tracing the tokenizer is a third of what some of them answer."""
+    """Most models of a file share a vocabulary, and tracing the tokenizer is a third of the time of some answers."""
     from keras_bert.text import tokenizers
 
     graphs, own_graphs = {}, tokenizers.traced_graphs
@@ -166,7 +166,7 @@ test_one_way test_docs test_signatures test_text_batches test_optimizer_steps te
 
 
 def pytest_collection_modifyitems(config, items):
-    # Of the others, those with many slow tests.
+    # Then the files with many slow tests.
     slow = collections.Counter(item.path for item in items if item.get_closest_marker("slow"))
     places = {f"{name}.py": place for place, name in enumerate(_LONGEST)}
     items.sort(key=lambda item: (places.get(item.path.name, len(places)), -slow[item.path]))
@@ -177,7 +177,7 @@ def pytest_collection_modifyitems(config, items):
 
 
 def pytest_terminal_summary(terminalreporter):
-    """Which files take longest: `--durations` names tests, and most of the time goes into many short ones."""
+    """Which files take longest: `--durations` names tests, but most of the time goes into many short ones."""
     seconds = collections.Counter()
     for reports in terminalreporter.stats.values():
         for report in reports:
@@ -198,9 +198,9 @@ class Killed(BaseException):
 
 @pytest.fixture
 def killed_at(monkeypatch):
-    """Function (number, action) that calls `action` and kills it at the so-manyth change of the disk.
+    """Function (number, action) that calls `action` and kills it at the change of the disk with that number.
 
-    Returns how many changes there were in all, or None where the action was killed.
+    Returns how many changes there were in all, or None if the action was killed.
     """
 
     def run(number, action):
@@ -251,16 +251,16 @@ def disk_calls(monkeypatch):
 
 @pytest.fixture
 def quick_commands(monkeypatch):
-    """For tests that start many processes: each imports and traces in three fifths of the time, as this one does.
+    """For tests that start many processes: like this one, each imports and traces in three fifths of the time.
 
-    What others start is what users start.
+    Other tests start what users start.
     """
     monkeypatch.setenv("PYTHONPATH", os.path.join(os.path.dirname(os.path.abspath(__file__)), "support", "quick_start"))
 
 
 @pytest.fixture(scope="session", autouse=True)
 def disks_do_not_wait():
-    """A run waits for the disk forty times. Tests of what a power cut leaves ask for the order of the calls."""
+    """A run waits for the disk forty times. Tests of what a power cut leaves only need the order of the calls."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "fsync", lambda descriptor: None)
         yield
@@ -268,7 +268,7 @@ def disks_do_not_wait():
 
 @pytest.fixture(scope="session", autouse=True)
 def leases_at_once():
-    """A lease on a store waits a second for others that come at the same time; in tests none come by chance."""
+    """A lease on a store waits a second for others that come at the same time; in tests, none come by chance."""
     from keras_bert.core import locks
 
     with pytest.MonkeyPatch.context() as patch:

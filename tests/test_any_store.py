@@ -1,4 +1,4 @@
-"""Whole commands on paths of stores. TensorFlow's memory, `ram://`, is one in which the builtin opens nothing."""
+"""Whole commands on paths of stores. In TensorFlow's memory, `ram://`, the builtin `open` opens nothing."""
 
 import json
 import os
@@ -39,7 +39,7 @@ def read(path):
 
 
 def chain(root, served, stops):
-    """Every command on paths below `root`; pretraining is stopped after its first step where `stops`.
+    """Every command on paths below `root`; pretraining is stopped after its first step if `stops`.
 
     Args:
         served: the folder to export to, which TensorFlow must not read as a pattern.
@@ -75,7 +75,7 @@ def chain(root, served, stops):
 
 @pytest.fixture(scope="module")
 def plain_and_stored(tmp_path_factory):
-    """What the commands wrote, on a disk without a stop and in a store with one."""
+    """What the commands wrote on a disk, without a stop, and in a store, with one."""
     inputs = tmp_path_factory.mktemp("inputs é [1]")  # A name that patterns and URLs could stumble over.
     (inputs / "text").mkdir()
     (inputs / "text" / "a.txt").write_text(TEXT, encoding="utf-8")
@@ -112,7 +112,7 @@ def test_files_are_bit_for_bit_those_of_a_disk(plain_and_stored, name):
 
 
 def test_a_run_stopped_in_a_store_logs_every_step_once(plain_and_stored):
-    """With the numbers of one that was never stopped."""
+    """And with the numbers of a run that was never stopped."""
     plain, stored = (
         [without_clock(json.loads(line)) for line in read(files.join(folder, "run", "metrics.jsonl")).splitlines()]
         for folder in plain_and_stored
@@ -121,18 +121,18 @@ def test_a_run_stopped_in_a_store_logs_every_step_once(plain_and_stored):
 
 
 def test_a_store_holds_all_that_a_disk_does(plain_and_stored):
-    """Pictures, TensorBoard's pages, the SavedModel with its warm-up requests; and nothing went elsewhere."""
+    """Pictures, TensorBoard's pages, the SavedModel with its warm-up requests; and nothing is written elsewhere."""
 
     def names(folder):
         found = (path[len(folder) + 1 :] for path in files.files_below(folder))
-        # The names of events and of plans tell the time and the paths; one more start has its own checkpoint.
+        # The names of events and plans contain times and paths, and a second start adds a checkpoint.
         return {name for name in found if not re.search(r"events\.out|/plans/|/checkpoints/", name)}
 
     plain, stored = map(names, plain_and_stored)
     assert stored == plain and {"served/1/saved_model.pb", "tuned/confusion_dev.png", "run/results.json"} < plain
     checkpoints = files.join(plain_and_stored[1], "run", "checkpoints")
     assert files.list_folder(checkpoints) == ["step-000000001", "step-000000002", "step-000000004"]
-    assert not os.path.exists("ram:")  # What the builtin makes of such a path.
+    assert not os.path.exists("ram:")  # What the builtin would make of such a path.
 
 
 def test_vectors_and_exports_of_a_store_are_those_of_a_disk(plain_and_stored, tmp_path):
@@ -150,7 +150,7 @@ def test_vectors_and_exports_of_a_store_are_those_of_a_disk(plain_and_stored, tm
 
 
 def test_a_run_goes_on_under_a_url(plain_and_stored, tmp_path):
-    """What a plain path wrote, `file://` finds: another kind of store, by its real files."""
+    """`file://` finds what a plain path wrote: another kind of store, on the same files."""
     plain, url = plain_and_stored[0], f"file://{tmp_path}"
     files.copy_folder(files.join(plain, "run"), files.join(url, "run"))
     size = len(read(files.join(plain, "vocab.txt")).splitlines())
@@ -174,7 +174,7 @@ def test_a_run_goes_on_under_a_url(plain_and_stored, tmp_path):
     ],
 )
 def test_a_store_that_refuses_is_one_line(plain_and_stored, root, told):
-    """A right that is missing, or a bucket, is no fault of the program: no traceback."""
+    """A missing right or bucket is not the program's fault, so there is no traceback."""
     run = files.join(plain_and_stored[0], "run")
     for command in (("pretrain", "--output", f"{root}/run"), ("convert", "--to", "google", run, f"{root}/google")):
         line = output_of(*command, status=2).splitlines()[-1]

@@ -27,7 +27,7 @@ def replace(folder):
 
 
 def test_killed_at_any_instant_a_replaced_folder_is_the_old_or_the_new_one(tmp_path, killed_at):
-    """A kill between removing the old model and renaming the new one left none."""
+    """A kill between removing the old model and renaming the new one used to leave none."""
     found = []
     for instant in range(1000):
         folder = str(tmp_path / str(instant) / "model")
@@ -44,7 +44,7 @@ def test_killed_at_any_instant_a_replaced_folder_is_the_old_or_the_new_one(tmp_p
 
 
 def test_a_part_of_an_old_folder_is_never_found(tmp_path, killed_at):
-    """The user removes the new one, and what a kill left of the old one must not come back for it."""
+    """When the user removes the new one, what a kill left of the old one must not take its place."""
     for instant in range(1000):
         folder = tmp_path / str(instant) / "model"
         fill(str(folder), "old")
@@ -63,12 +63,12 @@ def test_a_backup_of_ones_own_beside_it_stays(tmp_path):
 
 
 def test_all_is_on_the_disk_before_it_has_its_name_and_before_the_old_goes(tmp_path, disk_calls):
-    """After a power cut a new name may stand for files that were never written."""
+    """Otherwise, after a power cut, a new name may stand for files that were never written."""
     folder = str(tmp_path / "model")
     fill(folder, "old")
     with whole_files.whole_folder(folder, "config.json") as aside:
         os.makedirs(f"{aside}/a")
-        for name in ("config.json", "weights", "a/b"):  # As a library writes them, which syncs nothing.
+        for name in ("config.json", "weights", "a/b"):  # Written as by a library, which syncs nothing.
             with open(f"{aside}/{name}", "w", encoding="utf-8") as stream:
                 stream.write("new")
         disk_calls.clear()
@@ -85,7 +85,7 @@ def test_a_file_has_its_name_on_the_disk(tmp_path, disk_calls):
         stream.write("x")
     renamed = disk_calls.index(("rename", f"{path}.partial", path))
     assert ("fsync", f"{path}.partial") in disk_calls[:renamed]
-    assert ("fsync", str(tmp_path)) in disk_calls[:renamed]  # Which holds the name of the new folder.
+    assert ("fsync", str(tmp_path)) in disk_calls[:renamed]  # It holds the name of the new folder.
     assert disk_calls[renamed + 1] == ("fsync", str(tmp_path / "new"))
 
 

@@ -81,7 +81,7 @@ def test_every_example_of_a_docstring_runs(capsys):
 
 @pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "docs/design.md"])
 def test_every_file_that_a_page_points_to_exists(page):
-    """Where to look is worth its line only as long as the file is there. KIND and NAME stand for any."""
+    """A pointer to a file is of use only while the file exists. KIND and NAME stand for any."""
     named = re.findall(r"`([\w/]+\.py)`", text_of(page))
     named = [name for name in named if not {"KIND", "NAME.py"} & set(name.split("/"))]
     assert len(named) > 10

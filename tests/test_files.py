@@ -1,4 +1,4 @@
-"""Every function of `core/files.py` and `core/patterns.py`: on a disk, on it as a store, in TensorFlow's memory."""
+"""Every function of `core/files.py` and `core/patterns.py`: on a disk, on a disk as a store, in TensorFlow's memory."""
 
 import errno
 import gzip
@@ -24,7 +24,7 @@ every_store = pytest.mark.parametrize("root", ["file://", "ram://"], indirect=Tr
 
 @pytest.fixture
 def root(request, tmp_path):
-    """A folder of one's own: plain, of `file://`, or in TensorFlow's memory."""
+    """A folder of one's own: plain, at `file://`, or in TensorFlow's memory."""
     if request.param == "ram://":
         path = f"ram://test-files-{next(_numbers)}"
     else:
@@ -47,7 +47,7 @@ def read(path):
 
 @every_place
 def test_streams_have_pythons_methods(root):
-    """GFile has no writelines, encodings or line ends, and `seek` means something else where it writes."""
+    """GFile has no writelines, encodings or line ends, and its `seek` means something else when it writes."""
     path = files.join(root, "text")
     with files.open_file(path, "w", newline="\r\n") as stream:
         stream.writelines(["é\n", "ü\n"])
@@ -66,7 +66,7 @@ def test_streams_have_pythons_methods(root):
 
 @every_place
 def test_libraries_take_the_streams(root):
-    """Of one that writes, zipfile and NumPy must find out that they cannot go back."""
+    """zipfile and NumPy must find out that they cannot go back in a stream that writes."""
     path = files.join(root, "archive")
     with files.open_file(path, "wb") as stream, zipfile.ZipFile(stream, "w") as archive:
         archive.writestr("a", b"a" * 9)
@@ -85,7 +85,7 @@ def test_libraries_take_the_streams(root):
 
 @every_store
 def test_what_is_flushed_is_there(root):
-    """A log that grows is read while it is written."""
+    """A growing log is read while it is written."""
     path = files.join(root, "log")
     with files.open_file(path, "a") as stream:
         stream.write("one\n")
@@ -95,7 +95,7 @@ def test_what_is_flushed_is_there(root):
 
 @every_store
 def test_more_than_is_written_at_once(root, monkeypatch):
-    """Python's buffer goes on with what a raw file did not take."""
+    """Python's buffer writes the rest when a raw file takes only a part."""
     monkeypatch.setattr(stores, "_WRITTEN_AT_ONCE", 1000)
     content = np.random.default_rng(0).bytes(3_000_001)
     assert read(write(files.join(root, "large"), content)) == content
@@ -162,14 +162,14 @@ def test_what_a_disk_says_comes_through_tensorflow(tmp_path):
     assert caught.value.filename == f"file://{tmp_path}"
     with pytest.raises(OSError) as caught, whole_files.atomic_write("file:///sys/keras_bert"):
         pass
-    assert caught.value.filename == "file:///sys/keras_bert"  # And not the name of what is written aside.
+    assert caught.value.filename == "file:///sys/keras_bert"  # Not the name of what is written aside.
     with pytest.raises(OSError) as caught:
         files.exists("nosuch://bucket/run")
     assert caught.value.strerror == "TensorFlow has no file system for nosuch://"
 
 
 def test_a_bucket_that_is_not_there_is_told(monkeypatch):
-    """TensorFlow's makedirs looks for a folder above it for ever."""
+    """TensorFlow's makedirs would look for a folder above it for ever."""
     asked = []
     monkeypatch.setattr(stores, "call", lambda name, path, *_: asked.append((name, path)))
     with pytest.raises(FileNotFoundError, match="There is no gs://bucket"):
@@ -208,7 +208,7 @@ def test_written_whole_or_not_at_all(root):
 
 
 def test_a_pipe_is_written_to_and_not_replaced(tmp_path):
-    """Run by root, `--output /dev/null` put a file in the place of the device."""
+    """Run by root, `--output /dev/null` used to replace the device with a file."""
     pipe = str(tmp_path / "pipe")
     os.mkfifo(pipe)
     end = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
@@ -228,7 +228,7 @@ def fill(folder, mark, names=("last", "a/b", "z")):
 
 @every_place
 def test_a_folder_is_replaced_whole(root):
-    """TensorFlow's memory, as an object store, has no renaming of folders at all."""
+    """TensorFlow's memory, like an object store, cannot rename folders at all."""
     path = files.join(root, "model")
     with whole_files.whole_folder(path, "last") as aside:
         fill(aside, b"old", ("last", "a/b", "of the old"))
@@ -245,7 +245,7 @@ def test_a_folder_is_replaced_whole(root):
 
 @pytest.mark.parametrize("path", ["", ".", "./", "..", "model/.", "/"])
 def test_a_folder_without_a_name_is_refused_before_anything_is_written(path, tmp_path, monkeypatch):
-    """`convert MODEL .` ended in a traceback, and left ..partial in the working folder."""
+    """`convert MODEL .` used to end in a traceback, and leave ..partial in the working folder."""
     (tmp_path / "model").mkdir()
     monkeypatch.chdir(tmp_path)
     with pytest.raises(UserError, match="needs a folder by its name"), whole_files.whole_folder(path, "last"):
@@ -254,7 +254,7 @@ def test_a_folder_without_a_name_is_refused_before_anything_is_written(path, tmp
 
 
 def test_a_mount_point_is_refused_before_anything_is_written(tmp_path, monkeypatch):
-    """Such as a volume of Docker: `prepare` failed to rename it once all text was tokenized."""
+    """Such as a volume of Docker, which `prepare` failed to rename only after all text was tokenized."""
     monkeypatch.setattr(os.path, "ismount", lambda path: True)
     with pytest.raises(UserError, match="Received: a mount point. Give one inside, such as .*volume/new"):
         whole_files.require_name(tmp_path / "volume")
@@ -263,7 +263,7 @@ def test_a_mount_point_is_refused_before_anything_is_written(tmp_path, monkeypat
 @every_store
 @pytest.mark.parametrize("step", range(6))
 def test_a_folder_half_replaced_in_a_store_does_not_look_whole(root, step, monkeypatch):
-    """Killed after any call, the folder is the old one, the new one, or without the file that tells it for whole."""
+    """After a kill at any call, the folder is the old one, the new one, or lacks the file that shows it is whole."""
     path, calls = files.join(root, "model"), itertools.count()
     fill(path, b"old")
     original = stores.call
@@ -327,7 +327,7 @@ def test_patterns(root):
 
 @every_place
 def test_a_folder_and_its_glob_leave_out_what_is_no_data(root):
-    """Jupyter's copy of a table doubled its rows, and Git's settings were text to train on."""
+    """Otherwise Jupyter's copy of a table would double its rows, and Git's settings would be text to train on."""
     for name in ("a.csv", "part/b.csv", "_SUCCESS", ".b.csv.crc", ".git/config", "part/.ipynb_checkpoints/b.csv"):
         write(files.join(root, name))
 
@@ -343,7 +343,7 @@ def test_a_folder_and_its_glob_leave_out_what_is_no_data(root):
 
 
 def test_a_file_and_links_to_it_are_read_once(tmp_path, monkeypatch):
-    """The text of `latest.txt`, a link to the file beside it, was trained on twice."""
+    """The text of `latest.txt`, a link to the file beside it, used to be trained on twice."""
     monkeypatch.chdir(tmp_path)
     write(tmp_path / "data" / "b.txt")
     write(tmp_path / "elsewhere" / "c.txt")
@@ -355,7 +355,7 @@ def test_a_file_and_links_to_it_are_read_once(tmp_path, monkeypatch):
 
 
 def test_a_folder_and_its_glob_follow_links_and_read_each_folder_once(tmp_path, monkeypatch):
-    """A linked corpus was left out without a word, and one with a link to itself was read forty times."""
+    """A linked corpus used to be silently left out, and one with a link to itself to be read forty times."""
     for name in ("elsewhere/c", "data/2024/b", "data/a"):
         write(tmp_path / name)
     (tmp_path / "data" / "linked").symlink_to(tmp_path / "elsewhere")
@@ -369,7 +369,7 @@ def test_a_folder_and_its_glob_follow_links_and_read_each_folder_once(tmp_path, 
     monkeypatch.chdir("data")
     assert expand(["**"]) == ["2024/b", "a", "linked/c"]
     (tmp_path / "data" / "a").unlink()
-    assert files.files_below(".") == ["./2024/b"]  # What is copied or moved is what lies there itself.
+    assert files.files_below(".") == ["./2024/b"]  # Copying and moving do not follow links.
 
 
 @every_place
@@ -398,13 +398,13 @@ def test_a_folder_is_expanded_with_a_slash_behind_it_too(root):
 
 
 def test_a_listing_marks_folders_by_a_slash(monkeypatch):
-    """As object stores do; a second export took `1/` for no number."""
+    """As in object stores; a second export did not take `1/` for a number."""
     monkeypatch.setattr(stores, "call", lambda name, path, *_: ["1/", "models.config", "", "10/"])
     assert files.list_folder("gs://bucket/served") == ["1", "10", "models.config"]
 
 
 def test_plain_paths_need_no_tensorflow(tmp_path):
-    """Help and bad arguments are answered before TensorFlow could be imported."""
+    """Help and bad arguments are answered sooner than TensorFlow could be imported."""
     program = (
         "import sys; from keras_bert.core import files, patterns, whole_files\n"
         "with whole_files.atomic_write(sys.argv[1]) as stream: stream.write('x')\n"
@@ -415,7 +415,7 @@ def test_plain_paths_need_no_tensorflow(tmp_path):
 
 
 def test_a_name_that_is_no_utf8_is_read(tmp_path):
-    """Old corpora have names in Latin-1; Python stands them for by half surrogate pairs, which TensorFlow refuses."""
+    """Old corpora have names in Latin-1; Python gives them as half surrogate pairs, which TensorFlow refuses."""
     with open(os.path.join(os.fsencode(tmp_path), b"caf\xe9.txt"), "wb") as stream:
         stream.write(b"content")
     [path] = expand([str(tmp_path)])

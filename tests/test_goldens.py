@@ -11,7 +11,7 @@ from goldens import load_arrays
 
 @pytest.mark.parametrize("package", ["torch", "triton", "transformers", "sentence_transformers", "keras_hub"])
 def test_a_peer_is_not_imported_beside_tensorflow(package):
-    """Neither so far in this process, nor from here on: importing triton after TensorFlow is a segmentation fault."""
+    """None so far in this process, and none from here on: importing triton after TensorFlow is a segmentation fault."""
     assert package not in sys.modules and "tensorflow" in sys.modules
     with pytest.raises(pytest.fail.Exception, match=f"{package} is imported in a process with TensorFlow"):
         importlib.import_module(package)

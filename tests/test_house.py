@@ -63,7 +63,7 @@ def imports():
 
 
 def floor(module):
-    """The floor of a module, such as `data.batches.masking`: that of the longest name that it begins with."""
+    """The floor of a module, such as `data.batches.masking`: that of the longest name at its beginning."""
     parts = module.split(".")
     names = (".".join(parts[:length]) for length in range(len(parts), 0, -1))
     return next(FLOOR_OF[name] for name in names if name in FLOOR_OF)
@@ -84,19 +84,19 @@ def test_networks_know_of_keras_alone():
 
 
 def test_batches_are_distributed_in_one_place():
-    """TensorFlow's default would give each worker other files of a text, so that batches depended on their number."""
+    """TensorFlow's default would give each worker other files of a text, and batches would depend on their number."""
     files = glob.glob(os.path.join(ROOT, "**", "*.py"), recursive=True)
     found = [path for path in files if "experimental_distribute_dataset" in open(path, encoding="utf-8").read()]
     assert [os.path.relpath(path, ROOT) for path in found] == [os.path.join("training", "strategy.py")]
 
 
 def test_modules_that_not_every_system_has_are_imported_where_they_are_missed():
-    """Windows has none of them, and a package must not fail there on import for a lock or a measurement."""
+    """Windows has none of them, and importing the package must not fail there for a lock or a measurement."""
     missing = {"fcntl", "grp", "posix", "pty", "pwd", "resource", "syslog", "termios", "tty"}
     for path in glob.glob(os.path.join(ROOT, "**", "*.py"), recursive=True):
         with open(path, encoding="utf-8") as stream:
             module = ast.parse(stream.read())
-        for node in module.body:  # One in a `try` is not met here, nor one in a function.
+        for node in module.body:  # This loop sees no import inside a `try` or a function.
             if isinstance(node, ast.Import | ast.ImportFrom):
                 names = {alias.name for alias in node.names} if isinstance(node, ast.Import) else {node.module}
                 assert not names & missing, path

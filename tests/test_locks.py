@@ -31,7 +31,7 @@ ME = f"process {os.getpid()} on {socket.gethostname()}, since 20"
 
 @pytest.fixture
 def holder(tmp_path):
-    """Another process that has the lock `run/.lock`, until its input ends."""
+    """Another process that holds the lock `run/.lock` until its input ends."""
     command = [sys.executable, "-c", HOLDER, str(tmp_path / "run" / ".lock")]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdout.readline() == b"held\n"
@@ -59,7 +59,7 @@ def test_a_killed_holder_lets_go_at_once(tmp_path, holder):
     path = str(tmp_path / "run" / ".lock")
     holder.kill()
     holder.wait()
-    assert os.path.exists(path)  # A killed process cannot remove it, and it is in nobody's way.
+    assert os.path.exists(path)  # A killed process cannot remove it, but it is in nobody's way.
     with pytest.raises(Held, match=ME):
         kept = locks.take(path)
         locks.take(path)
@@ -74,7 +74,7 @@ def test_a_lock_that_nobody_keeps_is_let_go(tmp_path):
 
 
 def test_it_holds_after_a_change_of_folder(tmp_path, monkeypatch):
-    """A relative path means another file then, which must neither be removed nor missed."""
+    """A relative path then means another file: that one must stay, and the lock's own must go."""
     monkeypatch.chdir(tmp_path)
     lock = locks.take("run/.lock")
     (tmp_path / "other" / "run").mkdir(parents=True)
@@ -98,7 +98,7 @@ def test_a_fork_that_ends_does_not_let_go(tmp_path):
 
 
 def test_of_many_at_the_same_time_one_gets_it(tmp_path):
-    """The file is removed while others have it open: a lock of what has no name any more counts for nothing."""
+    """The file is removed while others have it open: a lock on a file without a name must not count."""
     path, inside, overlaps = str(tmp_path / ".lock"), [], []
 
     def work():
@@ -130,7 +130,7 @@ def test_one_line_names_folder_holder_and_remedy(tmp_path):
 
 @pytest.mark.parametrize("number", [errno.ENOSYS, errno.ENOLCK, errno.ENOTSUP, None])
 def test_where_the_system_knows_no_locks_it_is_a_lease(tmp_path, monkeypatch, number):
-    """Some file systems of networks have none, nor has Windows this kind."""
+    """Some network file systems have none, and Windows lacks this kind."""
     path = str(tmp_path / ".lock")
     if number is None:
         monkeypatch.setattr(locks, "fcntl", None)
@@ -148,7 +148,7 @@ def test_where_the_system_knows_no_locks_it_is_a_lease(tmp_path, monkeypatch, nu
 
 @pytest.fixture
 def quick(monkeypatch):
-    """Leases by the tenth of a second."""
+    """Leases that count in tenths of a second."""
     monkeypatch.setattr(leases, "RENEWED_EVERY", 0.1)
     monkeypatch.setattr(leases, "LEASE_EXPIRES_AFTER", LEASE_EXPIRES_AFTER)
     monkeypatch.setattr(leases, "_LOOKS_EVERY", 0.05)
@@ -160,7 +160,7 @@ def path(request, tmp_path):
 
 
 def told(path, **values):
-    """Writes the lease of another process, as far as it says."""
+    """Writes the lease of another process, with these values."""
     lease = {
         "id": "other",
         "pid": 7,
@@ -188,7 +188,7 @@ def test_a_lease_that_is_renewed_is_not_taken_over(quick, path):
 
 
 def test_a_lease_left_alone_is_taken_over_whatever_the_clocks_say(quick, path):
-    """Its process ran on another machine, whose clock may be ahead by hours."""
+    """Its process may have run on another machine, whose clock is ahead by hours."""
     told(path, since="2999-01-01 00:00:00")
     started_at = time.monotonic()
     lease = Lease(path)
@@ -215,7 +215,7 @@ def test_a_lease_of_a_process_that_cannot_be_is_left_alone_too(quick, path):
 
 
 def test_a_lease_of_a_killed_process_of_this_system_is_taken_at_once(tmp_path):
-    """A run killed and started again on the same machine need not wait."""
+    """A run that is killed and started again on the same machine need not wait."""
     path = str(tmp_path / "lock")
     code = "import os, sys; from keras_bert.core.locks import Lease; lease = Lease(sys.argv[1]); os._exit(1)"
     assert subprocess.run([sys.executable, "-c", code, path], check=False).returncode == 1
@@ -223,14 +223,14 @@ def test_a_lease_of_a_killed_process_of_this_system_is_taken_at_once(tmp_path):
     said = listen()
     Lease(path).release()
     assert not said
-    told(path, pid=os.getpid(), system=leases._system())  # One before this process had its number.
+    told(path, pid=os.getpid(), system=leases._system())  # An earlier process had this one's number.
     said = listen()
     Lease(path).release()
     assert not said
 
 
 def test_who_stood_still_finds_that_the_lease_is_another_s(quick, path):
-    """A machine that slept must not go on writing where another one is at work by now."""
+    """A machine that slept must not go on writing where another one has taken over."""
     lease = Lease(path)
     locks.require_own(lease, "runs/x")
     told(path)
@@ -271,7 +271,7 @@ def test_a_store_that_does_not_answer_for_a_while_is_asked_again(quick, path, mo
     monkeypatch.setattr(leases, "_read", read)
 
     def renewals():
-        while "renewals" not in (found := read(path)):  # Unlike a store, a disk shows a file that is half written.
+        while "renewals" not in (found := read(path)):  # Unlike a store, a disk shows files that are half written.
             time.sleep(0.01)
         return found["renewals"]
 

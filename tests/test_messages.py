@@ -1,4 +1,4 @@
-"""What the commands say: which of it is shown, and what is kept in the folder of a run."""
+"""What the commands say: what is shown, and what is kept in the folder of a run."""
 
 import logging
 
@@ -29,7 +29,7 @@ def say():
     [(logging.INFO, "a message\n", "a warning\n"), (logging.WARNING, "", "a warning\n")],
 )
 def test_messages_are_bare_and_warnings_apart(level, out, err, capsys):
-    """Scripts read stdout; twice shown is as bad, since TensorFlow brings a handler of its own."""
+    """Scripts read stdout. Nor may a line show twice, through the handler that TensorFlow brings."""
     messages.show(level)
     say()
     assert capsys.readouterr() == (out, err)
@@ -47,7 +47,7 @@ def test_details_come_with_the_time_and_the_module(capsys):
 
 @pytest.mark.parametrize("folder", ["", "ram://messages/"])
 def test_a_run_keeps_what_was_said_whatever_is_shown(folder, tmp_path, capsys):
-    """Appended, as a run may be started often; a store takes it at the end."""
+    """It is appended, as a run may be started often; a store gets it at the end."""
     path = f"{folder or f'{tmp_path}/'}log.txt"
     messages.show(logging.WARNING)
     for text in ("first", "\x1b[1msecond\x1b[0m"):
@@ -61,17 +61,17 @@ def test_a_run_keeps_what_was_said_whatever_is_shown(folder, tmp_path, capsys):
 
 
 def test_a_file_that_cannot_be_written_stops_nothing(tmp_path):
-    """A full disk would end a run of days for the sake of its log."""
+    """Otherwise a full disk would end a run of days for the sake of its log."""
     kept = messages.LogFileHandler(str(tmp_path / "absent" / "log.txt"))
     LOGGER.info("a message")
     kept.close()
 
 
 def test_a_name_that_is_no_text_is_shown_and_kept_too(tmp_path, capsys):
-    """Files may have such names; their encoding raised in the midst of a run."""
+    """Files may have such names; encoding one must not raise an error in the midst of a run."""
     messages.show()
     kept = messages.LogFileHandler(str(tmp_path / "log.txt"))
-    # Not by the logger: pytest would capture the message, and a worker of its cannot send it on.
+    # Not through the logger: pytest would capture the message, and its worker could not send it on.
     record = LOGGER.makeRecord(LOGGER.name, logging.INFO, __file__, 0, "a \udce9 name", (), None)
     for handler in (messages._TERMINAL, kept):
         handler.handle(record)
@@ -81,7 +81,7 @@ def test_a_name_that_is_no_text_is_shown_and_kept_too(tmp_path, capsys):
 
 
 def test_quiet_commands_say_nothing_but_answers(tmp_path):
-    """The other lines would be in the way of whoever reads the answers by program."""
+    """Other lines would be in the way of programs that read the answers."""
     corpus = write_corpus(tmp_path / "text.txt")
     arguments = ["vocab", "--input", corpus, "--size", "100", "--output", str(tmp_path / "vocab.txt")]
     result = CliRunner().invoke(main, [*arguments, "--quiet"], catch_exceptions=False)

@@ -1,4 +1,4 @@
-"""The notebooks of docs/ run from their first cell to the last, as a reader's who starts them anew."""
+"""The notebooks of docs/ run from the first cell to the last, as for a reader who starts them anew."""
 
 import glob
 import os
@@ -22,7 +22,7 @@ SETTING = re.compile(r'("?)\b(steps|evaluate_every)("?[=:] ?)(\d+)')
 
 
 def shorter(found):
-    """A twentieth of the steps, and no warm-up, which would take more of them than are left."""
+    """A twentieth of the steps, and no warm-up, which would take more steps than are left."""
     quote, name, sign, number = found.groups()
     rest = f", {quote}warmup_steps{sign}0" if name == "steps" else ""
     return f"{quote}{name}{sign}{int(number) // 20}{rest}"
@@ -45,7 +45,7 @@ def kernel(environment):
 
 @pytest.fixture(scope="module")
 def small_model(tmp_path_factory):
-    """In place of the hub's model that a notebook begins with."""
+    """Replaces the hub's model that a notebook begins with."""
     letters = [chr(code) for code in range(33, 127)]
     vocabulary = Vocabulary([*SPECIAL_TOKENS, *letters, *(f"##{letter}" for letter in letters)])
     folder = str(tmp_path_factory.mktemp("model"))
@@ -57,8 +57,8 @@ def small_model(tmp_path_factory):
 @pytest.mark.slow
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=os.path.basename)
 def test_every_cell_runs(path, small_model, quick_commands, tmp_path):
-    """An error names the cell. What a cell writes stays in its own folder. Pretraining takes a twentieth of the steps:
-    what is learned in all of them is in the outputs that are committed."""
+    """An error names the cell. What a cell writes stays in its own folder. Pretraining takes a twentieth of the steps;
+    the committed outputs show what all of them learn."""
     notebook = nbformat.read(path, as_version=4)
     for cell in notebook.cells:
         cell.source = SETTING.sub(shorter, cell.source)

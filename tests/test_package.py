@@ -31,7 +31,7 @@ def pyproject():
 
 @pytest.mark.parametrize(("package", "extra"), imports.EXTRA_OF.items())
 def test_a_missing_package_is_named_with_its_extra(package, extra, monkeypatch):
-    """Else a user without it sees a ModuleNotFoundError, or is told to install an extra that lacks it."""
+    """Otherwise a user without it would see a ModuleNotFoundError, or be told to install an extra that lacks it."""
     assert package in requirements(extra)
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(UserError, match=rf"^Reading: needs the package {package}, .*'bert-in-keras\[{extra}\]'"):
@@ -52,7 +52,7 @@ def test_requirements_txt_holds_every_extra_that_is_not_large():
 
 
 def test_make_installs_again_when_any_file_of_requirements_txt_changes():
-    """An environment from before a package was added would miss it."""
+    """Otherwise an environment from before a package was added would lack it."""
     with open(os.path.join(ROOT, "requirements.txt"), encoding="utf-8") as stream:
         included = {os.path.basename(line.split()[1]) for line in stream if line.startswith("-r")}
     with open(os.path.join(ROOT, "Makefile"), encoding="utf-8") as stream:

@@ -43,7 +43,7 @@ def test_every_model_that_load_returns_is_public():
 
 
 def test_importing_the_package_imports_no_tensorflow_and_reaches_its_sub_packages():
-    """In a fresh process: `keras_bert.text` was an AttributeError until something else had imported it."""
+    """In a fresh process: `keras_bert.text` used to be an AttributeError until something else imported it."""
     folder = os.path.join(ROOT, "keras_bert")
     rooms = [name for name in os.listdir(folder) if os.path.exists(os.path.join(folder, name, "__init__.py"))]
     assert "text" in rooms

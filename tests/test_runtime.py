@@ -13,7 +13,7 @@ from keras_bert.core import runtime
 
 @pytest.mark.parametrize("package", ["IPython", "matplotlib", "pandas", "sklearn"])
 def test_what_no_command_needs_looks_uninstalled_while_keras_is_imported(package, monkeypatch):
-    """Or every command starts 2 seconds later; and a study that draws must find it afterwards."""
+    """Otherwise every command would start 2 seconds later. A study that draws must find it afterwards."""
     monkeypatch.delitem(sys.modules, package, raising=False)
     before = gc.get_freeze_count()
     with runtime.lean_import(), pytest.raises(ModuleNotFoundError, match=package):
@@ -24,7 +24,7 @@ def test_what_no_command_needs_looks_uninstalled_while_keras_is_imported(package
 
 @pytest.mark.parametrize(("command", "light"), [("run.py fill", True), (None, False)])
 def test_another_program_gets_keras_whole(command, light, monkeypatch):
-    """Its own use of Keras' scikit-learn wrappers must not depend on whether it opened a model of ours first."""
+    """Whether it can use Keras' scikit-learn wrappers must not depend on whether it opened a model of ours first."""
     begun = []
     monkeypatch.setattr(runtime, "command_line", lambda: command)
     monkeypatch.setattr(runtime, "lean_import", lambda: begun.append(True) or runtime.contextlib.nullcontext())
@@ -62,7 +62,7 @@ print(after.fordblks - before.fordblks)
 
 @pytest.mark.parametrize(("how", "kept"), [("kept", True), ("kept for all that", True), ("given back", False)])
 def test_a_large_block_that_is_freed_is_there_for_the_next(how, kept):
-    """Without the setting it goes back to the system, so the test does see the difference."""
+    """Without the setting the block goes back to the system, so the test sees the difference."""
     result = subprocess.run([sys.executable, "-c", PROGRAM, how], capture_output=True, text=True)
     if result.returncode == 77:
         pytest.skip("the C library is not glibc, or an old one")

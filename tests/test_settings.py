@@ -38,7 +38,7 @@ def test_a_resolved_recipe_reads_back_equal():
 
 
 def test_every_line_end_comes_back_from_a_run_folder(tmp_path):
-    """Of a name of Latin-1, U+0085 came back as a blank, and the run could not be resumed."""
+    """U+0085, from a name in Latin-1, used to come back as a blank, and the run could not be resumed."""
     config = PretrainConfig(data=DataConfig(files=[f"a{end}b" for end in ("\n", "\r", "\x85", "\u2028")]))
     path = tmp_path / "config.yaml"
     path.write_bytes(settings.to_yaml(config).encode("utf-8"))
@@ -46,7 +46,7 @@ def test_every_line_end_comes_back_from_a_run_folder(tmp_path):
 
 
 def test_what_differs_from_an_empty_list_are_its_items():
-    """The list itself was told too: `kinds: was [], now None`."""
+    """The list itself used to be listed too: `kinds: was [], now None`."""
     old, new = {"kinds": [], "rates": {"a": 1.0}, "n": 1}, {"kinds": ["typo"], "rates": {}, "n": 2}
     assert sorted(settings.differences(old, new)) == [("kinds.0", None, "typo"), ("n", 1, 2), ("rates.a", 1.0, None)]
     assert settings.differences(old, {**old, "kinds": None}) == [("kinds", [], None)]
@@ -79,7 +79,7 @@ def test_braces_need_no_blanks_after_colons(text, value):
 
 @pytest.mark.parametrize("value", ["{a: 1, a: 2}", "{a:1, a:2}", "{a: 1, a:2}", "[{b: {a:1,a:2}}]"])
 def test_a_key_that_an_override_repeats_is_refused(value):
-    """Without blanks, the last value counted."""
+    """Without blanks, the last value used to count."""
     with pytest.raises(UserError, match=r"^--set x=.*: .* is not a YAML value \('a' is given twice\)\.$"):
         settings.parse_override(f"x={value}")
 
@@ -186,7 +186,7 @@ def test_what_is_made_in_python_is_checked_too(values, message):
 
 
 def test_a_value_that_says_the_same_gets_the_type_of_its_setting():
-    """A resolved recipe would else be written as `1` here and as `1.0` there, and differ from itself."""
+    """Otherwise a resolved recipe would be written as `1` here and as `1.0` there, and differ from itself."""
     made = FinetuneTrainingConfig(epochs=2, log_to=("wandb",), class_weights={"a": 1})
     assert repr((made.epochs, made.log_to, made.class_weights)) == "(2.0, ['wandb'], {'a': 1.0})"
     made = FinetuneTrainingConfig(class_weights={np.int64(0): 1.0, np.str_("a"): np.float32(2.0)})
@@ -212,7 +212,7 @@ def test_an_override_of_nothing_is_refused(key, message):
 
 
 def test_an_item_of_a_list_that_a_recipe_leaves_at_its_default_is_changed():
-    """It was told that the list needs to be a list."""
+    """It used to be refused with the words that the list needs to be a list."""
     config = recipe({"model": "tiny"}, **{"phases.0.batch_size": 16, "training.log_to.0": "wandb"})
     assert config.phases == [PhaseConfig(batch_size=16)] and config.training.log_to == ["wandb"]
     assert recipe({"model": "tiny"}).phases == [PhaseConfig()]
@@ -242,7 +242,7 @@ def test_broken_recipes_are_named_with_their_line(tmp_path):
 
 
 def test_a_key_is_the_text_that_is_written_and_a_merged_one_may_be_replaced(tmp_path):
-    """YAML would read the labels yes and 1 as true and 1; x in b is not given twice."""
+    """YAML would read the labels yes and 1 as true and 1. x in b is not given twice."""
     path = tmp_path / "some.yaml"
     path.write_text("a: &a {yes: 2, x: 0}\nb: {<<: *a, 1: 3, x: 4}\n", encoding="utf-8")
     assert read_yaml(path) == {"a": {"yes": 2, "x": 0}, "b": {"yes": 2, "x": 4, "1": 3}}
@@ -287,7 +287,7 @@ def test_every_shipped_recipe_is_valid_and_its_header_states_command_time_and_sc
 
 @pytest.mark.parametrize("path", shipped("finetune"))
 def test_a_finetuning_header_cites_the_page_its_figures_are_on(path):
-    """A time or score that no page has would be an invention."""
+    """A time or score that is on no page would be unfounded."""
     stated = header_of(path)
     for said in (stated["Time"], stated["Score"]):
         pages = re.findall(r"\((docs/\w+\.md)\)", said)
@@ -300,7 +300,7 @@ def test_a_finetuning_header_cites_the_page_its_figures_are_on(path):
 
 @pytest.mark.parametrize("path", [path for path in shipped("finetune") if "contrastive" not in path])
 def test_a_recipe_keeps_the_papers_rate_for_bert_base_and_large(path):
-    """Given as `learning_rate`, the paper's would be every model's; a contrastive loss is none of the paper's."""
+    """As `learning_rate`, the paper's rate would be every model's. Contrastive losses are not in the paper."""
     optimizer = FinetuneConfig.from_file(path).optimizer
     assert optimizer.learning_rate is None
     for width in (768, 1024):
@@ -385,16 +385,16 @@ def test_json_too_deep_to_be_read_is_refused_like_any_other_that_is_broken(tmp_p
     ],
 )
 def test_a_warm_up_that_outlasts_its_phase_is_refused(warmup, steps, message):
-    """Such a run never comes to its learning rate, and nothing said so."""
+    """Such a run never reaches its learning rate, and nothing used to say so."""
     phases = [{"share": 0.9}, {"share": 0.1}] if steps == 1000 else [{}]
     values = {"optimizer": {"warmup_steps": warmup}, "phases": phases, "training": {"steps": steps}}
     with pytest.raises(UserError, match=message) if message else contextlib.nullcontext():
         recipe(values).require_before_end()
-    recipe({**values, "training": {"minutes": 1}}).require_before_end()  # Whose steps nobody knows.
+    recipe({**values, "training": {"minutes": 1}}).require_before_end()  # Nobody knows its steps.
 
 
 def test_a_trace_of_steps_after_the_end_is_refused():
-    """None was written, and nothing said so."""
+    """No trace was written, and nothing used to say so."""
     values = {"optimizer": {"warmup_steps": 2}}
     recipe(values | {"training": {"steps": 40, "profile_at": 39}}).require_before_end()
     with pytest.raises(UserError, match="profile_at: needs a step before the end of the run, of 40 steps. Rec.*: 40"):
@@ -403,7 +403,7 @@ def test_a_trace_of_steps_after_the_end_is_refused():
 
 
 def test_going_on_has_a_warm_up_in_any_number_of_steps():
-    """README's example without a recipe took the warm-up of a million steps, and never left it."""
+    """README's example without a recipe used to take the warm-up of a million steps, and never left it."""
     for steps in (10, 10_000):
         changes = {"training.steps": steps}
         config = PretrainConfig.from_file(find_config("pretrain", default_recipe(False, "MODEL", None)), changes)
@@ -412,7 +412,7 @@ def test_going_on_has_a_warm_up_in_any_number_of_steps():
 
 
 def settings_classes():
-    """Every dataclass of `config/` that a user's file or command line fills in."""
+    """Every dataclass in `config/` that a user's file or command line fills in."""
     names = (module.name for module in pkgutil.iter_modules(config.__path__, "keras_bert.config."))
     modules = map(importlib.import_module, names)
     found = {value for module in modules for value in vars(module).values() if dataclasses.is_dataclass(value)}
@@ -421,7 +421,7 @@ def settings_classes():
 
 @pytest.mark.parametrize("cls", settings_classes(), ids=lambda cls: cls.__name__)
 def test_every_setting_has_a_meaning(cls):
-    """`run.py settings` and the help of options would be silent about it."""
+    """Otherwise `run.py settings` and the help of options would be silent about it."""
     known = settings.meanings(cls)
     assert [field.name for field in dataclasses.fields(cls) if not known.get(field.name, "").endswith(".")] == []
     assert set(known) <= {field.name for field in dataclasses.fields(cls)}
@@ -446,7 +446,7 @@ def test_what_a_setting_takes_is_what_its_refusals_say(cls, name, takes):
 
 
 def test_an_override_of_a_section_stays_as_it_was_given():
-    """A later key would change the caller's own dict, and with it the settings of the next run."""
+    """Otherwise a later key would change the caller's dict, and with it the settings of the next run."""
     objective = {"pair": "none"}
     settings.apply_overrides(PretrainConfig, {}, {"objective": objective, "objective.packing": "full"})
     assert objective == {"pair": "none"}

@@ -25,7 +25,7 @@ RECIPES = {"pretrain": PretrainConfig, "finetune": FinetuneConfig}
 
 
 def commands_of(page):
-    """The words of each `python run.py` command, but for those that leave something out (…).
+    """The words of each `python run.py` command, except those that leave something out (…).
 
     N becomes 1, and nothing is remote.
     """
@@ -40,7 +40,7 @@ def commands_of(page):
 
 
 def parsed(words):
-    """(the name of a command, its parameters); nothing of it runs."""
+    """(the name of a command, its parameters); nothing runs."""
     command, context = main, click.Context(main)
     while isinstance(command, click.Group):
         name, *words = words
@@ -51,7 +51,7 @@ def parsed(words):
 
 @pytest.mark.parametrize("page", [page for page in PAGES if commands_of(page)])
 def test_every_command_shown_is_taken(page, tmp_path, monkeypatch):
-    """With its options, a recipe of that name, and settings that the recipe has."""
+    """With its options, a recipe of that name, and settings of that recipe."""
     monkeypatch.chdir(tmp_path)
     for words in commands_of(page):
         try:

@@ -1,4 +1,4 @@
-"""Where and how long work is seen."""
+"""Where work is seen, and for how long."""
 
 import fcntl
 import gzip
@@ -29,7 +29,7 @@ class Screen(io.StringIO):
 
 @pytest.fixture
 def log(capsys):
-    """Function () -> the lines written to stderr, which is no terminal, since the last call."""
+    """Function () -> the lines written since the last call to stderr, which is no terminal."""
     return lambda: capsys.readouterr().err.splitlines()
 
 
@@ -79,7 +79,7 @@ class TerminalInteractiveShell:
     ],
 )
 def test_training_draws_a_bar_where_someone_looks(monkeypatch, shell, is_terminal, is_drawn, disabled):
-    """Minutes of training in a notebook, which has no terminal, would look like a hang; TQDM_DISABLE turns bars off."""
+    """In a notebook, which has no terminal, minutes of training would look like a hang. TQDM_DISABLE turns bars off."""
     monkeypatch.setitem(sys.modules, "IPython", types.SimpleNamespace(get_ipython=shell))
     monkeypatch.setattr("sys.stderr", Screen(is_terminal))
     monkeypatch.setenv("TQDM_DISABLE", disabled)
@@ -87,7 +87,7 @@ def test_training_draws_a_bar_where_someone_looks(monkeypatch, shell, is_termina
 
 
 def test_a_log_has_a_line_a_minute(log, clock):
-    """Hours of work in CI would look like a hang, or bars drawn ten times a second would fill its log."""
+    """Otherwise hours of work in CI would look like a hang, or bars drawn ten times a second would fill its log."""
     with terminal_bar("Embedded", "texts", total=40) as bar:
         for _ in range(20):
             clock[0] += 10.0
@@ -102,7 +102,7 @@ def test_a_log_has_a_line_a_minute(log, clock):
 
 
 def test_a_terminal_without_a_size_shows_a_bar(monkeypatch):
-    """A container's terminal often tells 0 columns; bars would fail or be invisible."""
+    """A container's terminal often reports 0 columns; bars would fail or be invisible."""
     monkeypatch.setattr(module, "_SECONDS_UNSEEN", 0.0)
     ours, theirs = os.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 0, 0, 0, 0))
@@ -112,7 +112,7 @@ def test_a_terminal_without_a_size_shows_a_bar(monkeypatch):
 
 
 def test_a_corpus_is_measured_in_bytes_of_its_files(tmp_path, log, clock):
-    """The time left would be that of a total that nobody knows, or leave out compressed files."""
+    """The total of documents is unknown, and compressed files must count too, or the time left would be wrong."""
     plain, packed = tmp_path / "1.txt", tmp_path / "2.txt.gz"
     plain.write_text("One document here.\n\nAnother document.\n")
     packed.write_bytes(gzip.compress(b"A third one, which is compressed.\n"))
@@ -126,7 +126,7 @@ def test_a_corpus_is_measured_in_bytes_of_its_files(tmp_path, log, clock):
 
 
 def test_a_pipe_is_counted(tmp_path, log, clock):
-    """A bar could not be made, or would show a share of nothing."""
+    """A pipe has no size: a bar would fail, or show a share of nothing."""
     os.mkfifo(tmp_path / "pipe")
     with terminal_bar("Embedded", "texts", read=[str(tmp_path / "pipe")]) as bar:
         clock[0] += 60.0
@@ -136,7 +136,7 @@ def test_a_pipe_is_counted(tmp_path, log, clock):
 
 @pytest.mark.parametrize("is_file", [True, False])
 def test_a_window_counts_by_its_batches(tmp_path, log, clock, is_file):
-    """One window of answers may take minutes, in which a bar would stand still, or already show all that was read."""
+    """A window of answers may take minutes, in which a bar would stand still, or already count all that was read."""
     path = tmp_path / "texts.txt"
     path.write_bytes(b"x" * 100)
     with terminal_bar("Answered", "examples", total=80, read=[str(path)] if is_file else []) as bar:
@@ -152,7 +152,7 @@ def test_a_window_counts_by_its_batches(tmp_path, log, clock, is_file):
 
 
 def test_what_others_do_is_asked_for(log, monkeypatch):
-    """The work of other processes would show nothing before its end."""
+    """Otherwise the work of other processes would show nothing before its end."""
     monkeypatch.setattr(module, "_SECONDS_A_POLL", 0.001)
     monkeypatch.setattr(module, "_SECONDS_A_LINE", 0.001)
     bar = terminal_bar("Counted", "parts", total=2)
@@ -163,7 +163,7 @@ def test_what_others_do_is_asked_for(log, monkeypatch):
 
 
 def test_a_file_is_read_little_ahead(tmp_path):
-    """The bar of a file of a megabyte would be full when the work on it begins."""
+    """Otherwise the bar of a file of a megabyte would be full when the work on it begins."""
     path = tmp_path / "texts.txt"
     path.write_text("Some text.\n" * 20_000)
     bar = terminal_bar("Answered", "examples", read=[str(path)])
