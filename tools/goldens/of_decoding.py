@@ -1,6 +1,6 @@
 """The answers of transformers' `generate`, for a model that is a table of logits and for BART. See `__main__.py`.
 
-python tools/goldens/of_decoding.py make FOLDER  needs the BART of of_encoder_decoders.py in the folder
+python tools/goldens/of_decoding.py make FOLDER  needs of_encoder_decoders.py's BART in the folder
 """
 
 import json
@@ -40,7 +40,7 @@ CASES = [
     {"tokens": T5S, "beams": 4, "n_best": 4, "early_stopping": True, "length_penalty": 2.0, "no_repeat_ngram": 3},
     {"tokens": T5S, "beams": 5, "n_best": 5, "length_penalty": 1.5, "no_repeat_ngram": 1, "max_tokens": 8},
 ]
-# Nothing occurs twice, since else this BART says one word again and again; 267 is one that it says soon.
+# Nothing may occur twice, or this BART says one word again and again; 267 is one that it says soon.
 BART_CASES = [
     {"tokens": BARTS, "no_repeat_ngram": 2, "last_token": 2},
     {
@@ -69,12 +69,12 @@ class TableConfig(transformers.PretrainedConfig):
 
 
 class Table(transformers.PreTrainedModel, transformers.GenerationMixin):
-    """Its logits are a sum for the row, the place and the two tokens before; before the first token is another of it.
+    """Its logits are a sum for the row, the place and the two tokens before. The first token precedes itself.
 
     Args:
         of_tokens: [vocab, vocab, vocab], for the token before the last, the last and the next.
         of_rows: [rows, vocab].
-        of_places: [places, vocab]. Without them answers of the same pairs of tokens would have the same score.
+        of_places: [places, vocab]. Without them, answers with the same pairs of tokens would have the same score.
     """
 
     config_class = TableConfig

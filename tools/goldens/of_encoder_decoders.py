@@ -26,7 +26,7 @@ BART = {
     "decoder_ffn_dim": 12,
     "max_position_embeddings": 24,
 }
-# More distances than buckets, heads whose widths do not add up to the states', and rows that no piece has.
+# More distances than buckets, heads whose widths do not add up to the states' width, and rows without a piece.
 T5 = {
     "vocab_size": 72,
     "d_model": 8,
@@ -48,7 +48,7 @@ CASES = {
     "t5": ("T5ForConditionalGeneration", T5),
     "t5_gated": ("T5ForConditionalGeneration", GATED_T5),
 }
-# Those of T5, and of BART's two LayerNorms outside its layers, beside which `randomize` knows the others'.
+# The norms of T5, and BART's two LayerNorms outside its layers; `randomize` knows the others.
 _NORMS = ("layer_norm.weight", "layernorm_embedding.weight")
 
 

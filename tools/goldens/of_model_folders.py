@@ -41,21 +41,21 @@ Tensors = dict[str, torch.Tensor]
 
 CAUSAL = {"is_decoder": True, "use_cache": False}
 UNTIED = {"tie_word_embeddings": False}
-# Without a formula of its own in Keras, or with weights; these are refused.
+# Keras has no such function, or it has weights; these are refused.
 NOT_HERE = ("laplace", "prelu", "sqrtsoftplus", "xielu")
 HEADS = ("PreTraining", "MaskedLM", "NextSentencePrediction", "SequenceClassification", "TokenClassification")
 HEADS += ("QuestionAnswering", "MultipleChoice")
 
 
 def leftovers(tensors: Tensors) -> Tensors:
-    """With heads of other tasks."""
+    """Adds heads of other tasks."""
     stray = {"classifier": 3, "qa_outputs": 2}
     added = {f"{name}.weight": torch.ones(rows, SMALL["hidden_size"]) for name, rows in stray.items()}
     return {**tensors, **added, **{f"{name}.bias": torch.ones(rows) for name, rows in stray.items()}}
 
 
 def names_of_2019(tensors: Tensors) -> Tensors:
-    """With gamma and beta, and the prefix of a wrapper."""
+    """Renames to gamma and beta, and adds the prefix of a wrapper."""
     pairs = (("LayerNorm.weight", "LayerNorm.gamma"), ("LayerNorm.bias", "LayerNorm.beta"))
     return {f"module.{_replaced(name, pairs)}": value for name, value in tensors.items()}
 
@@ -66,7 +66,7 @@ def _replaced(name: str, pairs: tuple[tuple[str, str], ...]) -> str:
     return name
 
 
-# (class, fields of the config, what is done to the folder: `tensors` changed, `config` fields left out, `file` format)
+# (class, fields of the config, changes to the folder: `tensors` changed, `config` fields left out, `file` format)
 Case = tuple[str, dict[str, Any], dict[str, Any]]
 CASES: dict[str, Case] = {
     **{
@@ -96,7 +96,7 @@ CASES: dict[str, Case] = {
     **{
         f"unnamed_{head}": (f"BertFor{head}", SMALL, {"config": ("architectures",)})
         for head in HEADS
-        if head != "MultipleChoice"  # Its tensors are a regression's.
+        if head != "MultipleChoice"  # The tensors are a regression's.
     },
     "shards": ("BertForPreTraining", SMALL, {"file": "shards"}),
     "torch": ("BertForPreTraining", SMALL, {"file": "torch"}),

@@ -30,7 +30,7 @@ class FixedVectors(torch.nn.Module):
 def make(folder: str) -> None:
     """Writes sentence_vectors.npz: vectors [texts, pairs, 8], scores [pairs], and each loss, also at `SIZES`.
 
-    The texts of a pair are its two and a hard negative; two pairs have the same score.
+    Each pair has its two texts and a hard negative; two pairs have the same score.
     """
     rng = np.random.default_rng(0)
     vectors = rng.normal(0, 3, (3, 6, SIZES[0])).astype("float32")

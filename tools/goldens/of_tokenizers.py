@@ -17,7 +17,7 @@ from tokenizers import AddedToken
 from transformers.models.bert.tokenization_bert_legacy import BertTokenizerLegacy
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-# Not spaces: transformers strips them from the lines of vocab.txt, and later ids move.
+# No spaces: transformers strips them from the lines of vocab.txt, which would shift later ids.
 LETTERS = [chr(code) for code in range(33, 0x250) if not chr(code).isspace()] + [*"中文一，。한€"]
 PIECES = list(dict.fromkeys([*SPECIAL, *LETTERS, *(f"##{letter}" for letter in LETTERS), "the", "ent", "##ab", "[E1]"]))
 ADDED = ["<ent>", "<Ent>", "ab", "theory", "[E1]", "É", "中文", "a b", "<e> ", "ent", "##ab", "x-"]

@@ -17,7 +17,7 @@ RATE, DECAY = 0.01, 0.1
 def make(folder):
     rng = np.random.default_rng(0)
     start = {"kernel": rng.normal(size=(5, 3)).astype("float32"), "bias": rng.normal(size=6).astype("float32")}
-    # Of sizes from 1 to 1e-4, so that clipping has steps to act on and epsilon a place to be seen.
+    # Sizes from 1 to 1e-4, so that clipping has steps to act on and epsilon shows.
     sizes = 10.0 ** -rng.integers(0, 5, STEPS)
     gradients = {
         name: np.stack([rng.normal(size=value.shape) * size for size in sizes]).astype("float32")
@@ -28,7 +28,7 @@ def make(folder):
     found |= {"rate": RATE, "decay": DECAY}
     makers = {
         "adamw": lambda groups: torch.optim.AdamW(groups, lr=RATE, eps=1e-6),
-        # Its root mean square of weights and `min(rate, 1 / sqrt(step))` are the paper's relative step.
+        # Its root mean square of weights times `min(rate, 1 / sqrt(step))` is the paper's relative step.
         "adafactor": lambda groups: torch.optim.Adafactor(groups, lr=RATE, eps=(1e-15, 1e-3)),
     }
     for name, make_optimizer in makers.items():

@@ -246,7 +246,7 @@ def as_robertas(inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
 
 
 def as_xlnets(inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Inputs with XLNet's padding, at the end of rows all the same, and the segment of <cls> at their last token."""
+    """Inputs with XLNet's padding id, still at the end of rows, and the segment of <cls> at their last token."""
     ids, mask = inputs["input_ids"], inputs["attention_mask"]
     is_last = mask.cumsum(axis=-1) == mask.sum(axis=-1, keepdims=True)
     segments = np.where(is_last & (mask > 0), 2, inputs["token_type_ids"])
@@ -254,7 +254,7 @@ def as_xlnets(inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
 
 
 def padded_at_start(inputs: dict[str, np.ndarray]) -> tuple[dict[str, np.ndarray], np.ndarray]:
-    """The inputs of an encoder with the padding before the tokens, and where each column of a row has come from."""
+    """The inputs of an encoder with the padding before the tokens, and where each column of a row came from."""
     mask = inputs["attention_mask"]
     source = (np.arange(mask.shape[-1]) + mask.sum(axis=-1, keepdims=True)) % mask.shape[-1]
     names = ("input_ids", "attention_mask", "token_type_ids")
@@ -262,7 +262,7 @@ def padded_at_start(inputs: dict[str, np.ndarray]) -> tuple[dict[str, np.ndarray
 
 
 def randomize(model: torch.nn.Module, seed: int) -> None:
-    """Sets all parameters to random values. Biases and LayerNorm too: at 0 and 1 their omission would go unnoticed."""
+    """Sets all parameters to random values, biases and LayerNorm too: at 0 and 1 their omission would go unnoticed."""
     rng = np.random.default_rng(seed)
     with torch.no_grad():
         for name, parameter in model.named_parameters():
@@ -351,7 +351,7 @@ def outputs_of_xlnet(model: torch.nn.Module, inputs: dict[str, np.ndarray]) -> d
 def streams_of(model: torch.nn.Module, inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     """What an XLNet makes of random permutations: both streams over two rows of text, the second with memory.
 
-    Each row is padded at the start, but for those of `streams/whole`. `streams/NAME` are the inputs of the second call,
+    Each row is padded at the start, except those of `streams/whole`. `streams/NAME` are the inputs of the second call,
     without `mems` those of the first too, and `streams/outputs/…` what it returns.
     """
     rng = np.random.default_rng(1)
@@ -387,7 +387,7 @@ def streams_of(model: torch.nn.Module, inputs: dict[str, np.ndarray]) -> dict[st
 
 
 def whole_rows(inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """The inputs of an XLNet with tokens in place of padding."""
+    """The inputs of an XLNet with tokens instead of padding."""
     mask = inputs["attention_mask"]
     is_last = np.arange(mask.shape[1]) == mask.shape[1] - 1
     segments = np.broadcast_to(np.where(is_last, 2, 0), mask.shape).astype("int32")

@@ -1,4 +1,4 @@
-"""Hooks of mkdocs: the site has the pages beside README.md too, and their links work from docs/."""
+"""Hooks of mkdocs: the site includes README.md and the pages beside it, and their links work."""
 
 import logging
 import os
@@ -49,7 +49,7 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str
 
 
 def on_page_content(html: str, page: Any, config: Any, files: Files) -> str:
-    """Turns a notebook's links to files into links to their pages, which mkdocs does for Markdown alone."""
+    """Turns a notebook's links to files into links to their pages, which mkdocs does only for Markdown."""
     if not page.file.src_uri.endswith(".ipynb"):
         return html
     folder = posixpath.dirname(page.file.src_uri)
