@@ -6,12 +6,12 @@ SITE_VENV ?= .venv-site
 # uv, which fills an environment in a quarter of pip's time. It does not read pip's settings.
 UV ?=
 PYTEST ?=
-# A test keeps one core busy, or waits for its own processes, so one more than there are cores; each takes up to 3 GB of
-# memory. The tests of a file run in one worker: they share models.
+# One more than there are cores, since a test keeps one core busy or waits for its own processes. Each worker takes up
+# to 3 GB of memory. The tests of a file run in one worker: they share models.
 WORKERS ?= $(shell cores=$$(getconf _NPROCESSORS_ONLN); echo $$((cores < 7 ? cores + 1 : 8)))
 PARITY_WORKERS ?= $(WORKERS)
-# Most of what is installed is never imported: each module is compiled by the first process that does, and stays so
-# whatever the shell says.
+# Most of what is installed is never imported: the first process that imports a module compiles it, and the result is
+# kept, whatever the shell says.
 install = $(if $(UV),$(UV) pip install --quiet --python $(1)/bin/python,\
   $(1)/bin/python -m pip install --quiet --disable-pip-version-check --no-compile)
 export PYTHONDONTWRITEBYTECODE :=
@@ -26,15 +26,15 @@ data: $(VENV)/.installed
 	test -s wiki/simple.jsonl || $(VENV)/bin/python tools/fetch_text.py tfds:wikipedia/20230601.simple wiki/simple.jsonl
 
 # On a TPU VM. Its TensorFlow is one release behind, and both tensorflow-text and requirements/ would overwrite it.
-# It takes any newer libtpu, but with 0.0.52 it aborts when imported: functions that it calls are gone.
+# It allows any newer libtpu, but with 0.0.52 it aborts on import: functions that it calls are gone.
 tpu: $(VENV)/bin/python
 	$(call install,$(VENV)) tensorflow-tpu==2.20.0 libtpu==0.0.14
 	$(call install,$(VENV)) --no-deps "tensorflow-text==2.20.*"
 	grep -hv '^tensorflow\(-text\)\?>' $(filter requirements/%,$(REQUIREMENTS)) | \
 	  $(call install,$(VENV)) -r /dev/stdin
 
-# Workers keep all cores busy: threads of their own would only wait for each other. glibc takes memory by large pages:
-# 3% less time. Python reads no columns of source lines, which is a tenth of importing TensorFlow.
+# Workers keep all cores busy: threads of their own would only wait for each other. glibc takes memory in large pages:
+# 3% less time. Python skips the columns of source lines, which are a tenth of importing TensorFlow.
 RUN_WITH = PYTHONNODEBUGRANGES=1 GLIBC_TUNABLES=glibc.malloc.hugetlb=1 TF_NUM_INTRAOP_THREADS=1 \
   TF_NUM_INTEROP_THREADS=1 $(1)/bin/python -m pytest -n $(2) --dist loadfile --no-loadscope-reorder
 RUN_TESTS := $(call RUN_WITH,$(VENV),$(WORKERS))
@@ -64,14 +64,14 @@ goldens: $(PARITY_VENV)/.installed-for-parity
 	rm -rf $(PARITY_VENV)/goldens
 	$(PARITY_VENV)/bin/python tools/goldens $(PARITY_VENV)/goldens
 
-# Compares with what they compute afresh, and tests that they open files written here. Collecting the other files too
-# takes longer than many of these tests.
+# Compares with what they compute afresh, and tests that they open files written here. Collecting the other test files
+# would take longer than many of these tests.
 PARITY_TESTS ?= $$(grep -rlE 'mark\.(parity|live)\b' tests --include='test_*.py')
 
 parity: goldens
 	$(call RUN_WITH,$(PARITY_VENV),$(PARITY_WORKERS)) -m "parity or live" --goldens=$(abspath $(PARITY_VENV))/goldens $(PYTEST) $(PARITY_TESTS)
 
-# The documentation as a site, in build/site. A link that leads nowhere ends it.
+# The documentation as a site, in build/site. A broken link stops the build.
 site: $(SITE_VENV)/.installed-for-site
 	$(SITE_VENV)/bin/mkdocs build --quiet --strict --config-file tools/site/mkdocs.yml
 
@@ -88,7 +88,7 @@ $(VENV)/.installed-for-tests: $(REQUIREMENTS) requirements/beam.txt requirements
 	$(call install,$(VENV)) -r requirements/dev.txt
 	touch $@
 
-# What tests import is compiled by one process, or each of the workers would do it.
+# One process compiles what tests import; otherwise each worker would.
 $(VENV)/.compiled-for-tests: $(VENV)/.installed-for-tests
 	-$(VENV)/bin/python -m pytest --collect-only --quiet >/dev/null
 	touch $@
