@@ -1,8 +1,8 @@
 """Users' paths, on a disk or on any store: opening, listing, naming, copying and removing.
 
-The one module that knows what a path is. A plain path goes through the standard library and does not import TensorFlow.
-A path with a scheme (`gs://`, `file://`, …) belongs to a store and goes through `tf.io.gfile`. Every failure, remote or
-not, is an `OSError` with the path as its `filename`.
+Only this module and `core/patterns.py` know what a path is. A plain path goes through the standard library and does not
+import TensorFlow. A path with a scheme (`gs://`, `file://`, …) belongs to a store and goes through `tf.io.gfile`. Every
+failure, remote or not, is an `OSError` with the path as its `filename`.
 """
 
 import contextlib
