@@ -24,6 +24,7 @@ from typing import Any
 
 from keras_bert.core import files
 from keras_bert.core.errors import UserError
+from keras_bert.core.yaml_and_json import parse_json
 
 _log = logging.getLogger(__name__)
 
@@ -160,10 +161,10 @@ def _read(path: files.StrPath) -> dict[str, Any] | None:
     """The content of a lease, empty if it is not readable; None if there is none."""
     try:
         with files.open_file(path) as stream:
-            found = json.loads(stream.read())
+            found = parse_json(stream.read())
     except FileNotFoundError:
         return None
-    except (ValueError, RecursionError):  # Half written, or not a lease.
+    except ValueError:  # Half written, or not a lease.
         return {}
     return found if isinstance(found, dict) else {}
 
@@ -342,8 +343,8 @@ def _is_at(descriptor: int, path: str) -> bool:
 
 def _holder(descriptor: int) -> str:
     try:
-        return described(json.loads(os.read(descriptor, 4096)))
-    except (OSError, ValueError, RecursionError):
+        return described(parse_json(os.read(descriptor, 4096)))
+    except (OSError, ValueError):
         return described(None)
 
 

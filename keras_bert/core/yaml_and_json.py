@@ -1,7 +1,7 @@
 """Reads YAML and JSON files, and writes YAML. Messages name the file and the line."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import yaml
@@ -36,8 +36,8 @@ def read_json_list(path: StrPath) -> list[Any]:
 def _read_json(path: StrPath, kind: type, name: str) -> Any:
     text = _read_text(path, "JSON")
     try:
-        values = json.loads(text, object_pairs_hook=unique_keys)
-    except (ValueError, RecursionError) as error:
+        values = parse_json(text, unique_keys)
+    except ValueError as error:
         raise UserError(f"{path}: is not valid JSON ({error}). Fetch or write it again.") from None
     if not isinstance(values, kind):
         raise UserError(f"{path}: needs a JSON {name}. Received: {type(values).__name__}.")
@@ -83,6 +83,20 @@ class NotYaml(ValueError):
     def __init__(self, problem: str, line: int | None):
         super().__init__(problem)
         self.line = line
+
+
+def parse_json(
+    content: str | bytes, made_of_pairs: Callable[[list[tuple[str, Any]]], dict[str, Any]] | None = None
+) -> Any:
+    """The value that JSON stands for. Raises `ValueError`, also if it is nested too deep to be read.
+
+    Args:
+        made_of_pairs: makes an object of its keys and values; None for `dict`.
+    """
+    try:
+        return json.loads(content, object_pairs_hook=made_of_pairs)
+    except RecursionError as error:
+        raise ValueError(str(error)) from None
 
 
 def parse_yaml(text: str) -> Any:

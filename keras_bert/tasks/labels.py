@@ -12,6 +12,7 @@ from typing import Any, TypeGuard
 import numpy as np
 
 from keras_bert.config.finetuning import MULTI_LABEL, REGRESSION
+from keras_bert.core.yaml_and_json import parse_json
 from keras_bert.tasks.task import Task
 
 _SHOWN = 20
@@ -146,8 +147,8 @@ def _truth(word: str) -> str | None:
 
 def _json_list(cell: str) -> list[Any] | None:
     try:
-        value = json.loads(cell) if cell.lstrip().startswith("[") else None
-    except (ValueError, RecursionError):
+        value = parse_json(cell) if cell.lstrip().startswith("[") else None
+    except ValueError:
         return None
     return value if isinstance(value, list) else None
 

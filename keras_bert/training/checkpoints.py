@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import logging
 import re
 import tempfile
@@ -17,6 +16,7 @@ from keras_bert.core import files, whole_files
 from keras_bert.core.errors import UserError, writing_remedy
 from keras_bert.core.program import same_command
 from keras_bert.core.stores import as_os_errors
+from keras_bert.core.yaml_and_json import parse_json
 from keras_bert.training.processes import fail_together
 from keras_bert.training.run_folder import STATE, is_unfinished
 
@@ -303,8 +303,8 @@ def _state(folder: str) -> dict[str, Any] | None:
     """The content of state.json, or None if it is missing or not valid."""
     try:
         with files.open_file(files.join(folder, STATE)) as stream:
-            state = json.loads(stream.read())
-    except (FileNotFoundError, ValueError, RecursionError):
+            state = parse_json(stream.read())
+    except (FileNotFoundError, ValueError):
         return None
     except OSError:
         if files.is_remote(folder):  # A store that does not answer is not damage.

@@ -13,6 +13,7 @@ import tensorflow as tf
 
 from keras_bert.core.errors import UserError, WorkerLost
 from keras_bert.core.program import PROGRAM, same_command
+from keras_bert.core.yaml_and_json import parse_json
 from keras_bert.training.stop_request import STOPPED_BY_SIGNAL
 
 # Ports of the workers of a SLURM job: jobs on the same node get separate ranges, below the system's ephemeral ports.
@@ -25,13 +26,13 @@ def worker_addresses() -> list[str]:
     if not text:
         return []
     try:
-        config = json.loads(text)
+        config = parse_json(text)
         workers, task = config["cluster"]["worker"], config["task"]
         if task["type"] != "worker" or task["index"] not in range(len(workers)) or type(task["index"]) is not int:
             raise ValueError("task")
         if not isinstance(workers, list) or not all(isinstance(address, str) for address in workers):
             raise ValueError("worker")
-    except (ValueError, KeyError, TypeError, RecursionError):
+    except (ValueError, KeyError, TypeError):
         raise UserError(
             'TF_CONFIG: needs {"cluster": {"worker": [addresses]}, "task": {"type": "worker", "index": whole number}}. '
             f"Received: {text[:200]}. `{PROGRAM} launch` sets it on one machine."

@@ -1,6 +1,5 @@
 """metrics.jsonl, kept in step with the checkpoints."""
 
-import json
 import operator
 import os
 import time
@@ -8,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from keras_bert.core import files, whole_files
+from keras_bert.core.yaml_and_json import parse_json
 from keras_bert.training.run_folder import RunFolder
 from keras_bert.training.run_loggers import RunLogger, keep_sent, sent_before
 
@@ -138,6 +138,6 @@ def read_metrics(path: str) -> list[dict[str, Any]]:
 
 def _read_line(line: bytes) -> Any:
     try:
-        return json.loads(line)
-    except (ValueError, RecursionError):
+        return parse_json(line)
+    except ValueError:
         return None

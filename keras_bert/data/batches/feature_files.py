@@ -22,6 +22,7 @@ from numpy.lib import format as npy
 
 from keras_bert.core import files, locks, whole_files
 from keras_bert.core.errors import UserError, writing_remedy
+from keras_bert.core.yaml_and_json import parse_json
 
 _log = logging.getLogger(__name__)
 
@@ -191,8 +192,8 @@ def _recorded_digest(folder: str, made_of: Mapping[str, object]) -> str | None:
     path = files.join(folder, _MADE_OF)
     try:
         with files.open_file(path) as stream:
-            record = json.loads(stream.read())
-    except (OSError, ValueError, RecursionError):
+            record = parse_json(stream.read())
+    except (OSError, ValueError):
         raise _Unusable(f"{path}: cannot be read.") from None
     if not isinstance(record, dict) or record.get("format") != _FORMAT or record.get("made_of") != made_of:
         raise _Unusable(f"{folder}: was made from something else.")

@@ -15,6 +15,7 @@ from keras_bert.core.array_files import Arrays, DamagedArrays, open_arrays, read
 from keras_bert.core.errors import UserError, reason
 from keras_bert.core.files import join, open_file
 from keras_bert.core.whole_files import atomic_write
+from keras_bert.core.yaml_and_json import parse_json
 from keras_bert.data.shards.prepared_folder import PART_END, PARTS
 from keras_bert.data.shards.shard_format import TokenizedDocuments, offsets
 
@@ -159,8 +160,8 @@ def _read_record(path: str) -> Any:
         return None
     try:
         with open_file(path) as stream:
-            return json.loads(stream.read())
-    except (ValueError, RecursionError):
+            return parse_json(stream.read())
+    except ValueError:
         raise _damaged(path) from None
 
 

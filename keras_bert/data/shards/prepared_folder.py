@@ -25,6 +25,7 @@ from keras_bert.core.files import (
 )
 from keras_bert.core.locks import NAME, require_own, take_folder
 from keras_bert.core.whole_files import atomic_write, move_folder, require_name
+from keras_bert.core.yaml_and_json import parse_json
 from keras_bert.data.corpus.held_out import SIDES
 from keras_bert.data.shards.shard_files import ShardSet
 from keras_bert.data.shards.shard_format import is_complete
@@ -82,14 +83,14 @@ class UnfinishedWork:
         remedy = f"Remove {self.folder} and start over"
         try:
             with open_file(path) as stream:
-                state = json.loads(stream.read())
+                state = parse_json(stream.read())
             made_with, sides = {**state["settings"]}, {**state["sides"]}
             if set(sides) != set(SIDES) or not all(map(_is_progress, sides.values())):
                 raise ValueError("sides of another form")
             if not any(sides.values()) and not self.parts():
                 return  # Without finished work, other settings do no harm.
             self.sides = sides
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        except (ValueError, KeyError, TypeError, AttributeError):
             raise UserError(f"{path}: is not the record of an unfinished prepare. {remedy}.") from None
         wanted = json.loads(json.dumps(self._settings))  # Turns tuples into lists, as in the file.
         for key in {**wanted, **made_with}:  # Some are recorded only if they are not the default.

@@ -12,7 +12,6 @@ A folder has `meta.json`, written last, and these flat little-endian files for e
 """
 
 import hashlib
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -23,6 +22,7 @@ from numpy.typing import ArrayLike
 from keras_bert.core.errors import UserError
 from keras_bert.core.files import exists, join, open_file
 from keras_bert.core.whole_files import atomic_write
+from keras_bert.core.yaml_and_json import parse_json
 from keras_bert.text.vocabulary import Vocabulary
 
 FORMAT = 1
@@ -73,8 +73,8 @@ def _read_bytes(path: str) -> bytes:
 def read_meta(path: str) -> Meta:
     """The content of a `meta.json`. Raises `UserError` if it is missing, incomplete or has another format."""
     try:
-        meta = json.loads(_read_bytes(path))
-    except (ValueError, RecursionError):
+        meta = parse_json(_read_bytes(path))
+    except ValueError:
         raise UserError(f"{path}: is not JSON. {_REMEDY}.") from None
     if not isinstance(meta, dict) or meta.get("format") != FORMAT:
         received = meta.get("format") if isinstance(meta, dict) else type(meta).__name__

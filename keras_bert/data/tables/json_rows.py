@@ -8,6 +8,7 @@ from itertools import count
 from typing import Any
 
 from keras_bert.core.errors import UserError
+from keras_bert.core.yaml_and_json import parse_json
 from keras_bert.data.corpus.text_lines import decoded_blocks
 from keras_bert.data.tables.rows import Reading, Row, picked
 from keras_bert.data.windows import groups
@@ -225,10 +226,10 @@ def _parsed(line: bytes | None) -> Any:
     if line is None:
         raise _BrokenValue(f"a line over {_LONGEST_LINE >> 20} MB")
     try:
-        return json.loads(line.decode("utf-8"))
+        return parse_json(line.decode("utf-8"))
     except UnicodeDecodeError as error:
         raise _BrokenValue("not UTF-8", f", byte {line[error.start]:#04x} at {error.start}") from None
-    except (ValueError, RecursionError):
+    except ValueError:
         raise _BrokenValue("not JSON", f", {_shown(line)}") from None
 
 
