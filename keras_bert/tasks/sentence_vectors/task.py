@@ -29,7 +29,8 @@ from keras_bert.tasks.task import INPUT, Split, Task, with_own_files
 
 NAME = "pairs-contrastive"
 SIZES = "matryoshka"  # In config.json.
-_STSB = dataclasses.replace(STSB, name=NAME, label_range=STSB.score_range)
+# Its answers are cosines, not scores from 0 to 5.
+_STSB = dataclasses.replace(STSB, name=NAME, score_range=None, label_range=STSB.score_range)
 
 
 @dataclasses.dataclass(frozen=True)

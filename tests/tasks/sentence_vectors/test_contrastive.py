@@ -23,6 +23,7 @@ from keras_bert.config.finetuning import FinetuneConfig, InputConfig, TaskDataCo
 from keras_bert.core.errors import UserError
 from keras_bert.export.serving_function import serving_function
 from keras_bert.layers.pooling import mean_vectors
+from keras_bert.tasks.classification.answers import plain_answers, submission_lines
 from keras_bert.tasks.finetuned_model import FinetunedModel, finetune_config
 from keras_bert.tasks.finetuning.runs import FinetuningRuns
 from keras_bert.tasks.problem import open_problem
@@ -275,6 +276,14 @@ def test_one_column_of_a_file_to_compare_is_refused(tables):
     folder = SimpleNamespace(task={"task": "pairs-contrastive"}, other_fields={}, path="absent")
     with pytest.raises(UserError, match="needs the names of two columns, one for each text. Received: text."):
         finetune_config("absent", folder, {"texts": ["text"]})
+
+
+def test_cosines_are_not_clipped_to_the_scores_of_the_pairs_that_judge(tables):
+    """STS-B's scores are from 0 to 5: every negative cosine would be 0, in an answer or in a submission."""
+    asked, _ = judging_table(TaskDataConfig(), {INPUT: str(tables / "dev.jsonl")})
+    head = SentenceVectorsConfig(("score",))
+    assert [row["score"] for row in plain_answers(head, np.array([[-0.5]]))] == [-0.5]
+    assert list(submission_lines(asked, [7], [-0.5])) == ["7\t-0.500\n"]
 
 
 def test_the_export_reads_long_texts_as_in_training(tmp_path):
