@@ -1,7 +1,12 @@
 """What the commands say: what is shown, and what is kept in the folder of a run."""
 
+import contextlib
 import logging
+import os
+import pty
+import signal
 
+import click
 import pytest
 from click.testing import CliRunner
 from corpus import write_corpus
@@ -89,3 +94,54 @@ def test_quiet_commands_say_nothing_but_answers(tmp_path):
     arguments[-1] = str(tmp_path / "other.txt")
     result = CliRunner().invoke(main, [*arguments, "-v"], catch_exceptions=False)
     assert "INFO keras_bert.cli.vocab: Written: " in result.output
+
+
+@pytest.fixture
+def left():
+    """Makes a stream, "terminal" or "pipe", whose reader has left."""
+    streams = []
+
+    def make(kind):
+        reader, writer = pty.openpty() if kind == "terminal" else os.pipe()
+        os.close(reader)
+        streams.append(os.fdopen(writer, "w"))
+        return streams[-1]
+
+    yield make
+    for stream in streams:
+        with contextlib.suppress(BrokenPipeError):
+            stream.close()
+
+
+@pytest.mark.parametrize(("kind", "asked"), [("terminal", []), ("pipe", [signal.SIGHUP])])
+def test_a_run_whose_reader_has_left_is_asked_to_stop_once(kind, asked, left, tmp_path, monkeypatch):
+    """The run ended without a checkpoint. A second SIGHUP, after that of the terminal, would end it at once."""
+    received = []
+    monkeypatch.setattr("sys.stdout", left(kind))
+    previous = signal.signal(signal.SIGHUP, lambda number, frame: received.append(number))
+    kept = messages.LogFileHandler(str(tmp_path / "log.txt"))
+    try:
+        for text in ("first", "second"):
+            LOGGER.info(text)
+    finally:
+        kept.close()
+        signal.signal(signal.SIGHUP, previous)
+    assert received == asked
+    assert [line.split(" ", 2)[2] for line in (tmp_path / "log.txt").read_text().splitlines()] == [
+        "INFO first",
+        "INFO second",
+    ]
+
+
+def test_a_command_without_a_checkpoint_ends_in_silence_if_its_reader_has_left(left, tmp_path, monkeypatch):
+    """It told of an internal error, with a traceback in the folder of the run."""
+
+    def say_to_nobody(**options):
+        click.get_current_context().meta["keras_bert.run_folder"] = str(tmp_path)
+        with monkeypatch.context() as patch:
+            patch.setattr("sys.stdout", left("pipe"))
+            LOGGER.info("a message")
+
+    monkeypatch.setattr(main.commands["settings"], "callback", say_to_nobody)
+    result = CliRunner().invoke(main, ["settings"])
+    assert (result.exit_code, result.output, os.listdir(tmp_path)) == (1, "", [])

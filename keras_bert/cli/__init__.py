@@ -66,6 +66,8 @@ class FrontDoor(click.Group):
             if isinstance(stopped, WorkerLost):
                 _leave(stopped.status)
             context.exit(stopped.status)
+        except BrokenPipeError:
+            raise  # click ends in silence, as programs do whose reader is gone.
         except OSError as error:
             # Errors from an object store (no such bucket, no permission, no network) are never bugs of this program.
             if error.errno in _USERS_ERRNO or error.filename and files.is_remote(error.filename):

@@ -1,9 +1,13 @@
 """The package's log messages: bare on the terminal, and with the time in a file of the run folder."""
 
 import contextlib
+import errno
 import logging
+import os
+import signal
 import sys
 import time
+from typing import TextIO
 
 import click
 
@@ -23,11 +27,33 @@ class _Terminal(logging.Handler):
         # File names may not be valid text, and a terminal may lack characters: neither may end a run.
         encoding = stream.encoding or "utf-8"
         line = self.format(record).encode(encoding, "backslashreplace").decode(encoding)
-        if tqdm := sys.modules.get("tqdm"):
-            tqdm.tqdm.write(line, file=stream)
-        else:
-            stream.write(f"{line}\n")
-        stream.flush()
+        try:
+            if tqdm := sys.modules.get("tqdm"):
+                tqdm.tqdm.write(line, file=stream)
+            else:
+                stream.write(f"{line}\n")
+            stream.flush()
+        except OSError as error:
+            _hang_up(stream, error)
+
+
+def _hang_up(stream: TextIO, error: OSError) -> None:
+    """Lets a run whose reader is gone leave a checkpoint. Re-raises the error of a write that has another cause.
+
+    A terminal that was closed (EIO) has sent SIGHUP already, which nohup ignores. For a closed pipe (EPIPE) it is sent
+    here, unless that would end the process at once.
+    """
+    is_pipe = error.errno == errno.EPIPE
+    if not is_pipe and error.errno != errno.EIO:
+        raise error
+    if is_pipe and signal.getsignal(signal.SIGHUP) == signal.SIG_DFL:
+        raise error
+    own, nowhere = stream.fileno(), os.open(os.devnull, os.O_WRONLY)
+    for number in [number for number in (own, 1, 2) if os.path.sameopenfile(number, own)]:
+        os.dup2(nowhere, number)
+    os.close(nowhere)
+    if is_pipe:
+        signal.raise_signal(signal.SIGHUP)
 
 
 _TERMINAL = _Terminal()
