@@ -201,7 +201,6 @@ def prepare(
         UserError: the folder is not empty; no document has a token; the unfinished work is damaged or was started with
             other arguments; another process is preparing the same folder; or a worker died.
     """
-    documents = text.documents()
     record = {
         "runner": None,
         **settings.record(),
@@ -211,6 +210,7 @@ def prepare(
     with prepared_folder(folder, settings.tokenizer.vocabulary, record) as (work, check):
         if work.shards():
             _log.info(f"Resuming in {work.folder}: {work.shards():,} shards are finished.")
+        documents = text.documents()  # May read the whole text, so only once the folder is known to be free.
         # Counts what is written or still held by the writers; `work` counts finished shards only.
         names = ("documents", "empty_sentences", "empty_documents")
         counts = {side: Counter({name: work.sides[side].get(name, 0) for name in names}) for side in SIDES}

@@ -4,6 +4,7 @@ import prepared
 import pytest
 from prepared import VOCABULARY
 
+from keras_bert.config.corpus import CorpusConfig, FilterConfig
 from keras_bert.core.errors import UserError
 from keras_bert.data.corpus.documents import Corpus
 from keras_bert.data.corpus.held_out import (
@@ -154,6 +155,15 @@ def test_a_folder_in_use_is_refused(tmp_path):
         with pytest.raises(UserError, match=f"{path}: needs a (new or empty )?folder"):
             prepare(make_documents(5), path, 0.1)
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_a_folder_in_use_is_refused_before_repeated_spans_are_compared(tmp_path, monkeypatch):
+    """Comparing reads the whole text, which may take hours."""
+    (tmp_path / "text").write_text("The cat. A dog. The bird.\n\n" * 3)
+    corpus = Corpus([str(tmp_path / "text")], CorpusConfig(filters=FilterConfig(repeated_spans=2)))
+    monkeypatch.setattr("keras_bert.data.corpus.documents.read_documents", None)
+    with pytest.raises(UserError, match="needs a new or empty folder"):
+        prepare_text(corpus, prepared.shard_settings(VOCABULARY, True, 0.5), tmp_path)
 
 
 def test_the_vocabulary_goes_with_the_shards(tmp_path):
