@@ -11,6 +11,7 @@ _UNKNOWN = 0  # The model's id of <unk>.
 class FairseqTokenizer(ModelTokenizer):
     """Splits texts into the pieces of a SentencePiece model, as XLM-RoBERTa and CamemBERT do."""
 
+    _kind = FairseqVocabulary
     vocabulary: FairseqVocabulary
 
     def numbered(self, ids: tf.RaggedTensor) -> tf.RaggedTensor:

@@ -1,5 +1,7 @@
 """SentencePiece in the TensorFlow graph, with no normalization but the model's own."""
 
+from typing import ClassVar
+
 import tensorflow as tf
 
 from keras_bert.core.files import StrPath
@@ -8,7 +10,6 @@ from keras_bert.text.model_vocabulary import ModelVocabulary
 from keras_bert.text.sentencepiece import SentencePieceModel, in_characters
 from keras_bert.text.standalone_tokenizer import SPACES
 from keras_bert.text.tokenizers import Texts, Tokenizer, string_batch, traced_once
-from keras_bert.text.vocabulary import Vocabulary
 
 
 class ModelTokenizer(Tokenizer):
@@ -18,6 +19,7 @@ class ModelTokenizer(Tokenizer):
     such as "</s>", are text.
     """
 
+    _kind: ClassVar[type[ModelVocabulary]]  # Of its vocabulary.
     vocabulary: ModelVocabulary
     lower_case = False
 
@@ -25,7 +27,7 @@ class ModelTokenizer(Tokenizer):
         """`vocab_file`: the path of a model's file or a tokenizer.json, or a vocabulary."""
         super().__init__()
         is_open = isinstance(vocab_file, ModelVocabulary)
-        self.vocabulary = vocab_file if is_open else Vocabulary.from_file(vocab_file)  # type: ignore
+        self.vocabulary = vocab_file if is_open else self._kind.read(vocab_file)  # type: ignore
         self._model = SentencePieceModel(self.vocabulary.model)
         self.resources = [self._model]
         self._spaces = tf.constant(list(map(ord, SPACES)), tf.int32)

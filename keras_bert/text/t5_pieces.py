@@ -18,6 +18,7 @@ class T5Tokenizer(ModelTokenizer):
     Unlike in transformers, other special tokens, such as "</s>", are text, and so is a sentinel in full-width letters.
     """
 
+    _kind = T5Vocabulary
     vocabulary: T5Vocabulary
 
     def __init__(self, vocab_file: StrPath | T5Vocabulary) -> None:

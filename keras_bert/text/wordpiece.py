@@ -127,7 +127,7 @@ class WordPieceTokenizer(Tokenizer):
     ) -> None:
         """`vocab_file`: the path of a `vocab.txt` or a `tokenizer.json`, or a vocabulary."""
         super().__init__()
-        self.vocabulary = vocab_file if isinstance(vocab_file, Vocabulary) else Vocabulary.from_file(vocab_file)
+        self.vocabulary = vocab_file if isinstance(vocab_file, Vocabulary) else Vocabulary.read(vocab_file)
         self.lower_case, self.strip_accents, self.split_chinese = lower_case, strip_accents, split_chinese
         self.max_characters_per_word = max_characters_per_word
         keeps_letters = not lower_case and not strip_accents

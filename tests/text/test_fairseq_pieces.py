@@ -135,6 +135,12 @@ def test_a_file_is_written_bit_for_bit_and_read_as_of_its_dictionary(vocabulary,
     assert again.fingerprint == vocabulary.fingerprint and again.tokens == vocabulary.tokens
 
 
+def test_the_tokenizer_reads_a_file_of_any_name(learned, tmp_path):
+    """By its name, such a file would be taken for ALBERT's."""
+    learned.to_file(str(tmp_path / "own.model"))
+    assert FairseqTokenizer(tmp_path / "own.model").vocabulary.tokens == learned.tokens
+
+
 def test_the_model_type_tells_the_dictionary_where_the_tokenizer_does_not(learned, tmp_path):
     """As in camembert-base, whose tokenizer_config.json has only the length."""
     learned.to_file(str(tmp_path / "sentencepiece.bpe.model"))

@@ -112,6 +112,8 @@ def test_its_file_is_told_from_alberts_and_comes_back(vocabulary, tmp_path):
     assert vocabulary_kind(path) is T5Vocabulary
     other.write_bytes(unigram_model([(token, 0.0) for token in ("<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]")], b""))
     assert vocabulary_kind(other) is SentencePieceVocabulary
+    with pytest.raises(UserError, match="needs a model that begins with <pad> </s> <unk>"):
+        T5Tokenizer(other)
     again = Vocabulary.from_file(path)
     assert again.tokens == vocabulary.tokens and again.fingerprint == vocabulary.fingerprint
     assert (again.pad_id, again.sep_id, again.unk_id) == (0, 1, 2)

@@ -13,6 +13,7 @@ from tokenizers.implementations import BertWordPieceTokenizer
 
 from keras_bert.core.errors import UserError
 from keras_bert.text.characters import recorded_unicode_version
+from keras_bert.text.sentencepiece_vocabulary import unigram_model
 from keras_bert.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 from keras_bert.text.wordpiece import MAX_CHARACTERS_PER_WORD, PlainTokenizer, WordPieceTokenizer
 
@@ -178,6 +179,17 @@ def test_a_path_is_as_good_as_a_vocabulary(vocabulary, tmp_path):
     assert WordPieceTokenizer(path)(HOSTILE).to_list() == WordPieceTokenizer(vocabulary)(HOSTILE).to_list()
     with pytest.raises(UserError, match="nowhere.txt"):
         WordPieceTokenizer(str(tmp_path / "nowhere.txt"))
+
+
+def test_a_path_of_another_kind_is_refused_in_one_line(tmp_path):
+    """tensorflow-text would only say that it cannot find [UNK]."""
+    pieces = ["<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]", "a"]
+    (tmp_path / "spiece.model").write_bytes(unigram_model([(piece, -1.0) for piece in pieces], b"", 5, 1))
+    with pytest.raises(UserError, match="spiece.model: needs UTF-8"):
+        WordPieceTokenizer(tmp_path / "spiece.model")
+    (tmp_path / "vocab.json").write_text(json.dumps({piece: row for row, piece in enumerate(pieces)}))
+    with pytest.raises(UserError, match="vocab.json: needs a WordPiece vocabulary"):
+        WordPieceTokenizer(tmp_path / "vocab.json")
 
 
 def test_texts_of_another_shape_are_refused(tokenizer):
