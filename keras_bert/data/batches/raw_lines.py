@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import tensorflow as tf
 
-from keras_bert.config.pretraining import TFDS_PREFIX
+from keras_bert.config.pretraining import HUB_PREFIX, TFDS_PREFIX
 from keras_bert.core.errors import UserError
 from keras_bert.core.patterns import expand
 from keras_bert.data.corpus.formats import PLAIN, format_of
@@ -65,7 +65,8 @@ class RawLines:
         sources: how many files there are; 1 for a TFDS corpus.
 
     Raises:
-        UserError: there are no files; a file has another format, or is a damaged .gz; or there is no such corpus.
+        UserError: there are no files; a file has another format, or is a damaged .gz; there is no such corpus; or a
+            name is one of the hub.
     """
 
     names: str
@@ -76,6 +77,11 @@ class RawLines:
         self.names = ", ".join(names)
         self.validation_share = validation_share
         self._corpus = None
+        if hub := next((name for name in names if name.startswith(HUB_PREFIX)), None):
+            raise UserError(
+                f"data.files: needs files or a TFDS corpus if data.source is text. Received: {hub}. Set "
+                "data.source=files."
+            )
         if any(name.startswith(TFDS_PREFIX) for name in names):
             if len(names) > 1:
                 raise UserError(

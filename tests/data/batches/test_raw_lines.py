@@ -188,6 +188,11 @@ def test_a_tfds_corpus_gives_a_document_an_example(corpus):
     ]
 
 
+def test_a_data_set_of_the_hub_is_refused():
+    with pytest.raises(UserError, match="Received: hf:datasets/org/name. Set data.source=files."):
+        RawLines(["hf:datasets/org/name"], 0.1)
+
+
 def test_a_corpus_beside_files_is_refused(corpus, tmp_path):
     with pytest.raises(UserError, match="either files or a single TFDS corpus"):
         RawLines([corpus, str(tmp_path)], 0.1)
