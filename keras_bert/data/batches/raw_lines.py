@@ -46,6 +46,8 @@ _BYTES_AT_ONCE, _LONGEST_LINE = 1 << 20, 1 << 16  # Tokenizing takes some 60 byt
 _FILES_AT_ONCE = 4
 _SIDE_KEY = (20181011, 4805)
 _SIDES = 2**30
+_BLANK = r"[\s\v\x1c-\x1f\x{85}\pZ]*"  # What `str.strip` removes, such as the ideographic space.
+_BYTE_ORDER_MARK = r"^\x{FEFF}"
 _LONE_RETURN = re.compile(rb"\r(?![\r\n]|\Z)")  # TensorFlow drops every \r.
 
 
@@ -154,7 +156,7 @@ class RawLines:
         self, state: tuple[tf.Tensor, tf.Tensor, tf.Tensor], lines: tf.Tensor, validation: bool
     ) -> tuple[tuple[tf.Tensor, tf.Tensor, tf.Tensor], tuple[tf.Tensor, tf.Tensor]]:
         is_open, open_is_held_out, last_document = state
-        is_blank = tf.strings.regex_full_match(lines, r"\s*")
+        is_blank = tf.strings.regex_full_match(lines, _BLANK)
         begins = ~is_blank & tf.concat([[~is_open], is_blank[:-1]], axis=0)
         document = tf.cumsum(tf.cast(begins, tf.int32))  # 0 for the document that continues into the chunk.
         hashes = tf.strings.to_hash_bucket_strong(tf.boolean_mask(lines, begins), _SIDES, _SIDE_KEY)
@@ -167,12 +169,13 @@ class RawLines:
 
 
 def _of_bounded_size(lines: tf.Tensor) -> tf.data.Dataset:
-    """Divide lines [n] into parts of about a megabyte, and long lines into their sentences."""
+    """Divide lines [n] into parts of about a megabyte, and long lines into their sentences; drop byte order marks."""
+    lines = tf.strings.regex_replace(lines, _BYTE_ORDER_MARK, "")
     is_long = tf.strings.length(lines) > _LONGEST_LINE
 
     def divided() -> tf.Tensor:
         # A blank line at the end would be the end of the document.
-        broken = tf.strings.regex_replace(break_sentences(lines), r"\n\s*\z", "")
+        broken = tf.strings.regex_replace(break_sentences(lines), rf"\n{_BLANK}\z", "")
         return tf.strings.split(tf.where(is_long, broken, lines), "\n").values
 
     lines = tf.cond(tf.reduce_any(is_long), divided, lambda: lines)
@@ -183,7 +186,7 @@ def _of_bounded_size(lines: tf.Tensor) -> tf.data.Dataset:
 
 def _document(text: tf.Tensor) -> tf.Tensor:
     """The lines of one text without its blank lines, and a blank line at the end."""
-    text = tf.strings.regex_replace(tf.strings.strip(text), r"\n\s*\n", "\n")
+    text = tf.strings.regex_replace(tf.strings.strip(text), rf"\n{_BLANK}\n", "\n")
     return tf.concat([tf.strings.split(text, "\n"), [""]], axis=0)
 
 

@@ -11,6 +11,7 @@ import tensorflow as tf
 from keras_bert.core.errors import UserError
 from keras_bert.data.batches import raw_lines
 from keras_bert.data.batches.raw_lines import RawLines
+from keras_bert.data.corpus.documents import Corpus
 
 
 def _documents(count, name="", lines=4):
@@ -39,6 +40,14 @@ def test_blank_lines_part_documents_and_each_is_on_one_side(tmp_path):
     assert 12 < len(sides[1]) < 36
 
 
+@pytest.mark.parametrize("blank", ["", "\u3000", "\u00a0 ", "\v"])
+def test_lines_and_blanks_are_those_of_prepared_text(tmp_path, blank):
+    """A byte order mark would be a piece of byte-level BPE, and a blank line of wide spaces would join documents."""
+    (tmp_path / "a.txt").write_text(f"One.\nTwo.\n{blank}\nThree.\n", "utf-8-sig")
+    documents = _read(RawLines([str(tmp_path / "a.txt")], 0.0), False)
+    assert documents == [document.split("\n") for document in Corpus([str(tmp_path / "a.txt")]).documents()]
+
+
 def test_a_document_that_goes_on_in_another_chunk_stays_on_its_side(tmp_path):
     documents = _documents(6, lines=700)
     lines = RawLines([_write(tmp_path / "a.txt", documents)], 0.5)
@@ -65,12 +74,13 @@ def test_chunks_are_bounded_by_bytes_and_long_lines_divided_between_sentences(tm
     assert found == [*(line for [line] in short), *(f"Sentence {n} of a long line." for n in range(40))]
 
 
-def test_a_long_chinese_line_does_not_end_its_document(tmp_path, monkeypatch):
+@pytest.mark.parametrize("space", [" ", "\u3000"])
+def test_a_long_chinese_line_does_not_end_its_document(tmp_path, monkeypatch, space):
     """A blank line after its last full stop would make the next line another document, perhaps on the other side."""
     monkeypatch.setattr(raw_lines, "_LONGEST_LINE", 50)
-    document = ["这是一个很长的句子。" * 4 + " ", "这是下一行。"]
+    document = ["这是一个很长的句子。" * 4 + space, "这是下一行。"]
     [found] = _read(RawLines([_write(tmp_path / "a.txt", [document])], 0.0), False)
-    assert "".join(found) == "".join(document).replace(" ", "")
+    assert "".join(found) == "".join(document).replace(space, "")
 
 
 def test_chunk_numbers_do_not_depend_on_the_order(tmp_path):
@@ -173,7 +183,7 @@ def corpus(tmp_path_factory):
             return {"train": self._generate_examples()}
 
         def _generate_examples(self):
-            yield from enumerate({"text": text} for text in ("A one.\n\nA two.\n", "B.", "C one.\nC two."))
+            yield from enumerate({"text": text} for text in ("A one.\n\n\u3000\nA two.\n", "B.", "C one.\nC two."))
 
     builder = ThreeTexts(data_dir=tmp_path_factory.mktemp("tfds"))
     builder.download_and_prepare()
