@@ -173,18 +173,20 @@ class PhraseMatcher:
         Args:
             tokens: the ids of all texts, concatenated: `[tokens]`.
             lengths: the number of tokens of each text: `[texts]`. No phrase extends over two texts.
-            is_piece: the tokens that continue a word: `[tokens]`. No phrase begins or ends inside a word.
+            is_piece: the tokens that continue a word: `[tokens]`. No phrase begins or ends inside a word, and a text
+                begins with a word in any case.
         """
         marks = np.zeros(len(tokens), np.uint8)
-        inside = [*is_piece.tolist(), False]
-        ids, first = tokens.tolist(), 0
+        is_inside = np.append(is_piece, False)
+        is_inside[[0, *np.cumsum(lengths)]] = False
+        inside, ids, first = is_inside.tolist(), tokens.tolist(), 0
         for length in lengths.tolist():
             last, state, matches = first + length, 0, []
             for place in range(first, last):
                 state = self._step(state, ids[place])
                 if state and self._found[state]:
                     end = place + 1
-                    if end == last or not inside[end]:
+                    if not inside[end]:
                         matches += [(end - size, -end) for size in self._found[state] if not inside[end - size]]
             free = first
             for start, minus_end in sorted(matches):

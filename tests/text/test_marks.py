@@ -8,6 +8,7 @@ from keras_bert.data.corpus.formats import AnnotatedText
 from keras_bert.data.shards.document_tokenizer import DocumentTokenizer
 from keras_bert.text.marks import PhraseMatcher, read_phrases, require_jieba
 from keras_bert.text.vocabulary import SPECIAL_TOKENS, Vocabulary
+from keras_bert.text.vocabulary_learning import learn_byte_pieces
 
 
 def _searched(tokens, phrases, is_piece):
@@ -62,6 +63,17 @@ def test_a_list_of_phrases_is_found_however_it_is_written():
     found = "".join(map(str, tokenized.phrases.tolist()))
     assert pieces == "new york is in the united states . 北 京 大 学 is in a [UNK] new york ##s .".split()
     assert found == "12000120122200000000", "yorks is not York, and nothing unknown is a phrase"
+
+
+@pytest.mark.parametrize("prefix_space", [True, False])
+def test_byte_level_bpe_finds_phrases_anywhere(prefix_space):
+    """Without a space before each text, its first word has other pieces, and seems to go on from the text before."""
+    vocabulary = learn_byte_pieces(["I saw new york"] * 20, 300)
+    tokenizer = DocumentTokenizer(vocabulary, False, phrases=["new york"], prefix_space=prefix_space)
+    tokenized = tokenizer(["I saw new york\n\nnew york\n\nanew york"])
+    places = np.flatnonzero(tokenized.phrases == 1)
+    found = [[vocabulary.tokens[row] for row in tokenized.tokens[place:]] for place in places]
+    assert ["".join(tokens).replace("Ġ", " ").strip()[:8] for tokens in found] == ["new york", "new york"]
 
 
 def test_labelled_words_are_phrases_unless_the_list_has_them():

@@ -123,7 +123,9 @@ class DocumentTokenizer:
 
     def _phrase_matcher(self) -> PhraseMatcher:
         assert self._tokenize is not None
-        ids, splits, _ = (array.numpy() for array in self._tokenize(self.phrases))
+        # Without a space before each text, byte-level BPE has other pieces for its first word than elsewhere.
+        spaced = [] if self.prefix_space else [f" {phrase}" for phrase in self.phrases]
+        ids, splits, _ = (array.numpy() for array in self._tokenize([*self.phrases, *spaced]))
         rows = [ids[start:end].tolist() for start, end in zip(splits, splits[1:])]
         # [UNK] would match every unknown word.
         return PhraseMatcher(row for row in rows if self.vocabulary.unk_id not in row)
