@@ -100,7 +100,7 @@ def conllu_documents(lines: Iterable[str], report: CorpusReport) -> Iterator[Ann
                 yield AnnotatedText.of(sentences, words)
                 sentences, words, length = [], [], 0
             continue
-        sentence.add(line.rstrip("\r\n").split("\t"))
+        sentence.add(line.split("\t"))
     if damage:
         raise damage[0]
 
