@@ -172,7 +172,7 @@ def require_run_ids(path: str, ids: Iterable[object]) -> None:
         raise UserError(f"{path}: needs ids without spaces for TREC's columns. Received: {spaced!r}.")
 
 
-def write_run(path: str, ranking: Mapping[Any, Sequence[tuple[Any, float]]], name: str = "keras_bert") -> None:
+def write_run(path: str, ranking: Mapping[Any, Sequence[tuple[Any, float]]]) -> None:
     """Writes rankings as a TREC run, with lines of `query Q0 passage rank score name`, for trec_eval and the like.
 
     Args:
@@ -185,4 +185,4 @@ def write_run(path: str, ranking: Mapping[Any, Sequence[tuple[Any, float]]], nam
         for query, found in ranking.items():
             for rank, (passage, score) in enumerate(found, 1):
                 require_run_ids(path, (query, passage))
-                stream.write(f"{query} Q0 {passage} {rank} {score:.9g} {name}\n")
+                stream.write(f"{query} Q0 {passage} {rank} {score:.9g} keras_bert\n")

@@ -163,7 +163,7 @@ def test_rotation_begins_anywhere_and_permutation_keeps_whole_sentences():
 
 def test_frames_hold_the_texts_between_special_tokens():
     rows, lengths = tf.constant([[1, 7, 8, 2, 0], [1, 7, 8, 9, 2], [1, 0, 0, 0, 0]]), tf.constant([4, 5, 1])
-    inner = texts.unframed(rows, lengths)
+    inner = texts.unframed(rows, lengths, 1, 1)
     assert listed(inner) == [[7, 8], [7, 8, 9], []]
     whole = texts.framed(inner, (1,), (2,), 3)
     assert whole.word_ids.numpy().tolist() == [[1, 7, 8, 2, 3], [1, 7, 8, 9, 2], [3] * 5]

@@ -39,7 +39,7 @@ class Texts(NamedTuple):
         return self.places < self.lengths[:, None]
 
 
-def unframed(word_ids: tf.Tensor, lengths: tf.Tensor, before: int = 1, after: int = 1) -> Texts:
+def unframed(word_ids: tf.Tensor, lengths: tf.Tensor, before: int, after: int) -> Texts:
     """The texts of rows: without the special tokens before and after them, and so narrower.
 
     Args:
