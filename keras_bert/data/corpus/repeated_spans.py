@@ -101,7 +101,7 @@ class RepeatedSpans:
             self._spill()
 
     def close(self) -> None:
-        """Compares the spans once all documents have been added. Raises `UserError` if the disk fails."""
+        """Compares the spans once all documents have been added. Raises `UserError` if the disk is full."""
         self._bits = np.zeros(self._spans // 8 + 1, np.uint8)
         if self._folder is None:
             self._compare(np.frombuffer(self._hashes, np.uint64), np.arange(self._spans, dtype=np.uint64))
