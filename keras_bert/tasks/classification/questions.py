@@ -104,15 +104,15 @@ def passages(
     path = split_file(task, split, source)
     columns = ("idx", "passage", "qas") if task.is_cloze else ("idx", "passage")
     rows = read_table(path, columns, format="jsonl")
-    return path, _checked(path, (_file_questions(task, path, row, labelled) for row in rows))
+    return path, _checked(path, (_file_questions(task, row, labelled) for row in rows))
 
 
-def _file_questions(task: QuestionTask, path: str, row: Row, labelled: bool) -> list[Question]:
+def _file_questions(task: QuestionTask, row: Row, labelled: bool) -> list[Question]:
     read = _cloze_questions if task.is_cloze else _answered_questions
     try:
         return list(read(*row.cells, labelled=labelled))
     except BadCell as problem:
-        raise UserError(f"{path} line {row.line}: {problem}.") from None
+        raise UserError(f"{row.place}: {problem}.") from None
 
 
 def _answered_questions(idx: object, passage: object, *, labelled: bool) -> Iterator[Question]:

@@ -28,7 +28,7 @@ class ChoiceRow(NamedTuple):
     """One example.
 
     Attributes:
-        line: its number in its file or data set.
+        place: its file and line, for messages.
         id: its `id`; None if it has none.
         context: a text, which precedes all choices.
         beginning: the beginning of all choices; "" for none.
@@ -36,7 +36,7 @@ class ChoiceRow(NamedTuple):
         label: which choice is correct, as the file has it.
     """
 
-    line: int
+    place: str
     id: object
     context: Any
     beginning: Any
@@ -110,48 +110,43 @@ def copa_rows(path: str) -> Iterator[ChoiceRow]:
     Raises:
         UserError: as `swag_rows`, or the question is neither cause nor effect.
     """
-    rows = read_table(path, _COPA_COLUMNS, ["label", "idx"], format="jsonl", optional_in_rows=True)
-    return _copa(f"{path} line", rows)
+    return _copa(read_table(path, _COPA_COLUMNS, ["label", "idx"], format="jsonl", optional_in_rows=True))
 
 
 def copa_tfds_rows(split: str, source: TfdsSource) -> tuple[str, Iterator[ChoiceRow]]:
     """(the origin, the rows) of COPA as prepared by TensorFlow Datasets; `split` is TFDS's name of the split."""
     table = source.table(superglue.tfds_name("copa"))
-    origin = f"{table.name} {split}"
-    return origin, _copa(f"{origin} example", table.examples(split, [*_COPA_COLUMNS, "label", "idx"], "idx"))
+    return f"{table.name} {split}", _copa(table.examples(split, [*_COPA_COLUMNS, "label", "idx"], "idx"))
 
 
 def _swag(row: Row) -> ChoiceRow:
     context, beginning, *choices, label = row.cells
-    return ChoiceRow(row.line, None, context, beginning, choices, label)
+    return ChoiceRow(row.place, None, context, beginning, choices, label)
 
 
-def _copa(place: str, rows: Iterable[Row]) -> Iterator[ChoiceRow]:
+def _copa(rows: Iterable[Row]) -> Iterator[ChoiceRow]:
     for row in rows:
         premise, question, *choices, label, idx = row.cells
         if not isinstance(question, str) or question not in _COPA_QUESTIONS:
-            raise UserError(f"{place} {row.line}: needs the question cause or effect. Received: {question!r}.")
+            raise UserError(f"{row.place}: needs the question cause or effect. Received: {question!r}.")
         if label in _COPA_CHOICES:  # TFDS's names.
             label = _COPA_CHOICES.index(label)
-        yield ChoiceRow(row.line, idx, premise, _COPA_QUESTIONS[question], choices, label)
+        yield ChoiceRow(row.place, idx, premise, _COPA_QUESTIONS[question], choices, label)
 
 
 def _own(row: Row) -> ChoiceRow:
     choices, context, question, label, id = row.cells
     if context is not None and question is not None:
-        return ChoiceRow(row.line, id, context, question, choices, label)
-    return ChoiceRow(row.line, id, question if context is None else context, "", choices, label)
+        return ChoiceRow(row.place, id, context, question, choices, label)
+    return ChoiceRow(row.place, id, question if context is None else context, "", choices, label)
 
 
-def choice_examples(
-    origin: str, rows: Iterable[ChoiceRow], unit: str = "line", labelled: bool = True
-) -> ChoiceExamples:
+def choice_examples(origin: str, rows: Iterable[ChoiceRow], labelled: bool = True) -> ChoiceExamples:
     """Checks rows and collects them.
 
     Args:
         origin: the file or data set, for messages.
         rows: the rows.
-        unit: what a row's number counts, for messages.
         labelled: whether to read labels.
 
     Raises:
@@ -160,12 +155,12 @@ def choice_examples(
     kept, names, problems = [], [], []
     labels: list[int | None] = []
     for row in rows:
-        name = f"{unit} {row.line}" if row.id is None else f"{unit} {row.line} (id {row.id!r})"
+        name = row.place if row.id is None else f"{row.place} (id {row.id!r})"
         try:
             _check_texts(row.context, row.beginning, row.choices)
             labels.append(_label(row.label, len(row.choices)) if labelled else None)
         except BadCell as problem:
-            problems.append(f"{origin} {name}: {problem}")
+            problems.append(f"{name}: {problem}")
             continue
         kept.append(row)
         names.append(name)
@@ -178,8 +173,7 @@ def choice_examples(
         raise UserError(f"{origin}: needs at least one example. Received: none.")
     if hidden and len(hidden) < len(names):
         raise UserError(
-            f"{origin} {hidden[0]}: needs a label, as other examples have. Received: none; {len(hidden):,} examples "
-            "have none."
+            f"{hidden[0]}: needs a label, as other examples have. Received: none; {len(hidden):,} examples have none."
         )
     return ChoiceExamples(origin, kept, None if hidden else [label for label in labels if label is not None])
 

@@ -84,10 +84,10 @@ class MultipleChoiceProblem(Problem):
 
     def windows(self, split: str, labelled: bool = False) -> Iterator[ChoiceExamples]:
         """Like `Problem.windows`, but a split with labels is a single window, so that all its errors are counted."""
-        origin, rows, unit = self._opened(split)
+        origin, rows = self._opened(split)
         window = None
         for window in [rows] if labelled else windows(rows, _characters):
-            yield choice_examples(origin, window, unit, labelled)
+            yield choice_examples(origin, window, labelled)
         if window is None:
             choice_examples(origin, [])  # Raises an error.
 
@@ -149,13 +149,13 @@ class MultipleChoiceProblem(Problem):
         if len(predicted) > 1 and len(set(predicted.tolist())) == 1:
             yield training_failed(f"Every example of {split} is predicted as choice {predicted[0]}")
 
-    def _opened(self, split: str) -> tuple[str, Iterator[ChoiceRow], str]:
-        """(origin, rows, "line" or "example" as the unit of the rows' numbers) of a split."""
+    def _opened(self, split: str) -> tuple[str, Iterator[ChoiceRow]]:
+        """(origin, rows) of a split."""
         place = str(file_of(self.task.name, self._places, split))
         if isinstance(self._source, TfdsSource):
             assert self.task.tfds_rows is not None  # `open_problem` gives other tasks files.
-            return *self.task.tfds_rows(place, self._source), "example"
-        return place, self.task.rows(place), "line"
+            return self.task.tfds_rows(place, self._source)
+        return place, self.task.rows(place)
 
     def _labels(self, split: str) -> np.ndarray:
         """The labels, int32 [examples]. Raises `UserError` if they are hidden."""

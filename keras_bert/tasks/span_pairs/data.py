@@ -58,21 +58,19 @@ class SpanPairReader:
         self.notes = []
         self._is_wsc = task.texts == WSC.texts
         if isinstance(source, TfdsSource):
-            self.origin, self._rows, self._unit = *_tfds_rows(task, split, source, self._is_wsc), "example"
+            self.origin, self._rows = _tfds_rows(task, split, source, self._is_wsc)
         else:
             self.origin = split_file(task, split, source)
             wanted = ("text", "target") if self._is_wsc else _WIC_COLUMNS
             self._rows = read_table(self.origin, wanted, ("label", "idx"), format="jsonl", optional_in_rows=True)
-            self._unit = "line"
 
     def __iter__(self) -> Iterator[SpanPair]:
         first: SpanPair | None = None
         for row in self._rows:
-            place = f"{self.origin} {self._unit} {row.line}"
             try:
-                pair = self._pair(place, row)
+                pair = self._pair(row)
             except BadCell as problem:
-                raise UserError(f"{place}: {problem}.") from None
+                raise UserError(f"{row.place}: {problem}.") from None
             first = first or pair
             if (pair.label is None) != (first.label is None):
                 unlabelled = pair if pair.label is None else first
@@ -81,19 +79,19 @@ class SpanPairReader:
         if first is None:
             raise UserError(f"{self.origin}: needs at least one example. Received: none.")
 
-    def _pair(self, place: str, row: Row) -> SpanPair:
+    def _pair(self, row: Row) -> SpanPair:
         *cells, label, number = row.cells
         if self._is_wsc:
             text = check_text(cells[0])
-            spans = [self._words(place, text, cells[1], which) for which in (1, 2)]
+            spans = [self._words(row.place, text, cells[1], which) for which in (1, 2)]
             texts: tuple[str, ...] = (text,)
         else:
             first, second, *places = cells
             texts = (check_text(first), check_text(second))
             spans = [_span(texts[which], places[2 * which], places[2 * which + 1], which + 1) for which in (0, 1)]
-        is_read = self._labels and (label is not None or self._split.labelled)
+        is_read = label is not None or self._split.labelled
         found = self._labels.read(label) if self._labels and is_read else None
-        return SpanPair(place, texts, (spans[0], spans[1]), found, number)  # type: ignore[arg-type]
+        return SpanPair(row.place, texts, (spans[0], spans[1]), found, number)  # type: ignore[arg-type]
 
     def _words(self, place: str, text: str, target: object, which: int) -> Span:
         """The span of WSC that begins at a given word: its text there or, if the text differs, as many words."""

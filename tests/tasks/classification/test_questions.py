@@ -17,6 +17,7 @@ from keras_bert.tasks.classification.questions import QUESTION_TASKS, Question, 
 from keras_bert.tasks.classification.scores import cloze_scores, judgement_scores
 from keras_bert.tasks.noise import Noise
 from keras_bert.tasks.problem import open_problem
+from keras_bert.tasks.task import with_own_files
 from keras_bert.text.wordpiece import WordPieceTokenizer
 
 
@@ -225,6 +226,15 @@ def test_what_is_wrong_is_named_with_its_line(tmp_path, name, change, message):
     with pytest.raises(UserError) as error:
         list(passages(QUESTION_TASKS[name.lower()], "dev", str(tmp_path))[1])
     assert str(error.value).startswith(f"{path} {message}") and "\n" not in str(error.value)
+
+
+def test_of_several_files_the_broken_one_is_named(tmp_path):
+    """The user would be told a line of any of them."""
+    write_lines(tmp_path / "a.jsonl", [EXAMPLES["MultiRC"][0]])
+    write_lines(tmp_path / "b.jsonl", [{**EXAMPLES["MultiRC"][0], "idx": "x"}])
+    task = with_own_files(QUESTION_TASKS["multirc"], {"dev": str(tmp_path / "*.jsonl")})
+    with pytest.raises(UserError, match="b.jsonl line 1: needs a whole number as idx"):
+        list(passages(task, "dev", "")[1])
 
 
 def test_what_does_not_fit_is_refused(folder, tmp_path):

@@ -224,6 +224,14 @@ def test_a_broken_example_is_named_with_its_line_and_all_are_counted(tmp_path, c
             read_choices(path)
 
 
+def test_of_several_files_the_broken_one_is_named(tmp_path):
+    """The user would be told a line of any of them."""
+    for name, label in (("a", 0), ("b", 2)):
+        written(tmp_path / f"{name}.jsonl", lines({**GOOD, "label": label}))
+    with pytest.raises(UserError, match="b.jsonl line 1: needs a label from 0 to 1. Received: 2. Fix the example"):
+        read_choices(str(tmp_path / "*.jsonl"))
+
+
 @pytest.mark.parametrize(
     "content, message",
     [

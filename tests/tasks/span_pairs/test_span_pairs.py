@@ -14,6 +14,7 @@ from keras_bert.tasks.problem import open_problem
 from keras_bert.tasks.span_pairs.data import SpanPairReader
 from keras_bert.tasks.span_pairs.problem import _noisy as noisy_pair
 from keras_bert.tasks.span_pairs.task import SPAN_PAIRS, WIC, WSC
+from keras_bert.tasks.task import with_own_files
 from keras_bert.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 from keras_bert.text.wordpiece import WordPieceTokenizer
 
@@ -133,6 +134,15 @@ def test_what_is_wrong_is_named_with_its_line(tmp_path, task, row, message):
     with pytest.raises(UserError) as error:
         list(SpanPairReader(task, "dev", str(tmp_path)))
     assert str(error.value).startswith(f"{path} line 2: {message}") and "\n" not in str(error.value)
+
+
+def test_of_several_files_the_broken_one_is_named(tmp_path):
+    """The user would be told a line of any of them."""
+    for name, row in (("a", wic()), ("b", wic(start1=None))):
+        write_lines(tmp_path / f"{name}.jsonl", [row])
+    task = with_own_files(WIC, {"dev": str(tmp_path / "*.jsonl")})
+    with pytest.raises(UserError, match="b.jsonl line 1: needs start1 and end1"):
+        list(SpanPairReader(task, "dev", ""))
 
 
 def test_a_span_that_is_cut_off_is_named(tmp_path):
