@@ -2,7 +2,7 @@
 
 import functools
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from keras_bert.config.finetuning import FinetuneConfig
@@ -141,7 +141,9 @@ class MultipleChoice(TaskKind):
 
         task, folder = MULTIPLE_CHOICE[config.task], config.data.folder
         source: Mapping[str, str] | TfdsSource = own
-        if not own:
+        if own:
+            task = replace(task, submission=None)
+        else:
             place = data_source(task.data_set, folder, map(Split, task.patterns.values())) if task.tfds else None
             home = task_folder(folder, task.folders) if folder else None
             source = place if isinstance(place, TfdsSource) else find_split_files(task, home)

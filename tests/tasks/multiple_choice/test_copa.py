@@ -77,5 +77,12 @@ def test_a_submission_needs_the_numbers_of_the_examples(tmp_path):
     assert not (tmp_path / "COPA.jsonl").exists()
 
 
+def test_answers_to_a_test_file_of_ones_own_are_no_submission(tmp_path):
+    """As for the other tasks of SuperGLUE: the server has other examples."""
+    path = write_lines(tmp_path / "own.jsonl", EXAMPLES["COPA"])
+    config = FinetuneConfig.from_mapping({"task": "copa", "data": {"train": path, "dev": path, "test": path}})
+    assert open_problem(config, WordPieceTokenizer(VOCABULARY)).output_kind("test") == "file"
+
+
 def test_the_folder_of_a_task_may_be_the_benchmarks(folder):
     assert task_folder(folder, ["COPA"]) == f"{folder}/COPA" and task_folder(folder, ["none"]) == folder
