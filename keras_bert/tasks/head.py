@@ -148,7 +148,7 @@ class LabelledHead(Head):
 
 def _bilstm_size(fields: Mapping[str, Any], path: str) -> int | None:
     size = own_field(fields).get("bilstm_size")
-    if size is None or isinstance(size, int) and size > 0:
+    if size is None or type(size) is int and size > 0:  # Not isinstance, for which true is an integer.
         return size
     raise UserError(f"{path}: {FIELD}.bilstm_size: needs a whole number above 0. Received: {size!r}.")
 

@@ -5,6 +5,7 @@ import pytest
 from keras_bert.config.finetuning import MULTI_LABEL, REGRESSION
 from keras_bert.core.errors import UserError
 from keras_bert.tasks.classification.head import ClassificationConfig
+from keras_bert.tasks.question_answering.task import SpanExtractionConfig
 
 
 @pytest.mark.parametrize("labels, kind", [(("no", "yes"), None), (("a",), MULTI_LABEL), (("x",), REGRESSION)])
@@ -43,3 +44,11 @@ def test_what_cannot_be_is_refused(labels, kind, message):
 def test_a_config_that_does_not_fit_is_named(fields):
     with pytest.raises(UserError, match="^somewhere/config.json: .*Received: "):
         ClassificationConfig.from_fields(fields, 3, "somewhere/config.json")
+
+
+@pytest.mark.parametrize("head, outputs", [(ClassificationConfig, 3), (SpanExtractionConfig, 2)])
+@pytest.mark.parametrize("size", [0, "8", True])
+def test_a_size_that_is_no_number_is_named(head, outputs, size):
+    fields = {"keras_bert": {"bilstm_size": size}}
+    with pytest.raises(UserError, match="^config.json: keras_bert.bilstm_size: needs a whole number above 0. Received"):
+        head.from_fields(fields, outputs, "config.json")
