@@ -160,15 +160,16 @@ class SentenceVectors(TaskKind):
     ) -> Any:
         from keras_bert.tasks.sentence_vectors.problem import ContrastiveProblem
 
-        default = TaskDataConfig()
-        if head is None and not own and (config.data.texts, config.data.label) != (default.texts, default.label):
+        data, default = config.data, TaskDataConfig()
+        of_tables = ("texts", "label", "format", "columns")
+        if head is None and not own and any(getattr(data, name) != getattr(default, name) for name in of_tables):
             raise UserError(
-                f"data.texts, data.label (--text, --label): need a table of your own, --train or --dev, for {NAME}. "
-                "Received: none, so that STS-B's columns are read. Leave them out."
+                "data.texts, data.label, data.format, data.columns (--text, --label, --format): need a table of your "
+                f"own, --train or --dev, for {NAME}. Received: none, so that STS-B's columns are read. Leave them out."
             )
         if head is None:
-            require_columns(config.data, config.vectors.loss)
-        judge, source = judging_table(config.data, own)
+            require_columns(data, config.vectors.loss)
+        judge, source = judging_table(data, own)
         problem = ContrastiveProblem(judge, source, tokenizer, config, head, task_record)
         if INPUT not in own:
             problem.train_on(*training_table(config.data))

@@ -232,7 +232,9 @@ def test_bad_data_is_refused(run, tables):
             FinetuningRuns(config).one(str(tables / "refused"))
 
 
-@pytest.mark.parametrize("chosen", [{"texts": ["first", "second"]}, {"label": "score"}])
+@pytest.mark.parametrize(
+    "chosen", [{"texts": ["first", "second"]}, {"label": "score"}, {"format": "csv"}, {"columns": ["first", "second"]}]
+)
 def test_columns_without_a_table_of_ones_own_are_refused(chosen):
     """Otherwise the columns would be ignored: a run would train and be judged on STS-B's own."""
     config = FinetuneConfig.from_mapping({"task": "pairs-contrastive", "data": {"folder": "glue", **chosen}})
