@@ -46,14 +46,17 @@ class SentenceVectorsConfig(ClassificationConfig):
         return cls(("score",))
 
 
-def training_table(data: TaskDataConfig) -> tuple[Task, Source]:
+def training_table(data: TaskDataConfig, loss: VectorLoss) -> tuple[Task, Source]:
     """The pairs to train on: the user's `train`, with scores if the column `label` is named; otherwise STS-B's.
 
     The user's columns after the second hold hard negatives. Raises `UserError` unless two or more are named.
     """
     if not data.train:
         return _stsb(data, ("train",))
-    split = Split((data.train,), tuple(data.columns) or None, labelled=None if data.label else False)
+    labelled: bool | None = bool(data.label)
+    if labelled and (data.dev or data.test) and loss not in (COSINE, COSENT):
+        labelled = None  # The column may be that of the pairs to evaluate on alone.
+    split = Split((data.train,), tuple(data.columns) or None, labelled=labelled)
     return dataclasses.replace(_own(data, data.texts), splits={"train": split}), ""
 
 
@@ -172,7 +175,7 @@ class SentenceVectors(TaskKind):
         judge, source = judging_table(data, own)
         problem = ContrastiveProblem(judge, source, tokenizer, config, head, task_record)
         if INPUT not in own:
-            problem.train_on(*training_table(config.data))
+            problem.train_on(*training_table(data, config.vectors.loss))
         return problem
 
     def folder_files(self, config: BertConfig, fields: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -261,6 +261,23 @@ def test_pairs_of_other_columns_than_those_to_train_on_are_scored(loss, tables):
     assert window.texts[0] == [row["first"] for row in pairs(tables)] and len(window.labels) == 80
 
 
+@pytest.mark.parametrize("loss, own_dev", [("in-batch", False), ("cosine", True)])
+def test_a_column_of_scores_that_is_named_must_be_there(loss, own_dev, tables):
+    """All pairs would be trained on as if they meant the same, or be said to lack labels to evaluate on."""
+    data = {"train": str(tables / "train.jsonl"), "texts": ["first", "second"], "label": "scores"}
+    data |= {"dev": str(tables / "dev.jsonl")} if own_dev else {}
+    config = FinetuneConfig.from_mapping({"task": "pairs-contrastive", "data": data, "vectors": {"loss": loss}})
+    with pytest.raises(UserError, match="train.jsonl line 1: needs .*'scores'"):
+        list(open_problem(config, None).windows("train", labelled=True))
+
+
+def test_a_column_of_scores_may_be_that_of_the_pairs_to_evaluate_on_alone(tables):
+    data = {"train": str(tables / "train.jsonl"), "dev": str(tables / "dev.jsonl"), "texts": ["first", "second"]}
+    config = FinetuneConfig.from_mapping({"task": "pairs-contrastive", "data": {**data, "label": "score"}})
+    [window] = open_problem(config, None).windows("train", labelled=True)
+    assert len(window) == 400 and window.labels is None
+
+
 def test_a_file_of_pairs_to_test_on_is_a_split(tables):
     """Otherwise the file would never be read."""
     path = str(tables / "dev.jsonl")
