@@ -426,7 +426,8 @@ def _require_used(config: FinetuneConfig, kind: TaskKind) -> None:
     require("vectors", config.vectors != VectorsConfig(), kind.trains_vectors, "that trains vectors")
     require("seq2seq", config.seq2seq != Seq2SeqConfig(), kind.writes_texts, "that writes texts")
     texts, data, several = config.input, config.data, f"data.kind {MULTI_LABEL}, whose labels it separates"
-    is_read = kind.trains_vectors or not (data.train or data.dev or data.test)  # Vectors are judged by STS-B too.
+    own = (data.train, data.dev or data.test)  # Vectors may be trained on STS-B, judged by it, or both.
+    is_read = not (all(own) if kind.trains_vectors else any(own))
     for key, section, is_used, needed in (
         ("data.folder", data, is_read, "no files of your own (--train, --dev, --test), which are read in its place"),
         ("data.separator", data, data.kind == MULTI_LABEL, several),

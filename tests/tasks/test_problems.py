@@ -168,6 +168,10 @@ def test_data_that_a_task_does_not_read_is_refused(task, given, readers):
     ("changes", "message"),
     [
         ({"data.folder": "glue"}, "data.folder: needs no files of your own .* Received: 'glue'"),
+        (
+            {"task": "pairs-contrastive", "data.dev": "absent", "data.folder": "glue"},
+            "data.folder: needs no files of your own .* Received: 'glue'",
+        ),
         ({"data.separator": ";"}, "data.separator: needs data.kind multi_label_classification, .* Received: ';'"),
         ({"data.dev": "absent", "data.dev_share": 0.2}, "data.dev_share: needs no data.dev .* Received: 0.2"),
         ({"input.stride": 8}, "input.stride: needs texts to classify by input.long=windows, .* Received: 8"),
