@@ -88,9 +88,9 @@ class Teacher:
 
     def _logits(self, seed: int) -> np.ndarray:
         """float32 [rows or tokens, labels], with the columns in the order of the labels of the model that learns."""
-        config, own = self._config, self._config.data
-        data = {name: getattr(own, name) for name in fields_read(config.task)}
-        teacher = FinetunedModel(self.folder, data, config.task, config.training.batch_size)
+        config, training = self._config, self._config.training
+        data = {name: getattr(config.data, name) for name in fields_read(config.task)}
+        teacher = FinetunedModel(self.folder, data, config.task, training.batch_size // training.slices)
         _log.info(f"{self.folder.name} answers the training examples, once.")
         parts = []
         layouts, given = (one.training_layouts(config.noise, seed)[0] for one in (self._problem, teacher.problem))

@@ -204,6 +204,17 @@ def test_labels_are_matched_by_name_and_noise_is_the_same(init, tables, teacher,
     assert found[0].shape == (96, 2) and np.abs(found[0][48:] - answers).max() > 0.01
 
 
+def test_a_teacher_reads_as_many_examples_at_once_as_a_step(init, tables, teacher, tmp_path, monkeypatch):
+    """A batch that is computed in slices may not fit in memory."""
+    sizes = []
+    monkeypatch.setattr(teachers, "FinetunedModel", lambda *given: sizes.append(given[-1]) or FinetunedModel(*given))
+    config = config_of(init, tables, teacher, **{"training.accumulation": 4})
+    problem = open_problem(config, model_tokenizer(open_model_folder(init)))
+    rows, _ = problem.training_rows(1)
+    Teacher(config, problem).taught(rows, 1, RunFolder(str(tmp_path / "run")), make_strategy("one"))
+    assert sizes == [2]
+
+
 def test_labels_of_a_benchmark_are_matched_by_name_once(init, glue, tmp_path):
     """The problem already puts the answers into the task's order; reordering them again would swap them."""
     found = []
