@@ -6,7 +6,7 @@ import contextlib
 import dataclasses
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -111,7 +111,11 @@ class MultipleChoiceProblem(Problem):
         return ChoiceLayout(rows=found, origin=origin, has_labels=has_labels)
 
     def answers_of(self, layout: ChoiceLayout, outputs: Mapping[str, Any]) -> Logits:
-        return _logits(outputs["logits"], layout.rows.group_sizes)
+        """The logits without padding."""
+        rows = zip(outputs["logits"], layout.rows.group_sizes, strict=True)
+        found = [np.asarray(logits, "float64")[:count] for logits, count in rows]
+        require_numbers(found)
+        return found
 
     @contextlib.contextmanager
     def writing(self, split: str, output: str) -> Iterator[Callable[[ChoiceExamples, Logits], None]]:
@@ -180,13 +184,6 @@ def _characters(row: ChoiceRow) -> int:
     """The number of characters of a row that is not yet checked."""
     choices = row.choices if isinstance(row.choices, list) else []
     return sum(len(text) for text in (row.context, row.beginning, *choices) if isinstance(text, str))
-
-
-def _logits(rows: Sequence[np.ndarray] | np.ndarray, counts: Iterable[int]) -> Logits:
-    """The logits of each example's choices, without padding. Raises `UserError` if one is not finite."""
-    found = [np.asarray(row, "float64")[:count] for row, count in zip(rows, counts, strict=True)]
-    require_numbers(found)
-    return found
 
 
 def _lines(examples: ChoiceExamples, answers: Logits) -> Iterator[str]:
