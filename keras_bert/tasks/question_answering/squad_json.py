@@ -95,7 +95,7 @@ def _passages(content: JsonBlocks) -> Iterator[tuple[str, list[Question]]]:
     for article in _entered(content, "data", ""):
         for place in _entered(content, "paragraphs", article):
             paragraph = _object(content.value(), place)
-            passage = checked_text(_field(paragraph, "context", str, place), f"{place}.context")
+            passage = _text(paragraph, "context", place)
             yield passage, [_question(question, at) for question, at in _items(paragraph, "qas", place)]
     content.end()
 
@@ -139,27 +139,15 @@ def second_of_id(origin: str, name: str) -> str:
     return f"{origin}: needs a unique id for every question. Received: {name!r} twice."
 
 
-def checked_text(text: str, place: str) -> str:
-    """Returns the text. Raises `BadCell` for half a surrogate pair, which JSON can express but UTF-8 cannot."""
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError as error:
-        raise BadCell(f"{place}: needs text. Received: half a surrogate pair at character {error.start}") from None
-    return text
-
-
 def _question(values: dict[str, Any], place: str) -> Question:
     """A question, with `passage` 0."""
-    name = checked_text(_field(values, "id", str, place), f"{place}.id")
+    name = _text(values, "id", place)
     place = f"{place} (id {name[:_SHOWN]!r})"
-    text = checked_text(_field(values, "question", str, place), f"{place}.question")
+    text = _text(values, "question", place)
     answers = None
     if "answers" in values:
         answers = tuple(
-            Answer(
-                checked_text(_field(answer, "text", str, answer_place), f"{answer_place}.text"),
-                _field(answer, "answer_start", int, answer_place),
-            )
+            Answer(_text(answer, "text", answer_place), _field(answer, "answer_start", int, answer_place))
             for answer, answer_place in _items(values, "answers", place)
         )
     if "is_impossible" in values:
@@ -187,6 +175,18 @@ def _object(item: object, place: str) -> dict[str, Any]:
     if not isinstance(item, dict):
         raise BadCell(f"{place}: needs an object. Received: {_shown(item)}")
     return item
+
+
+def _text(values: dict[str, Any], name: str, place: str) -> str:
+    """A field that is text. Raises `BadCell` for half a surrogate pair, which JSON can express but UTF-8 cannot."""
+    text = _field(values, name, str, place)
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise BadCell(
+            f"{place}.{name}: needs text. Received: half a surrogate pair at character {error.start}"
+        ) from None
+    return text
 
 
 def _field(values: object, name: str, kind: type, place: str) -> Any:
