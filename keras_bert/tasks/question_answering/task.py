@@ -175,11 +175,6 @@ class AnsweringConfig(Checked):
     unanswerable: bool = False
     null_threshold: float = 0.0
 
-    @classmethod
-    def from_fields(cls, fields: Mapping[str, Any], path: str) -> "AnsweringConfig":
-        """Reads config.json's fields; `path` is for messages. Raises `UserError` for an invalid value."""
-        return read_own_field(cls, fields, path)
-
 
 OWN = "qa"  # The user's own files, in SQuAD's format.
 
@@ -220,8 +215,7 @@ class QuestionAnswering(TaskKind):
     def signatures(self, bert: Any, text_inputs: Any, network: Any, n_best: int) -> dict[str, Any]:
         from keras_bert.tasks.question_answering.serving import question_answering_signatures
 
-        answering = AnsweringConfig.from_fields(bert.folder.other_fields, f"{bert.path}/config.json")
-        return question_answering_signatures(answering, text_inputs, network, n_best)
+        return question_answering_signatures(_answering(bert), text_inputs, network, n_best)
 
     def open_problem(
         self,
@@ -261,9 +255,7 @@ class QuestionAnswering(TaskKind):
         from keras_bert.export.serving_function import signatures_of
         from keras_bert.tasks.question_answering.in_python import passage_answers
 
-        answering = AnsweringConfig.from_fields(bert.folder.other_fields, f"{bert.path}/config.json")
-        function = signatures_of(bert)
-        return passage_answers(function, examples, answering.unanswerable)
+        return passage_answers(signatures_of(bert), examples, _answering(bert).unanswerable)
 
     def texts_per_example(self, own: Mapping[str, Any]) -> int:
         return 2
@@ -282,6 +274,11 @@ class QuestionAnswering(TaskKind):
 
     def data_fields(self, task: str) -> Collection[str]:
         return ("scoring", "dev_share") if task == OWN else ()
+
+
+def _answering(bert: Any) -> AnsweringConfig:
+    """How a `LoadedModel` answers. Raises `UserError` for an invalid value in its config.json."""
+    return read_own_field(AnsweringConfig, bert.folder.other_fields, f"{bert.path}/config.json")
 
 
 KINDS = (QuestionAnswering(),)
