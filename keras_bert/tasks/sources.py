@@ -96,6 +96,14 @@ def needs_files(task_name: str, names: Iterable[str]) -> MissingData:
     )
 
 
+def none_held_out(origin: str, share: float, side: str) -> UserError:
+    """The error for a file of which no row is on this side, "train" or "dev", when a share is held out."""
+    return UserError(
+        f"{origin}: needs enough rows to hold out a share of {share} for evaluation. Received: none for the {side} "
+        "part. Give a file with dev examples, or more rows."
+    )
+
+
 def task_folder(folder: str, names: Iterable[str]) -> str:
     """The first of these subfolders that a benchmark's folder has, or else that folder itself."""
     homes = (files.join(folder, name) for name in names)

@@ -9,7 +9,7 @@ from keras_bert.core.errors import UserError
 from keras_bert.data.corpus.held_out import is_validation
 from keras_bert.tasks.classification.head import ClassificationConfig
 from keras_bert.tasks.labels import BadCell, LabelReader, check_text, is_missing, label_words, sorted_labels
-from keras_bert.tasks.sources import Source, open_split
+from keras_bert.tasks.sources import Source, none_held_out, open_split
 from keras_bert.tasks.task import Split, Task
 
 
@@ -73,8 +73,10 @@ class ExampleRows:
                 raise UserError(f"{unlabelled}: needs a label, as other rows have. Received: none.")
             count += 1
             yield ExampleRow(texts, label, index)
+        if not count and split.side:
+            raise none_held_out(table.origin, task.dev_share, split.side)
         if not count:
-            raise UserError(_no_examples(table.origin, task, split.side))
+            raise UserError(f"{table.origin}: needs at least one example. Received: no row.")
 
     def warnings(self) -> Iterator[str]:
         """Yields a line for each kind of row that was skipped or looks odd so far."""
@@ -109,15 +111,6 @@ def with_labels(task: Task, source: Source = "") -> Task:
             "Give training data with every label."
         )
     return replace(task, labels=labels)
-
-
-def _no_examples(origin: str, task: Task, side: str | None) -> str:
-    if side:
-        return (
-            f"{origin}: needs enough rows to hold out a share of {task.dev_share} for evaluation. Received: none for "
-            f"the {side} part. Give a file with dev examples, or more rows."
-        )
-    return f"{origin}: needs at least one example. Received: no row."
 
 
 _METRICS = {

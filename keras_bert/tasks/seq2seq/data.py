@@ -1,15 +1,16 @@
 """Pairs of a text and the text to write for it, from the user's own tables."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from keras_bert.config.finetuning import TaskDataConfig
 from keras_bert.core.errors import UserError
 from keras_bert.data.corpus.held_out import is_validation
+from keras_bert.data.tables.rows import Row
 from keras_bert.data.tables.tables import read_table, read_texts
 from keras_bert.tasks.answer_files import STANDARD_STREAM
 from keras_bert.tasks.labels import BadCell, check_text
-from keras_bert.tasks.sources import needs_files
+from keras_bert.tasks.sources import needs_files, none_held_out
 from keras_bert.tasks.task import INPUT
 
 _OPTIONS = "--text and --label"
@@ -80,36 +81,30 @@ class Pairs:
         """
         path, count = self._own[split], 0
         side = split if self._is_shared and split in ("train", "dev") else None
-        for place, cells in self._cells(path, needs_targets):
+        for row in self._rows(path, needs_targets):
             try:
-                source, *target = (check_text(cell) for cell in cells)
+                source, *target = (check_text(cell) for cell in row.cells)
             except BadCell as problem:
-                raise UserError(f"{place}: {problem}.") from None
+                raise UserError(f"{row.place}: {problem}.") from None
             if side and is_validation(source, self._data.dev_share) != (side == "dev"):
                 continue
             if needs_targets and not target[0].strip():
                 raise UserError(
-                    f"{place}: needs a text to write in the column {self.target!r}. Received: an empty one. "
+                    f"{row.place}: needs a text to write in the column {self.target!r}. Received: an empty one. "
                     "Leave out its row."
                 )
             count += 1
-            yield Pair(source, target[0] if target else None, place)
+            yield Pair(source, target[0] if target else None, row.place)
+        if not count and side:
+            raise none_held_out(path, self._data.dev_share, side)
         if not count:
-            raise self._no_pairs(path, side)
+            where = "stdin" if path == STANDARD_STREAM else path
+            raise UserError(f"{where}: needs at least one text. Received: none.")
 
-    def _cells(self, path: str, needs_targets: bool) -> Iterator[tuple[str, Sequence[object]]]:
-        """(place, cells) of each row."""
+    def _rows(self, path: str, needs_targets: bool) -> Iterator[Row]:
+        """Iterates over rows of the source and, if needed, the target."""
         data = self._data
         options: dict[str, Any] = {"format": data.format, "header": tuple(data.columns) or None, "options": _OPTIONS}
-        wanted = (self.source, self.target) if needs_targets else (self.source,)
-        rows = read_table(path, wanted, **options) if needs_targets else read_texts(path, wanted, **options)
-        return ((row.place, row.cells) for row in rows)
-
-    def _no_pairs(self, path: str, side: str | None) -> UserError:
-        where = "stdin" if path == STANDARD_STREAM else path
-        if side:
-            return UserError(
-                f"{where}: needs enough rows to hold out a share of {self._data.dev_share} for evaluation. Received: "
-                f"none for the {side} part. Give a file with dev examples, or more rows."
-            )
-        return UserError(f"{where}: needs at least one text. Received: none.")
+        if needs_targets:
+            return read_table(path, (self.source, self.target), **options)
+        return read_texts(path, (self.source,), **options)
