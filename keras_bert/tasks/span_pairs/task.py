@@ -49,7 +49,6 @@ WIC = SpanPairTask(
     metrics=("accuracy",),
     labels=("False", "True"),
     written=("false", "true"),
-    also_written={"False": "false", "True": "true"},  # As TFDS spells them.
     folders=(superglue.WIC,),
     tfds=TfdsFields(superglue.tfds_name("wic")),
     published=superglue.published(superglue.WIC),
@@ -62,7 +61,6 @@ WSC = SpanPairTask(
     splits=superglue.splits(superglue.WSC),
     metrics=("accuracy",),
     labels=("False", "True"),  # The server wants capitals; in the file, a label is true or false.
-    also_written={"false": "False", "true": "True"},
     folders=(superglue.WSC,),
     tfds=TfdsFields(superglue.tfds_name("wsc")),
     published=superglue.published(superglue.WSC),
@@ -130,8 +128,6 @@ class SpanPairs(TaskKind):
             if not is_whole or not all(map(_are_two_places, (example["starts"], example["ends"]))):
                 needed = f"a dict of {', '.join(function.columns)}, the last two with a whole number for each span"
                 raise ValueError(f"texts: needs {needed}. Received: {str(example)[:80]}.")
-        if not examples:
-            return []
         *texts, starts, ends = ([example[name] for example in examples] for name in function.columns)
         columns = [*map(text_list, texts), starts, ends]
         rows = function.answers_by_length(*columns, may_lack="label")
