@@ -1,6 +1,6 @@
 """Pictures of a run."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -28,7 +28,7 @@ Bars = Mapping[str, Sequence[float | None]]  # {bar: scores in per cent}.
 Groups = Mapping[str, Bars]
 
 
-def loss_picture(runs: Mapping[str, Iterable[Mapping[str, Any]]], title: str = "", smoothed: int = 1) -> bytes:
+def loss_picture(runs: Mapping[str, Sequence[Mapping[str, Any]]], title: str = "", smoothed: int = 1) -> bytes:
     """PNG of the training loss of each run over its steps, and of its validation loss if it has one.
 
     Args:

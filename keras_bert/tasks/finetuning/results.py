@@ -145,4 +145,5 @@ def _mean(values: Sequence[float | None]) -> float | None:
 
 
 def heading(task: str, split: str) -> str:
+    """The heading of a task's column."""
     return {"dev_matched": f"{task}-m", "dev_mismatched": f"{task}-mm"}.get(split, task)
