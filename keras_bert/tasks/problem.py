@@ -436,6 +436,7 @@ def _require_used(config: FinetuneConfig, kind: TaskKind) -> None:
         ("input.max_question_length", texts, kind.cuts_questions, "a task of questions on passages"),
         ("noise.copies", config.noise, config.noise.kinds, "noise.kinds (--noise), of which it makes copies"),
         ("features.lstm_size", config.features, config.features.kind, "features.kind (--features), to read by LSTMs"),
+        ("features.folder", config.features, config.features.kind, "features.kind (--features), to be kept there"),
     ):
         value, default = (getattr(place, key.rpartition(".")[2]) for place in (section, type(section)))
         if value != default and not is_used:

@@ -179,6 +179,7 @@ def test_data_that_a_task_does_not_read_is_refused(task, given, readers):
         ({"input.max_question_length": 8}, "input.max_question_length: needs a task of questions .* Received: 8"),
         ({"noise.copies": 3}, "noise.copies: needs noise.kinds .* Received: 3"),
         ({"features.lstm_size": 256}, "features.lstm_size: needs features.kind .* Received: 256"),
+        ({"features.folder": "kept"}, "features.folder: needs features.kind .* Received: 'kept'"),
     ],
 )
 def test_settings_that_nothing_reads_are_refused(changes, message):
