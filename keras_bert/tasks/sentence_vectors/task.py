@@ -13,6 +13,7 @@ from keras_bert.config.finetuning import (
     ProblemType,
     TaskDataConfig,
     VectorLoss,
+    VectorsConfig,
 )
 from keras_bert.config.inference import MEAN
 from keras_bert.config.reading import own_field
@@ -60,9 +61,14 @@ def training_table(data: TaskDataConfig, loss: VectorLoss) -> tuple[Task, Source
     return dataclasses.replace(_own(data, data.texts), splits={"train": split}), ""
 
 
-def require_columns(data: TaskDataConfig, loss: VectorLoss) -> None:
-    """Raises `UserError` unless a loss can be trained on the columns of `training_table`."""
-    has_negatives = bool(data.train) and len(data.texts) > 2
+def require_columns(data: TaskDataConfig, vectors: VectorsConfig) -> None:
+    """Raises `UserError` unless the loss can be trained on the columns of `training_table`."""
+    loss, has_negatives = vectors.loss, bool(data.train) and len(data.texts) > 2
+    if vectors.score_range and not (data.train or data.dev or data.test):
+        raise UserError(
+            "vectors.score_range: needs a table of your own, --train or --dev. "
+            f"Received: {vectors.score_range}, for STS-B's scores from 0 to 5. Leave it out."
+        )
     if loss == TRIPLET and not has_negatives:
         received = f"the columns {', '.join(data.texts)}" if data.train else "STS-B's pairs, which have none"
         raise UserError(
@@ -171,7 +177,7 @@ class SentenceVectors(TaskKind):
                 f"own, --train or --dev, for {NAME}. Received: none, so that STS-B's columns are read. Leave them out."
             )
         if head is None:
-            require_columns(data, config.vectors.loss)
+            require_columns(data, config.vectors)
         judge, source = judging_table(data, own)
         problem = ContrastiveProblem(judge, source, tokenizer, config, head, task_record)
         if INPUT not in own:

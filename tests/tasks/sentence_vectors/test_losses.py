@@ -285,6 +285,12 @@ THREE = ("first", "second", "hard")
         ({"loss": "cosent"}, THREE, {}, "cosent needs two columns of texts. Received: first, second, hard"),
         ({"loss": "triplet"}, THREE[:2], {}, "triplet needs hard negatives .* Received: the columns first, second"),
         ({"loss": "cosine"}, THREE[:2], {}, r"needs scores from 0 to 1. Received: 2. Give the range"),
+        (
+            {"loss": "cosine", "score_range": [1, 5]},
+            ("text",),
+            {"train": None, "dev": None, "label": None},
+            r"score_range: needs a table of your own, .* Received: \[1.0, 5.0\], for STS-B's scores from 0 to 5",
+        ),
         ({"matryoshka": [8, 64]}, THREE[:2], {}, "needs sizes up to the model's width, 16. Received: 64"),
         ({"loss": "cosent"}, ("first",), {"task": "text"}, "vectors: needs a task that trains vectors. Received: text"),
     ],
