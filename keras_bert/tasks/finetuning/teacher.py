@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from keras_bert.checkpoints.model_folder import ModelFolder, open_model_folder
 from keras_bert.config.finetuning import REGRESSION, FinetuneConfig
+from keras_bert.config.teacher import TeacherConfig
 from keras_bert.core import files
 from keras_bert.core.errors import UserError
 from keras_bert.core.program import PROGRAM
@@ -38,7 +39,7 @@ class Teacher:
         folder: the teacher's folder.
 
     Raises:
-        UserError: the teacher is of another task, or has other labels.
+        UserError: the teacher is of another task or has other labels, or numbers are given a temperature.
     """
 
     folder: ModelFolder
@@ -109,7 +110,7 @@ class Teacher:
     def _order_of_labels(self) -> list[int] | None:
         """The teacher's column of each label of the model that learns; None for outputs without names.
 
-        Raises `UserError` unless the teacher is of the same task, with the same labels.
+        Raises `UserError` unless the teacher is of the same task, with the same labels, and its settings count.
         """
         head: Any = self.folder.head
         name, own = self._config.teacher.model, self._problem.head
@@ -128,8 +129,14 @@ class Teacher:
             needed, received = getattr(own, what, None), getattr(head, what, None)
             if needed != received:
                 raise UserError(f"teacher.model: needs the {what} {needed}, as {task}. Received: {name}, {received}.")
-        labels = getattr(own, "labels", None)
-        if labels is None or getattr(own, "problem_type", None) == REGRESSION:
+        labels, is_number = getattr(own, "labels", None), getattr(own, "problem_type", None) == REGRESSION
+        temperature = self._config.teacher.temperature
+        if is_number and not own.logistic and temperature != TeacherConfig.temperature:
+            raise UserError(
+                f"teacher.temperature: needs answers with probabilities. Received: {temperature:g} for {task}, whose "
+                "answers are numbers. Leave it out."
+            )
+        if labels is None or is_number:
             return None
         if set(labels) != set(head.labels):
             raise UserError(

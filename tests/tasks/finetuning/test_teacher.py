@@ -298,6 +298,9 @@ def test_refusals(init, tables, teacher, tmp_path):
     ):
         with pytest.raises(UserError, match=message):
             FinetuningRuns(config_of(init, tables, model))
+    numbers = config_of(init, tables, number, **{"data.kind": REGRESSION, "teacher.temperature": 3.0})
+    with pytest.raises(UserError, match="teacher.temperature: needs answers with probabilities. Received: 3 for text"):
+        FinetuningRuns(numbers)
     squad = FinetuneConfig.from_mapping({"task": "squad", "teacher": {"model": teacher}})
     with pytest.raises(UserError, match="teacher.model: needs a task that classifies .* Received: squad. Leave it out"):
         open_problem(squad, None)
