@@ -421,3 +421,21 @@ def test_a_name_that_is_no_utf8_is_read(tmp_path):
     [path] = expand([str(tmp_path)])
     assert read(path) == b"content" and expand([path]) == [path]
     assert files.size(path) == 7 and files.sha256(path)
+
+
+def test_a_file_is_opened_while_another_thread_begins_to_read(tmp_path):
+    """A planning thread may show a bar while the loop reads a checkpoint; the run used to end in a RuntimeError."""
+    path = str(tmp_path / "file")
+    with files.open_file(path, "w") as stream:
+        stream.write("text")
+    begun = []
+
+    class Reading(files.BytesRead):
+        def opened(self, path, stream):
+            super().opened(path, stream)
+            begun.append(files.BytesRead([path]))
+
+    readings = [Reading([path]), Reading([path])]
+    with files.open_file(path) as stream:
+        assert stream.read() == b"text"
+        assert len(begun) == 2 and [reading.position() for reading in readings] == [4, 4]

@@ -49,8 +49,9 @@ def open_file(path: StrPath, mode: str = "rb", errors: str | None = None, newlin
     else:
         stream = open(path, mode, encoding=None if "b" in mode else "utf-8", errors=errors, newline=newline)
     if mode == "rb":
-        for reading in _readings:
-            reading.opened(os.fspath(path), stream)
+        for reference in _readings.keyrefs():  # A copy: another thread may begin or end a reading meanwhile.
+            if reading := reference():
+                reading.opened(os.fspath(path), stream)
     return stream
 
 
@@ -74,7 +75,7 @@ class BytesRead:
         self._places = {path: (end - size, end) for path, size, end in zip(paths, sizes, accumulate(sizes))}
         self._stream: IO[Any] | None = None
         self._begin = self._end = 0
-        _readings.add(self)
+        _readings[self] = None
 
     def opened(self, path: str, stream: IO[Any]) -> None:
         if path in self._places:
@@ -88,7 +89,7 @@ class BytesRead:
             return self._end
 
 
-_readings: weakref.WeakSet[BytesRead] = weakref.WeakSet()
+_readings: weakref.WeakKeyDictionary[BytesRead, None] = weakref.WeakKeyDictionary()
 
 
 def _file_size(path: str) -> int | None:
