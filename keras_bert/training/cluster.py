@@ -173,11 +173,14 @@ def _answers(address: str) -> bool:
 def _host_and_port(address: str) -> tuple[str, int]:
     """(host, port) of `host:port`, or of `[host]:port` for IPv6. Raises `UserError` for anything else."""
     found = _ADDRESS.fullmatch(address)
-    if not found:
-        raise UserError(
-            f"TF_CONFIG: needs addresses of the form host:port, or [host]:port for IPv6. Received: {address!r}."
-        )
-    return found["ipv6"] or found["host"], int(found["port"])
+    with contextlib.suppress(UnicodeError):  # A part of the name is empty or too long, as in worker-0..svc:2222.
+        if found:
+            host = found["ipv6"] or found["host"]
+            host.encode("idna")
+            return host, int(found["port"])
+    raise UserError(
+        f"TF_CONFIG: needs addresses of the form host:port, or [host]:port for IPv6. Received: {address!r}."
+    )
 
 
 # A collective op, such as the sum of the gradients, ends with one of these when a peer is killed or unreachable.

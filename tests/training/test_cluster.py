@@ -202,6 +202,8 @@ def test_a_port_that_is_taken_and_an_address_without_one_are_refused(addresses):
         wait_for_workers(["localhost", addresses[1]], 0, 1)
     with pytest.raises(UserError, match=r"\[host\]:port for IPv6. Received: '::1:2222'"):
         wait_for_workers([addresses[0], "::1:2222"], 0, 1)
+    with pytest.raises(UserError, match=r"form host:port.* Received: 'worker-1\.\.svc:2222'"):
+        wait_for_workers([addresses[0], "worker-1..svc:2222"], 0, 1)
 
 
 @pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="no IPv6 here")
