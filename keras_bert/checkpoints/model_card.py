@@ -208,8 +208,8 @@ def _sizes(config: BertConfig, fields: Mapping[str, Any], parameters: int, lower
         "Parameters": f"{parameters:,}",
         "Casing": "uncased" if lower_case else "cased",
     }
-    labels = list((fields.get("id2label") or {}).values())
-    if labels:
+    named = fields.get("id2label")  # Not checked in a folder without a task's head.
+    if labels := list(named.values()) if isinstance(named, Mapping) else []:
         shown = ", ".join(map(str, labels[:30])) + (f", … ({len(labels)} in total)" if len(labels) > 30 else "")
         rows["Labels"] = shown.replace("|", r"\|")
     return [

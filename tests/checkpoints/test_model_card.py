@@ -1,5 +1,6 @@
 """Every model folder has a README.md whose header the hub's own library reads, and whose code answers."""
 
+import json
 import os
 import re
 import subprocess
@@ -100,6 +101,16 @@ def test_converting_keeps_the_card_that_is_there_and_else_says_where_it_is_from(
     convert_folder(open_model_folder(google, lower_case=True), "huggingface", back, VOCABULARY)
     header, text = read(back)
     assert "base_model" not in header and "The weights of `google`, converted without loss." in text
+
+
+def test_names_of_labels_that_are_no_object_do_not_matter_without_a_head(tmp_path):
+    """Nobody has read them before the card is written."""
+    first, google = tmp_path / "first", tmp_path / "google"
+    write_model_folder(first, random_model(), VOCABULARY, lower_case=True)
+    config = first / "config.json"
+    config.write_text(json.dumps({**json.loads(config.read_text()), "id2label": ["no", "yes"]}))
+    convert_folder(open_model_folder(first), "google", google, VOCABULARY)
+    assert "| Labels |" not in read(str(google))[1]
 
 
 def test_another_card_leaves_all_else(tmp_path, classifier):
