@@ -80,12 +80,11 @@ class Adapter:
         for key, unused in _NOT_READ.items():
             if config.get(key) not in unused:
                 raise UserError(f"{config_file}: needs {key} {unused[-1]!r}. Received: {config[key]!r}. {_MERGE}.")
-        try:
-            root = math.sqrt if config.get("use_rslora") else float
-            self.rank = int(config["r"])
-            self.scale = float(config["lora_alpha"]) / root(max(self.rank, 0))
-        except (KeyError, TypeError, ValueError, ZeroDivisionError):
-            raise UserError(f"{config_file}: needs the numbers r and lora_alpha, above 0. Write it again.") from None
+        self.rank, alpha = config.get("r", 0), config.get("lora_alpha", 0)
+        are_numbers = type(self.rank) is int and type(alpha) in (int, float)
+        if not (are_numbers and self.rank > 0 and 0 < alpha < math.inf):
+            raise UserError(f"{config_file}: needs the numbers r and lora_alpha, above 0. Write it again.")
+        self.scale = alpha / (math.sqrt(self.rank) if config.get("use_rslora") else self.rank)
         self.base = _base(config_file, config)
         own = files.join(path, CONFIG)
         classes = [name for name, task in _TASK_TYPES.items() if task == config.get("task_type")]

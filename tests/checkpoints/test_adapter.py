@@ -191,6 +191,9 @@ def test_a_task_type_that_is_no_name_is_no_task(adapted, tmp_path):
         ({"init_lora_weights": "pissa_niter_4"}, "needs init_lora_weights True. Received: 'pissa_niter_4'"),
         ({"r": 0}, "needs the numbers r and lora_alpha, above 0"),
         ({"r": -2}, "needs the numbers r and lora_alpha, above 0"),
+        ({"r": 2.5}, "needs the numbers r and lora_alpha, above 0"),
+        ({"r": float("inf")}, "needs the numbers r and lora_alpha, above 0"),
+        ({"lora_alpha": float("nan")}, "needs the numbers r and lora_alpha, above 0"),
         ({"base_model_name_or_path": None}, "needs base_model_name_or_path, the model that it adds to. Received: None"),
         (
             {"base_model_name_or_path": "/not/there"},
