@@ -133,7 +133,7 @@ def is_out_of_memory(error: BaseException) -> bool:
 def advice(batch_size: int, replicas: int, accumulation: int) -> str:
     """One sentence: a larger accumulation that divides a replica's part, and the batch size that halves the memory."""
     part = batch_size // replicas
-    slices = next((n for n in range(accumulation + 1, part + 1) if part % n == 0 and n >= 2 * accumulation), None)
+    slices = next((n for n in range(2 * accumulation, part + 1) if part % n == 0), None)
     if slices is None:
         return "Already one example at a time: use a shorter sequence_length, a smaller model or a larger device."
     half = max(batch_size // (2 * replicas * accumulation), 1) * replicas * accumulation
