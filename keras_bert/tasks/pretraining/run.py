@@ -333,6 +333,7 @@ class Pretraining:
             self.choose_compilation(first_step)
             engine, peak = self.engine, self.matmul_peak()
             self._note_long_run(first_step, peak)
+            is_viewed = self.is_chief and "tensorboard" in training.log_to
             views = PretrainingViews(
                 model=engine.model,
                 vocabulary=self.tokenizer.vocabulary,
@@ -350,7 +351,7 @@ class Pretraining:
 
             def evaluate(done: int) -> dict[str, float]:
                 figures = self.evaluate(self._phase_of(done))
-                if self.is_chief:  # After the validation, which keeps its batches: reading only the first keeps none.
+                if is_viewed:  # After the validation, which keeps its batches: reading only the first keeps none.
                     views.fillings(done, self._phase_of(done))
                 return figures
 
@@ -361,7 +362,7 @@ class Pretraining:
             loop = Loop(engine, batches, evaluate, training, context, derive)
             evaluation = loop.run(first_step)
             with engine.averaged_weights():
-                if self.is_chief and "tensorboard" in training.log_to:
+                if is_viewed:
                     views.embeddings()
         return loop.done, evaluation
 
