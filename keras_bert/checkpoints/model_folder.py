@@ -67,8 +67,8 @@ def find_model_folder(path: files.StrPath) -> tuple[str, str]:
     if is_web_address(path):
         raise UserError(f"{path}: is the address of a web page, not a folder.{hub_proposal(path)}")
     try:
-        if is_adapter(path):
-            return os.fspath(path), "adapter"
+        if is_adapter(folder := whole_files.surviving_folder(path)):
+            return folder, "adapter"
         for folder in map(whole_files.surviving_folder, (path, files.join(path, "model"))):
             has_config = files.is_file(files.join(folder, CONFIG))
             # Some folders hold both formats; take the one that can be read.
@@ -340,7 +340,7 @@ def open_model_folder(path: files.StrPath, lower_case: bool | None = None) -> Mo
         return dataclasses.replace(folder, hub_model=hub_model, notes=[*hub_model.notes, *folder.notes])
     found, kind = find_model_folder(path)
     if kind == "adapter":
-        return _with_adapter(found, lower_case)
+        return _with_adapter(found, path, lower_case)
     folder = _opened(found, path, kind, lower_case)
     if kind == "google":
         google.find_checkpoint(found)
@@ -349,13 +349,13 @@ def open_model_folder(path: files.StrPath, lower_case: bool | None = None) -> Mo
     return folder
 
 
-def _with_adapter(path: str, lower_case: bool | None) -> ModelFolder:
-    adapter = Adapter(path)
+def _with_adapter(folder: str, name: str, lower_case: bool | None) -> ModelFolder:
+    adapter = Adapter(folder)
     base = open_model_folder(adapter.base, lower_case)
     fields = {**base.other_fields, **base.model_kind.other_fields(adapter.fields)}
-    note = f"{path}: an adapter, added to {base.name}."
+    note = f"{name}: an adapter, added to {base.name}."
     return dataclasses.replace(
-        base, path=path, name=path, other_fields=fields, notes=[*base.notes, note], hub_model=None, base=base
+        base, path=folder, name=name, other_fields=fields, notes=[*base.notes, note], hub_model=None, base=base
     )
 
 

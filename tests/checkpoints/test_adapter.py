@@ -176,6 +176,15 @@ def test_a_folder_with_the_name_of_its_base_is_not_its_base(adapted, tmp_path, m
     assert Adapter(path).base == "hf:bert-base"
 
 
+def test_an_adapter_is_found_where_a_kill_during_its_replacement_left_it(adapted, tmp_path):
+    """It used to be taken for a model without weights."""
+    path = tmp_path / "adapter"
+    shutil.copytree(adapted[2], f"{path}.replaced")
+    folder = open_model_folder(path)
+    assert folder.base and folder.name == str(path)
+    assert folder.fingerprint == open_model_folder(adapted[2]).fingerprint
+
+
 def test_a_task_type_that_is_no_name_is_no_task(adapted, tmp_path):
     assert Adapter(changed(adapted[2], tmp_path / "changed", task_type=["SEQ_CLS"])).fields == {}
 
