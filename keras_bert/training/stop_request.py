@@ -48,7 +48,8 @@ class StopRequest:
         # Only the main thread may handle signals; a run started in another is stopped only by its time limit.
         is_main = threading.current_thread() is threading.main_thread()
         for number in REQUESTS if is_main else ():
-            if signal.getsignal(number) != signal.SIG_IGN:  # nohup ignores SIGHUP.
+            # nohup ignores SIGHUP. None stands for a handler of a host of Python, such as R, which cannot be restored.
+            if signal.getsignal(number) not in (signal.SIG_IGN, None):
                 self._previous[number] = signal.signal(number, self._note)
         return self
 

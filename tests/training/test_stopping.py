@@ -88,6 +88,14 @@ def test_outside_the_main_thread_signals_are_left_alone():
         assert thread.submit(lambda: StopRequest(max_minutes=1.0).__enter__().reason()).result() is None
 
 
+def test_a_handler_that_python_does_not_know_is_left_alone(monkeypatch):
+    """It cannot be restored: a run in a host of Python, such as R, would end in a TypeError before its results."""
+    monkeypatch.setattr(signal, "getsignal", lambda number: None)
+    monkeypatch.setattr(signal, "signal", lambda number, handler: pytest.fail("replaced"))
+    with StopRequest() as stop:
+        assert stop.reason() is None
+
+
 def test_a_fresh_run_that_is_stopped_says_what_resumes_it(monkeypatch):
     """The same command would start over in another folder, and the checkpoint would be left unused."""
     monkeypatch.setattr(program, "_fresh_folder", "runs/wiki-2")
