@@ -3,6 +3,7 @@
 import gc
 import importlib
 import importlib.util
+import os
 import subprocess
 import sys
 
@@ -30,6 +31,16 @@ def test_another_program_gets_keras_whole(command, light, monkeypatch):
     monkeypatch.setattr(runtime, "lean_import", lambda: begun.append(True) or runtime.contextlib.nullcontext())
     runtime.import_tensorflow()
     assert bool(begun) == light
+
+
+def test_a_stream_that_was_closed_is_opened_to_nothing(monkeypatch):
+    """With `2>&-` a command ended where it withholds what TensorFlow logs, and its own error was not seen either."""
+    monkeypatch.setattr(sys, "stderr", None)
+    stdout = sys.stdout
+    runtime.open_closed_streams()
+    with sys.stderr as opened:
+        assert opened.name == os.devnull and opened.write("text") == 4
+    assert sys.stdout is stdout
 
 
 PROGRAM = """

@@ -33,6 +33,7 @@ from keras_bert.cli.vocab import vocab
 from keras_bert.core import files, messages
 from keras_bert.core.errors import RunStopped, UserError, WorkerLost
 from keras_bert.core.program import PROGRAM
+from keras_bert.core.runtime import open_closed_streams
 from keras_bert.training.run_folder import ERROR_LOG
 
 # Errors of the operating system that the user can fix.
@@ -129,6 +130,7 @@ def main(debug: bool) -> None:
 
     More about a command: python run.py COMMAND --help
     """
+    open_closed_streams()
     messages.show()
 
 

@@ -98,6 +98,16 @@ def all_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+def open_closed_streams() -> None:
+    """Opens those of stdin, stdout and stderr to nothing that were closed when the program started, as by `2>&-`.
+
+    Otherwise the next file would get the number of stderr, and whatever TensorFlow logs would be written into it.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):  # In the order of the lowest free number.
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))
+
+
 @contextlib.contextmanager
 def stderr_withheld() -> Iterator[None]:
     """Withholds what the block writes to file descriptor 2; shows it if the block raises."""
