@@ -90,7 +90,7 @@ class RunFolder:
         self.adapter = files.join(path, "adapter")
         self.examples_file = files.join(path, "examples.json")
         self.results_file = files.join(path, "results.json")
-        self._lock: Any = None  # What `locks.take_folder` returned.
+        self._lock: locks.Lock | None = None
         self._kept: messages.LogFileHandler | None = None
 
     def __enter__(self) -> RunFolder:
