@@ -23,6 +23,7 @@ from keras_bert.checkpoints.task_files import write_task_files
 from keras_bert.core import files, whole_files
 from keras_bert.core.errors import UserError
 from keras_bert.core.yaml_and_json import read_json
+from keras_bert.models.bert.config import require_class_names
 from keras_bert.models.kind import ModelKind, bert_counterpart, kind_of_config
 from keras_bert.models.tensor_names import StoredName, TensorName, lora_layers, model_variables
 
@@ -90,6 +91,7 @@ class Adapter:
         classes = [name for name, task in _TASK_TYPES.items() if task == config.get("task_type")]
         named = {"architectures": classes} if classes else {}
         self.fields: dict[str, Any] = read_json(own) if files.is_file(own) else named
+        require_class_names(self.fields, own)
 
 
 def _base(config_file: str, config: Mapping[str, Any]) -> str:

@@ -189,6 +189,14 @@ def test_a_task_type_that_is_no_name_is_no_task(adapted, tmp_path):
     assert Adapter(changed(adapted[2], tmp_path / "changed", task_type=["SEQ_CLS"])).fields == {}
 
 
+@pytest.mark.parametrize("named", [[3], "BertForSequenceClassification"])
+def test_classes_that_are_no_names_are_refused_in_one_line(adapted, tmp_path, named):
+    path = changed(adapted[2], tmp_path / "changed")
+    (tmp_path / "changed" / "config.json").write_text(json.dumps({"architectures": named}), encoding="utf-8")
+    with pytest.raises(UserError, match="changed/config.json: architectures: needs a list of names of classes"):
+        open_model_folder(path)
+
+
 @pytest.mark.parametrize(
     ("fields", "told"),
     [

@@ -182,12 +182,7 @@ class BertConfig(Checked):
         if not os.fspath(path).endswith(".json"):
             return cls.from_mapping(read_yaml(path), os.fspath(path))
         values = read_json(path)
-        named = values.get("architectures")
-        if named is not None and not (isinstance(named, list) and all(isinstance(name, str) for name in named)):
-            raise UserError(
-                f"{os.fspath(path)}: architectures: needs a list of names of classes. Received: {named!r}. Correct it, "
-                "or leave it out."
-            )
+        require_class_names(values, os.fspath(path))
         return kind_of_model_fields(values, os.fspath(path)).from_fields(values, os.fspath(path))
 
     def to_file(self, path: str | os.PathLike[str]) -> None:
@@ -223,6 +218,16 @@ class BertConfig(Checked):
     def json_fields(cls) -> frozenset[str]:
         """The fields of a JSON file that describe the config."""
         return frozenset({item.name for item in dataclasses.fields(cls)} - {"attention"} | {IS_DECODER})
+
+
+def require_class_names(fields: Mapping[str, Any], path: str) -> None:
+    """Raises `UserError`, naming the file, if `architectures` in a config.json is anything but a list of names."""
+    named = fields.get("architectures")
+    if named is not None and not (isinstance(named, list) and all(isinstance(name, str) for name in named)):
+        raise UserError(
+            f"{path}: architectures: needs a list of names of classes. Received: {named!r}. Correct it, or leave it "
+            "out."
+        )
 
 
 def require_decoder_tokens(config: BertConfig) -> None:
