@@ -20,7 +20,7 @@ from typing import IO, Any, NamedTuple
 from keras_bert.core import files, whole_files
 from keras_bert.core.errors import UserError
 from keras_bert.core.imports import import_extra
-from keras_bert.core.patterns import expand
+from keras_bert.core.patterns import matched
 from keras_bert.data.tables.tables import TABLE_ENDINGS, is_data_set
 from keras_bert.training.run_folder import GIVEN, RunFolder
 
@@ -165,7 +165,7 @@ def paths_in(data: Any) -> list[str] | None:
 def _exists(path: str) -> bool:
     if not _LIKE_A_PATH.fullmatch(path):
         return len(path) <= 200 and "\n" not in path and os.path.exists(path)
-    return files.exists(path) or (glob.has_magic(path) and bool(expand([path])))
+    return files.exists(path) or (glob.has_magic(path) and bool(matched(path)))
 
 
 def _arrow_batches(data: Any) -> Iterator[Any] | None:

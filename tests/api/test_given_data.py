@@ -152,6 +152,7 @@ def test_a_list_of_strings_is_of_paths_if_one_exists_and_of_texts_otherwise(tmp_
     assert paths_in([str(tmp_path / "*.txt"), "missing.txt"]) == [str(tmp_path / "*.txt"), "missing.txt"]
     assert paths_in(["tfds:wikipedia"]) == ["tfds:wikipedia"]
     assert paths_in(["A text.", "Another/one."]) is None and paths_in(["词语", "句子"]) is None
+    assert paths_in(["你好吗?", "[MASK]"]) is None  # A pattern that no file matches.
     with pytest.raises(UserError, match="data: needs files that exist, or texts. Received: 'wiki/a.txt'"):
         paths_in(["wiki/a.txt", "wiki/b.txt"])
 
