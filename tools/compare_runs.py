@@ -32,8 +32,9 @@ def compare(one, other):
         "figures of results.json": _results,
     }.items():
         ours, theirs = read(one), read(other)
-        names = sorted({*ours, *theirs})
-        rows.append((what, len(names), [name for name in names if not _is_same(ours.get(name), theirs.get(name))]))
+        names, both = sorted({*ours, *theirs}), ours.keys() & theirs.keys()
+        different = [name for name in names if name not in both or not _is_same(ours[name], theirs[name])]
+        rows.append((what, len(names), different))
     return rows
 
 
@@ -73,8 +74,6 @@ def _without_time(figures):
 
 
 def _is_same(one, other):
-    if one is None or other is None:  # One of the runs lacks it.
-        return False
     if isinstance(one, np.ndarray):
         return (one.dtype, one.shape, one.tobytes()) == (other.dtype, other.shape, other.tobytes())
     return one == other or repr(one) == repr(other)  # Two NaN are the same figure.

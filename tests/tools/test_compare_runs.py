@@ -18,7 +18,8 @@ def test_what_only_one_run_has_differs(tmp_path, monkeypatch):
         arrays = {weight: np.ones(3, "float32") for weight in weights}
         safetensors.numpy.save_file(arrays, tmp_path / name / "model" / "model.safetensors")
         (tmp_path / name / "metrics.jsonl").write_text(json.dumps({"step": 1, "loss": 2.0}) + "\n")
-        (tmp_path / name / "results.json").write_text(json.dumps({name: 1}))
+        # A figure that was not finite is null.
+        (tmp_path / name / "results.json").write_text(json.dumps({name: 1, "eval_perplexity": None}))
     found = {what: different for what, _, different in compare_runs.compare(*(str(tmp_path / name) for name in runs))}
     assert found["tensors of model.safetensors"] == ["head", "pooler"]
     assert found["figures of results.json"] == ["one", "other"]
