@@ -24,6 +24,7 @@ from keras_bert.config.recipes import configs_folder, find_config
 from keras_bert.config.training import OptimizerConfig, TrainingConfig
 from keras_bert.core import settings
 from keras_bert.core.errors import UserError
+from keras_bert.models.albert.kind import AlbertConfig
 from keras_bert.models.bert.config import BertConfig
 
 
@@ -86,6 +87,13 @@ def test_a_key_that_an_override_repeats_is_refused(value):
 def test_another_model_by_name_and_changes_to_it():
     config = recipe({"model": "base"}, **{"model": "tiny", "model.vocab_size": 99})
     assert (config.model.hidden_size, config.model.vocab_size) == (128, 99)
+
+
+def test_the_kind_of_model_may_be_chosen_after_its_settings():
+    """It used to be refused: there was no such setting yet."""
+    albert = recipe(**{"model.embedding_size": 4, "model.model_type": "albert"})
+    assert albert.model == AlbertConfig(embedding_size=4)
+    assert recipe(**{"model.model_type": "bert"}).model == BertConfig()
 
 
 @pytest.mark.parametrize(

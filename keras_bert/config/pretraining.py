@@ -20,7 +20,7 @@ from keras_bert.core.patterns import expand
 from keras_bert.core.settings import Checked, NotNegative, OneOf, OpenShare, Positive, require
 from keras_bert.core.yaml_and_json import read_yaml
 from keras_bert.models.bert.config import DECODED, MASKED, NEXT, PERMUTED, REPLACED, BertConfig
-from keras_bert.models.kind import kind_of_config, with_article
+from keras_bert.models.kind import kind_of_config, kind_of_model_fields, with_article
 
 # They mark data of TensorFlow Datasets, and of the Hugging Face hub.
 TFDS_PREFIX, HUB_PREFIX = DATA_SETS = ("tfds:", "hf:")
@@ -321,6 +321,12 @@ class PretrainConfig(Checked):
         model = overrides.pop("model", values.get("model"))
         if model is not None:
             values["model"] = extended_model(model, folder)
+        of_model = {key.removeprefix("model."): value for key, value in overrides.items() if key.startswith("model.")}
+        if of_model:
+            # One of them, wherever it stands, may choose the kind of model and so which others there are.
+            own = settings.section_of(values, "model")
+            values["model"] = {**own, "model_type": kind_of_model_fields({**own, **of_model}, "model").model_type}
+            overrides.pop("model.model_type", None)
         initialization = overrides.pop("initialization", values.get("initialization"))
         if initialization is not None:
             values["initialization"] = named_initialization(initialization)
