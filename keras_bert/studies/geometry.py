@@ -86,7 +86,8 @@ def geometry(
 
 def piece_of(loaded: LoadedModel, word: str) -> int:
     """The piece of a word. Raises `UserError` if it has several or is not of letters."""
-    (pieces,) = loaded.tokenizer.tokenize([word]).to_list()
+    # Byte-level BPE has other pieces for the word after a blank, which is where words are.
+    (pieces,) = loaded.tokenizer.tokenize([f" {word}"]).to_list()
     vocabulary = loaded.tokenizer.vocabulary
     if len(pieces) != 1 or pieces[0] == vocabulary.unk_id:
         shown = " ".join(vocabulary.tokens[piece] for piece in pieces)
@@ -127,8 +128,8 @@ def is_word(vocabulary: Vocabulary, piece: int) -> bool:
 
 
 def word_of(vocabulary: Vocabulary, piece: int) -> str:
-    """A piece as people write it, without the mark that SentencePiece has for a word's start."""
-    return vocabulary.appended("", vocabulary.tokens[piece])
+    """A piece as people write it, without the mark or the blank that SentencePiece and BPE have for a word's start."""
+    return vocabulary.appended("", vocabulary.tokens[piece]).lstrip()
 
 
 def contextual_vectors(

@@ -23,6 +23,7 @@ from keras_bert.studies.geometry import (
     spread,
     text_rows,
     whole_words,
+    word_of,
 )
 from keras_bert.studies.study import StudyFolder
 from keras_bert.text.sentencepiece_vocabulary import SentencePieceVocabulary
@@ -125,6 +126,15 @@ def test_sentencepieces_are_words_by_their_mark_and_shown_without_it():
     assert list(neighbour_table(vocabulary, candidates, [the], {"same": np.ones((3, 1))}, 2))[2:] == [
         "| the | a 1.00, हिन्दी 1.00 |"
     ]
+
+
+def test_byte_level_bpe_has_words_after_blanks(goldens):
+    """The blank in their pieces used to be no letter, so that the study refused every word."""
+    roberta = load(f"{goldens}/roberta")
+    vocabulary = roberta.tokenizer.vocabulary
+    piece = piece_of(roberta, "ca")
+    assert vocabulary.tokens[piece] == "Ġca" and word_of(vocabulary, piece) == "ca"
+    assert vocabulary.tokens[whole_words(vocabulary, np.full(len(vocabulary), 5))[-1]] == "Ġh"
 
 
 def test_rows_end_with_their_document_and_the_text_with_its_tokens(bert, tmp_path):
