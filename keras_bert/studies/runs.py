@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import json
+import math
 import shutil
 import signal
 import subprocess
@@ -12,6 +13,8 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from types import FrameType
 from typing import Any, BinaryIO
+
+import yaml
 
 from keras_bert.core import files, whole_files
 from keras_bert.core.errors import RunStopped, UserError
@@ -111,7 +114,7 @@ def run_command(
         line += [option] if value is None else [option, value]
     line += ["--output", folder]
     for key, value in changes.items():
-        line += ["--set", f"{key}={json.dumps(value)}"]
+        line += ["--set", f"{key}={_as_yaml(value)}"]
     log_file = f"{folder}.log"
     with _process_log(log_file) as log:
         # A session of its own: a signal from the terminal reaches only this process, which passes it on once.
@@ -126,6 +129,11 @@ def run_command(
             f"{folder}: `{command}` ended with status {status}: {_last_line(log_file)} The full log is {log_file}."
         )
     return results
+
+
+def _as_yaml(value: Any) -> str:
+    """A value on one line, as `--set` reads it. JSON would escape an emoji as two halves, which YAML does not join."""
+    return yaml.safe_dump([value], default_flow_style=True, width=math.inf).strip()[1:-1]
 
 
 def pretrained(folder: str, recipe: str, changes: Mapping[str, Any], data: str, seed: int) -> str:

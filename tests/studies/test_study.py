@@ -16,6 +16,7 @@ from finetuning import write_sst2, write_tiny_bert
 from keras_bert.config.studies import WorthTaskPlan
 from keras_bert.core import files
 from keras_bert.core.errors import RunStopped, UserError
+from keras_bert.core.settings import parse_override
 from keras_bert.studies import runs
 from keras_bert.studies.downstream import better, differences, examples_of, main_scores, table, worth
 from keras_bert.studies.runs import StudyRun, run_command
@@ -115,6 +116,13 @@ def test_a_run_that_fails_is_named_with_its_last_words(tmp_path):
         UserError, match=r"run: `finetune` ended with status 2: Error: .*nothing.* The full log is .*run\.log\."
     ):
         run_command(str(tmp_path / "run"), {}, "finetune", {"--task": "sst2", "--init": str(tmp_path / "nothing")})
+
+
+@pytest.mark.parametrize("value", [1e-5, "no", "1e-3", "", None, [], {"a, b": [1, True]}, ["The 🐱\x85 [MASK].\n" * 9]])
+def test_a_run_gets_the_values_of_its_plan(value):
+    """An emoji used to arrive as two characters that no file can hold."""
+    assert parse_override(f"examples={runs._as_yaml(value)}") == ("examples", value)
+    assert "\n" not in runs._as_yaml(value)
 
 
 def trained(folder, changes, command, options):
