@@ -85,7 +85,7 @@ def quantize_vectors(
 def shorten(vectors: np.ndarray, size: int | None) -> np.ndarray:
     """The vectors as float32, with a `size` shortened as by `quantize_vectors`."""
     if scipy.sparse.issparse(vectors):
-        return vectors if size is None else largest_values(vectors, size)
+        return vectors if size is None else largest_values(scipy.sparse.csr_array(vectors), size)
     vectors = np.asarray(vectors, "float32")
     if size is None:
         return vectors

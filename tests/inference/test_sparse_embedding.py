@@ -69,8 +69,9 @@ def test_a_size_keeps_the_largest_values():
     found = largest_values(scipy.sparse.csr_array(dense), 2)
     assert found.toarray().tolist() == [[0, 3, 0, 3, 0], [0, 0, 0, 0, 0], [0, 5, 0, 0, 4], [1, 1, 0, 0, 0]]
     assert found.nnz == 6 and found.has_sorted_indices
-    small = keras_bert.quantize_vectors(scipy.sparse.csr_array(dense), size=1).vectors
-    assert small.toarray().tolist() == [[0, 3, 0, 0, 0], [0, 0, 0, 0, 0], [0, 5, 0, 0, 0], [1, 0, 0, 0, 0]]
+    for form in (scipy.sparse.csr_array, scipy.sparse.csc_array, scipy.sparse.coo_matrix):
+        small = keras_bert.quantize_vectors(form(dense), size=1).vectors
+        assert small.toarray().tolist() == [[0, 3, 0, 0, 0], [0, 0, 0, 0, 0], [0, 5, 0, 0, 0], [1, 0, 0, 0, 0]]
 
 
 @pytest.mark.parametrize("size", [None, 4])
