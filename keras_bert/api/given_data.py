@@ -241,7 +241,8 @@ def _items(name: str, data: Any) -> Iterable[Any]:
 
 def _rows_of_columns(name: str, columns: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     for column, cells in columns.items():
-        if isinstance(cells, str | bytes | Mapping | set | frozenset) or not hasattr(cells, "__len__"):
+        has_no_order = isinstance(cells, str | bytes | Mapping | set | frozenset)
+        if has_no_order or not hasattr(cells, "__len__") or getattr(cells, "shape", None) == ():
             raise UserError(f"{name}: needs a list for each column. Received: {cells!r:.80} for {column!r}.")
     lengths = {column: len(cells) for column, cells in columns.items()}
     if len(set(lengths.values())) > 1:
@@ -280,8 +281,8 @@ def _cell(value: Any) -> Any:
         return [_cell(item) for item in value]
     if isinstance(value, Mapping):
         return {str(key): _cell(item) for key, item in value.items()}
-    if hasattr(value, "tolist"):  # NumPy.
-        if getattr(value.dtype, "kind", "") in ("M", "m"):  # Nanoseconds would become whole numbers.
+    if hasattr(value, "tolist"):  # NumPy, or an `array.array`, which has no dtype.
+        if getattr(getattr(value, "dtype", None), "kind", "") in ("M", "m"):  # Nanoseconds would become whole numbers.
             value = value.astype(f"{value.dtype.kind}8[us]")
         return _cell(value.tolist())
     if type(value).__name__ in ("NAType", "NaTType"):  # pandas.

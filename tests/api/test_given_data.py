@@ -1,5 +1,6 @@
 """Data given as Python objects are kept as files that the readers read; what is ambiguous or broken is refused."""
 
+import array
 import datetime
 import json
 
@@ -88,6 +89,8 @@ def test_texts_and_cells_of_other_types(tmp_path):
     at = np.array(["2026-01-02T03:04", "NaT"], "datetime64[ns]")  # A column as pandas' `to_numpy` gives it.
     with open(keep(tmp_path, {"at": at}, "dates"), encoding="utf-8") as stream:
         assert [json.loads(line)["at"] for line in stream] == ["2026-01-02T03:04:00", None]
+    with open(keep(tmp_path, [{"tags": array.array("i", [1, 2])}], "arrays"), encoding="utf-8") as stream:
+        assert json.load(stream)["tags"] == [1, 2]
     assert keep(tmp_path, tmp_path / "own.csv", "dev") == str(tmp_path / "own.csv")
 
 
@@ -104,6 +107,7 @@ def test_texts_and_cells_of_other_types(tmp_path):
         ([{"text": "a", "x": [float("inf")]}], "train row 1: 'x' needs finite numbers. Received: inf."),
         ({"text": "A film.", "stars": 1}, "train: needs a list for each column. Received: 'A film.' for 'text'."),
         ({"text": ["a"], "stars": 1}, "train: needs a list for each column. Received: 1 for 'stars'."),
+        ({"text": np.array("a")}, "train: needs a list for each column. Received: array.* for 'text'."),
         ({"text": {"a", "b"}, "stars": [1, 2]}, r"train: needs a list for each column. Received: \{.* for 'text'."),
         ([{"text": np.timedelta64(5, "ns")}], "train row 1: 'text' needs text, numbers or lists. Received: timedelta."),
         ({"text": ["a", "b"], "stars": [1]}, "train: needs columns of one length. Received: text 2, stars 1."),
