@@ -107,9 +107,8 @@ def pretrain(
         **given({"teacher.model": teacher}),
         **run_settings(by_key, **run),
     }
-    recipe_file = find_config(
-        "pretrain", config or default_recipe(bool(data), init_given, flags.get("training.strategy"))
-    )
+    strategy = flags.get("training.strategy", by_key.get("training.strategy"))
+    recipe_file = find_config("pretrain", config or default_recipe(bool(data), init_given, strategy))
     flags |= phase_settings(recipe_file, by_key, batch_size, max_length)
     require_agreement(by_key, {**flags, **given({"init": init, "vocabulary.lower_case": lower_case})})
     output = output or os.path.join("runs", recipe_name(recipe_file, by_key))

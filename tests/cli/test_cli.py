@@ -394,6 +394,18 @@ def test_sizes_are_those_of_every_phase(options, sizes, tmp_path, monkeypatch):
     assert f"{sizes}, rate 0.5" in told
 
 
+@pytest.mark.parametrize("option", ["--strategy=auto", "--set=training.strategy=auto"])
+def test_a_strategy_alone_trains_bert_base(option, tmp_path, monkeypatch):
+    """By --set it used to be the demo."""
+    monkeypatch.chdir(tmp_path)
+
+    def stop(recipe, *others):
+        raise UserError(recipe.name)
+
+    monkeypatch.setattr("keras_bert.tasks.pretraining.run.pretrain", stop)
+    assert invoke("pretrain", option).output.strip().endswith("Error: bert_base")
+
+
 MLM = {"steps": 5, "eval_mlm_loss": 2.0, "eval_perplexity": 7.4, "eval_mask_token_loss": 2.5, "examples": []}
 
 
