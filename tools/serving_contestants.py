@@ -5,6 +5,7 @@
 
 import os
 import sys
+from functools import partial
 
 import numpy as np
 
@@ -27,18 +28,6 @@ def build_ours(folder, threads, scratch, **options):
     return lambda texts: signature(text=tf.constant(texts))["probabilities"].numpy()
 
 
-def build_ours_jit(folder, threads, scratch):
-    return build_ours(folder, threads, scratch, jit=True)
-
-
-def build_ours_bfloat16(folder, threads, scratch):
-    return build_ours(folder, threads, scratch, dtype="bfloat16")
-
-
-def build_ours_computed_in_bfloat16(folder, threads, scratch):
-    return build_ours(folder, threads, scratch, compute="bfloat16")
-
-
 def build_litert(folder, threads, scratch, quantization="none"):
     """The export for LiteRT with the plain-Python tokenizer in its folder, one text at a time."""
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
@@ -49,14 +38,6 @@ def build_litert(folder, threads, scratch, quantization="none"):
     write_litert(path, keras_bert.load(folder), quantization)
     model, tokenizer = LiteRTModel(path, threads), keras_bert.StandaloneTokenizer.from_folder(path)
     return lambda texts: np.concatenate([model(tokenizer.encode(text))["probabilities"] for text in texts])
-
-
-def build_litert_float16(folder, threads, scratch):
-    return build_litert(folder, threads, scratch, "float16")
-
-
-def build_litert_int8(folder, threads, scratch):
-    return build_litert(folder, threads, scratch, "int8")
 
 
 def build_pipeline(folder, threads, scratch, dtype="float32"):
@@ -76,10 +57,6 @@ def build_pipeline(folder, threads, scratch, dtype="float32"):
         return np.array([[row[label] for label in order] for row in scores])
 
     return predict
-
-
-def build_pipeline_bfloat16(folder, threads, scratch):
-    return build_pipeline(folder, threads, scratch, "bfloat16")
 
 
 def build_onnxruntime(folder, threads, scratch, quantized=False):
@@ -122,23 +99,19 @@ def build_onnxruntime(folder, threads, scratch, quantized=False):
     return predict
 
 
-def build_onnxruntime_int8(folder, threads, scratch):
-    return build_onnxruntime(folder, threads, scratch, quantized=True)
-
-
 _LITERT = ("ai_edge_litert",)
 _TORCH = ("torch", "transformers")
 _ONNX = ("onnxruntime", "onnx", *_TORCH, "tokenizers")
 CONTESTANTS = {
     "ours": (build_ours, ()),
-    "ours_jit": (build_ours_jit, ()),
-    "ours_bfloat16": (build_ours_bfloat16, ()),
-    "ours_computed_in_bfloat16": (build_ours_computed_in_bfloat16, ()),
+    "ours_jit": (partial(build_ours, jit=True), ()),
+    "ours_bfloat16": (partial(build_ours, dtype="bfloat16"), ()),
+    "ours_computed_in_bfloat16": (partial(build_ours, compute="bfloat16"), ()),
     "pipeline": (build_pipeline, _TORCH),
-    "pipeline_bfloat16": (build_pipeline_bfloat16, _TORCH),
+    "pipeline_bfloat16": (partial(build_pipeline, dtype="bfloat16"), _TORCH),
     "onnxruntime": (build_onnxruntime, _ONNX),
-    "onnxruntime_int8": (build_onnxruntime_int8, _ONNX),
+    "onnxruntime_int8": (partial(build_onnxruntime, quantized=True), _ONNX),
     "litert": (build_litert, _LITERT),
-    "litert_float16": (build_litert_float16, _LITERT),
-    "litert_int8": (build_litert_int8, _LITERT),
+    "litert_float16": (partial(build_litert, quantization="float16"), _LITERT),
+    "litert_int8": (partial(build_litert, quantization="int8"), _LITERT),
 }
