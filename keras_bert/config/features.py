@@ -43,9 +43,6 @@ def feature_layers(kind: str, num_hidden_layers: int) -> list[int]:
             f"Features {kind}: need a model with at least {fewest} layers. Received: one with {num_hidden_layers}. "
             "Use last."
         )
-    if kind == EMBEDDINGS:
-        return [0]
-    if kind == SECOND_TO_LAST:
-        return [num_hidden_layers - 1]
-    count = {LAST: 1, WEIGHTED_ALL: num_hidden_layers}.get(kind, 4)
-    return list(range(num_hidden_layers - count + 1, num_hidden_layers + 1))
+    layers = list(range(num_hidden_layers + 1))
+    of_kind = {EMBEDDINGS: layers[:1], SECOND_TO_LAST: layers[-2:-1], LAST: layers[-1:], WEIGHTED_ALL: layers[1:]}
+    return of_kind.get(kind, layers[-4:])
