@@ -38,15 +38,13 @@ TOLERANCE = {**_HALF, "litert_float16": 0.01, "litert_int8": 0.05, "onnxruntime_
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--vocab", help="a vocab.txt of whole English words, such as bert-base-uncased's")
+    parser.add_argument("--vocab", required=True, help="a vocab.txt of whole English words, as bert-base-uncased's")
     parser.add_argument("--models", default="minilm,base", help=", ".join(SIZES))
     parser.add_argument("--contestants", default="ours,pipeline,onnxruntime", help=", ".join(CONTESTANTS))
     parser.add_argument("--turns", type=int, default=7)
     parser.add_argument("--seconds", type=float, default=2.0, help="how long a turn lasts, for each shape")
     parser.add_argument("--threads", type=int, default=2)
     arguments = parser.parse_args()
-    if not arguments.vocab:
-        parser.error("--vocab is needed")
     contestants = [name for name in arguments.contestants.split(",") if is_installed(name)]
     for size in arguments.models.split(","):
         with tempfile.TemporaryDirectory() as scratch:
