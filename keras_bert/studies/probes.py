@@ -134,10 +134,16 @@ def probe(
     Args:
         train, dev: float32 [layers + 1, words, hidden] and the words' labels; words without one are left out.
         marks_entities: whether the labels mark entities; if so, the score is their F1, otherwise the accuracy.
+
+    Raises:
+        UserError: all words to train on have the same label, or the labels do not mark entities as they should.
     """
     (train_states, train_words), (dev_states, dev_words) = train, dev
     labelled = np.array([tag is not None for tag in train_words.tags])
     labels = [tag for tag in train_words.tags if tag is not None]
+    if len(set(labels)) < 2:
+        received = f"{labels[0]} alone" if labels else "none"
+        raise UserError(f"probe_words: needs words of two labels, to tell apart. Received: {received}. Raise it.")
     scores = []
     for seen, unseen in zip(train_states, dev_states):
         scaler = StandardScaler().fit(seen[labelled])

@@ -82,6 +82,9 @@ def test_a_probe_of_entities_is_scored_by_whole_entities():
     others = dataclasses.replace(pieces, tags=["X", "X", "O", "O"] * 50)
     with pytest.raises(UserError, match="Received: 'X'.$"):  # And not the tag at that answer's place.
         probe((states, others), (states, pieces), marks_entities=True)
+    alone = dataclasses.replace(pieces, tags=["O"] * len(tags))
+    with pytest.raises(UserError, match="probe_words: needs words of two labels, .* Received: O alone. Raise it."):
+        probe((states, alone), (states, pieces), marks_entities=True)
 
 
 @pytest.fixture(scope="module")
