@@ -226,8 +226,8 @@ def chosen_token(logits: np.ndarray, sampling: SamplingConfig, rng: np.random.Ge
 
 # For models that cannot fill in [MASK]s: what they predict, and how to use them instead.
 _OTHERS = {
-    REPLACED: f"which tokens were replaced. Fine-tune it on a task: {PROGRAM} finetune --init MODEL",
-    PERMUTED: f"permuted tokens. Fine-tune it on a task: {PROGRAM} finetune --init MODEL",
+    REPLACED: f"which tokens were replaced. Fine-tune it on a task: {PROGRAM} finetune --task NAME --init MODEL",
+    PERMUTED: f"permuted tokens. Fine-tune it on a task: {PROGRAM} finetune --task NAME --init MODEL",
     NEXT: f"next tokens. Continue texts with it: {PROGRAM} generate",
     BOTH: f"next tokens and previous ones. Train a tagger on its states: {PROGRAM} finetune --task ner "
     "--features weighted_all --init MODEL",
