@@ -33,6 +33,44 @@ def test_another_program_gets_keras_whole(command, light, monkeypatch):
     assert bool(begun) == light
 
 
+@pytest.mark.parametrize(
+    ("limits", "expected"),
+    [
+        ([["250000 100000"], ["-1", "100000"]], 3),
+        ([["max 100000"], None], 64),
+        ([None, ["50000", "100000"]], 1),
+        ([["9900000 100000"], ["-1", "100000"]], 64),
+        ([None, None], 64),
+    ],
+)
+def test_a_container_has_as_many_cores_as_it_may_use(limits, expected, tmp_path, monkeypatch):
+    """One with 2 of a node's 64 cores started 64 processes to prepare text, each with its own memory."""
+    paths = [[str(tmp_path / f"{version}-{part}") for part in range(len(version))] for version in ("2", "11")]
+    for group, contents in zip(paths, limits, strict=True):
+        for path, content in zip(group, contents or [], strict=contents is not None):
+            with open(path, "w") as stream:
+                stream.write(f"{content}\n")
+    monkeypatch.setattr(runtime, "_CPU_LIMITS", paths)
+    monkeypatch.setattr(runtime, "_cores_of_machine", lambda: 64)
+    assert runtime.all_cores() == expected
+
+
+@pytest.mark.parametrize(
+    ("limit", "given", "threads"), [(2, {}, "2"), (64, {}, None), (2, {"TF_NUM_INTRAOP_THREADS": "1"}, "1")]
+)
+def test_tensorflow_has_a_thread_for_each_core_of_a_container(limit, given, threads, monkeypatch):
+    for kind in ("INTRAOP", "INTEROP"):
+        monkeypatch.setenv(f"TF_NUM_{kind}_THREADS", "")  # To be as before when the test ends.
+        monkeypatch.delenv(f"TF_NUM_{kind}_THREADS")
+    for name, value in given.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(runtime, "command_line", lambda: "run.py fill")
+    monkeypatch.setattr(runtime, "_cores_of_machine", lambda: 64)
+    monkeypatch.setattr(runtime, "all_cores", lambda: limit)
+    runtime.import_tensorflow()
+    assert os.environ.get("TF_NUM_INTRAOP_THREADS") == threads
+
+
 def test_a_stream_that_was_closed_is_opened_to_nothing(monkeypatch):
     """With `2>&-` a command ended where it withholds what TensorFlow logs, and its own error was not seen either."""
     monkeypatch.setattr(sys, "stderr", None)

@@ -5,10 +5,12 @@ import ctypes
 import gc
 import importlib.abc
 import importlib.machinery
+import math
 import os
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from types import ModuleType
 
 from keras_bert.core.program import command_line
@@ -17,6 +19,11 @@ from keras_bert.core.program import command_line
 _TRIM_THRESHOLD, _MMAP_MAX, _ARENA_MAX = -1, -4, -8
 _SETTINGS = {_ARENA_MAX: 1, _MMAP_MAX: 0, _TRIM_THRESHOLD: -1}
 _UNUSED = ("IPython", "matplotlib", "pandas", "sklearn")
+# Microseconds of all cores together in each period, of both versions of Linux's control groups.
+_CPU_LIMITS = (
+    ("/sys/fs/cgroup/cpu.max",),
+    ("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "/sys/fs/cgroup/cpu/cpu.cfs_period_us"),
+)
 
 
 def keep_freed_memory() -> bool:
@@ -52,6 +59,10 @@ def import_tensorflow(debug: bool = False) -> None:
 
 def _import() -> ModuleType:
     """TensorFlow, with the allocator set up if all computation will be on the CPU."""
+    if command_line() and all_cores() < _cores_of_machine():
+        # TensorFlow has a thread for each core of the machine, and the container's limit would halt them in turns.
+        for kind in ("INTRAOP", "INTEROP"):
+            os.environ.setdefault(f"TF_NUM_{kind}_THREADS", str(all_cores()))
     # Another program may want all of Keras, and controls its own garbage collection.
     with lean_import() if command_line() else contextlib.nullcontext():
         import tensorflow as tf
@@ -94,7 +105,17 @@ class _Uninstalled(importlib.abc.MetaPathFinder):
 
 
 def all_cores() -> int:
-    """How many cores this process may use."""
+    """How many cores this process may use: those it may run on, or fewer if its container has a limit."""
+    cores = _cores_of_machine()
+    for paths in _CPU_LIMITS:
+        with contextlib.suppress(OSError, ValueError):  # No such limit, or "max".
+            quota, period = map(int, " ".join(Path(path).read_text(encoding="ascii") for path in paths).split())
+            if quota > 0:
+                cores = min(cores, math.ceil(quota / period))
+    return cores
+
+
+def _cores_of_machine() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
