@@ -98,13 +98,17 @@ class LogFileHandler(logging.Handler):
         LOGGER.addHandler(self)
 
     def emit(self, record: logging.LogRecord) -> None:
-        self._waiting = (self._waiting + click.unstyle(f"{self.format(record)}\n"))[-_MOST_WAITING:]
+        self.keep(record)
         if self._forwards and record.levelno >= logging.root.level:
             # Without any handler, Python shows warnings by its last resort, which this handler disables.
             last_resort = [logging.lastResort] if LOGGER.handlers == [self] and logging.lastResort else []
             for handler in logging.root.handlers or last_resort:
                 if record.levelno >= handler.level:
                     handler.handle(record)
+
+    def keep(self, record: logging.LogRecord) -> None:
+        """Writes what is only for the file."""
+        self._waiting = (self._waiting + click.unstyle(f"{self.format(record)}\n"))[-_MOST_WAITING:]
         if not files.is_remote(self._path) or time.monotonic() - self._written > _SECONDS_A_WRITE:
             self._write()
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Iterable, Mapping
+from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from keras_bert.checkpoints.hub import is_hub_name
 from keras_bert.core import files, locks, messages, settings, whole_files
-from keras_bert.core.errors import UserError
+from keras_bert.core.errors import RunStopped, UserError
 from keras_bert.core.yaml_and_json import read_json, read_yaml
 
 if TYPE_CHECKING:
@@ -96,7 +98,14 @@ class RunFolder:
     def __enter__(self) -> RunFolder:
         return self
 
-    def __exit__(self, *error: object) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if error is not None and self._kept is not None:
+            # For those who find an ended run, and no longer see the terminal.
+            level, text = (logging.INFO if isinstance(error, RunStopped) else logging.ERROR), str(error)
+            told = text if isinstance(error, RunStopped | UserError) else f"{type(error).__name__}: {text}"
+            self._kept.keep(logging.LogRecord(__name__, level, __file__, 0, told, None, None))
         self.release()
 
     def hold(self) -> None:

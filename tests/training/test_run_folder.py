@@ -1,5 +1,6 @@
 """A run's folder: one run in it, its log in step with its checkpoints."""
 
+import contextlib
 import json
 import os
 
@@ -7,7 +8,7 @@ import pytest
 
 from keras_bert.config.finetuning import FinetuneConfig, TaskDataConfig
 from keras_bert.config.pretraining import PretrainConfig
-from keras_bert.core.errors import UserError
+from keras_bert.core.errors import RunStopped, UserError
 from keras_bert.training.metrics_log import MetricsLog, read_metrics
 from keras_bert.training.run_folder import MAY_DIFFER, RunFolder
 
@@ -216,6 +217,25 @@ def test_a_run_taken_over_writes_nothing_more(tmp_path):
             write()
     assert run.results() is None
     log.close()
+
+
+@pytest.mark.parametrize(
+    ("error", "line"),
+    [
+        (RunStopped("Stopped by SIGHUP after step 7.", 75), "INFO Stopped by SIGHUP after step 7."),
+        (UserError("data: needs texts."), "ERROR data: needs texts."),
+        (KeyError("x"), "ERROR KeyError: 'x'"),
+        (None, None),
+    ],
+)
+def test_the_log_says_why_a_run_ended(error, line, tmp_path, caplog):
+    """Whoever finds the run the next day no longer sees the terminal, or closed it to end the run."""
+    with contextlib.suppress(Exception), RunFolder(str(tmp_path)) as run:
+        run.hold()
+        if error:
+            raise error
+    lines = (tmp_path / "log.txt").read_text().splitlines() if line else []
+    assert [told.split(" ", 2)[2] for told in lines] == ([line] if line else []) and not caplog.records
 
 
 def test_a_file_in_place_of_the_folder_is_refused(tmp_path):
