@@ -101,6 +101,20 @@ def test_a_log_has_a_line_a_minute(log, clock):
     ]
 
 
+def test_a_line_that_nobody_reads_ends_no_work(clock, monkeypatch):
+    """The reader of a pipe may be gone long before a run that reports to it."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    screen = io.TextIOWrapper(io.FileIO(writer, "w"), write_through=True)
+    monkeypatch.setattr(sys, "stderr", screen)
+    with terminal_bar("Read", "lines", total=3) as bar:
+        for _ in range(3):
+            clock[0] += 61.0
+            bar.update()
+    with pytest.raises(BrokenPipeError):
+        screen.write("Nobody reads.")
+
+
 def test_a_terminal_without_a_size_shows_a_bar(monkeypatch):
     """A container's terminal often reports 0 columns; bars would fail or be invisible."""
     monkeypatch.setattr(module, "_SECONDS_UNSEEN", 0.0)

@@ -108,9 +108,13 @@ class Bar(tqdm.tqdm):
             return super().display(msg, pos)
         if (minutes := int((self._time() - self.start_t) // _SECONDS_A_LINE)) > self._lines:
             self._lines = minutes
+            self._write_line()
+        return True
+
+    def _write_line(self) -> None:
+        with contextlib.suppress(BrokenPipeError):  # Left to the next message; see `messages`.
             self.fp.write(f"{self}\n")
             self.fp.flush()
-        return True
 
     def clear(self, nolock: bool = False) -> None:
         if not self._in_lines:
@@ -126,7 +130,7 @@ class Bar(tqdm.tqdm):
             self._decr_instances(self)
             if self._lines:
                 self._ema_dt = lambda: None  # So that the line shows the average rate.
-                self.fp.write(f"{self}\n")
+                self._write_line()
 
 
 def terminal_bar(
