@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import logging
 import os
 import signal
 import socket
@@ -19,6 +20,7 @@ from keras_bert.training.stop_request import REQUESTS, STOPPED_BY_SIGNAL
 GRACE_SECONDS = 20.0  # How long the other workers may take to stop after one has failed.
 BAD_INPUT = 2  # The exit status after an error that a restart would only repeat.
 _PAUSE = 0.1  # Seconds between polls of the workers.
+_log = logging.getLogger(__name__)
 
 
 @click.command(context_settings={"ignore_unknown_options": True})
@@ -74,10 +76,10 @@ def launch(context: click.Context, workers: int, restart: int, command: tuple[st
         failed = group.wait()
         status = group.statuses[failed] if failed is not None else max(group.statuses)
         if failed is not None:
-            click.echo(f"Worker {failed} exited with status {status}; all workers are stopped.", err=True)
+            _log.warning(f"Worker {failed} exited with status {status}; all workers are stopped.")
         if requests or status in (0, BAD_INPUT) or not left:
             break
-        click.echo(f"Starting all workers again; {left} of {restart} restarts are left.", err=True)
+        _log.warning(f"Starting all workers again; {left} of {restart} restarts are left.")
     context.exit(status if status >= 0 else 128 - status)  # The shell's convention for a process killed by a signal.
 
 
