@@ -13,10 +13,10 @@ from keras_bert.core.errors import UserError
 from keras_bert.core.patterns import expand
 from keras_bert.data.corpus.formats import PLAIN, format_of
 from keras_bert.data.corpus.text_lines import (
-    BINARY,
     GZIP,
     Unreadable,
     beginning,
+    binary,
     compression,
     read_chunks,
     require_whole_gzip,
@@ -210,7 +210,7 @@ def _checked_compression(path: str) -> str:
                 f"{path}: needs plain text if data.source is text. Received: {found}. Set data.source=files."
             )
         if b"\0" in start:
-            raise Unreadable(BINARY)
+            raise binary(start)
         if _LONE_RETURN.search(start):
             raise Unreadable("lines that end in \\r alone, which would be joined")
         _check_utf8(path, start)

@@ -20,9 +20,9 @@ from keras_bert.data.corpus.formats import conllu_documents, plain_documents
 from keras_bert.data.corpus.pages import article, mediawiki_documents, warc_documents, wiki_documents
 from keras_bert.data.corpus.repeated_spans import RepeatedSpans, remove_repeated_spans
 from keras_bert.data.corpus.text_lines import (
-    BINARY,
     Unreadable,
     beginning,
+    binary,
     decoded_document,
     decoded_lines,
     read_chunks,
@@ -275,7 +275,7 @@ def _open(path: str, config: CorpusConfig) -> tuple[str, Iterator[bytes]]:
         raise Unreadable("empty")
     kind = formats.TABLE if config.format else formats.format_of(path, start)
     if b"\0" in start and kind in _LINES:
-        raise Unreadable(BINARY)
+        raise binary(start)
     return kind, chunks
 
 

@@ -48,7 +48,6 @@ _MAGIC = {
 _GZIP_BITS = 16 + zlib.MAX_WBITS  # Makes zlib read one part of a .gz.
 _LONGEST_MAGIC = max(map(len, _MAGIC))
 _DAMAGED = (OSError, EOFError, zlib.error, lzma.LZMAError)
-BINARY = "binary, not text"
 _LONGEST_LINE = 1 << 26  # In characters. Longer lines are cut, so that memory stays bounded.
 
 
@@ -64,6 +63,12 @@ class Unreadable(Exception):
         super().__init__(reason)
         self.line = line
         self.is_refused = is_refused
+
+
+def binary(start: bytes) -> Unreadable:
+    """The error for a file with a zero byte, by its first bytes."""
+    is_utf16 = start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    return Unreadable("UTF-16, not UTF-8" if is_utf16 else "binary, not text")
 
 
 def read_lines(path: str | os.PathLike[str]) -> Iterator[str]:
@@ -152,12 +157,13 @@ def _decoded(chunks: Iterable[bytes], encoding: str) -> Iterator[tuple[str, str]
     line_ends, complete = io.IncrementalNewlineDecoder(None, translate=True), 0
     for chunk in chain(chunks, [b""]):
         good, zero, _ = chunk.partition(b"\0")
-        problem = Unreadable(BINARY) if zero else None
+        problem = binary(chunk) if zero else None
         try:
             text = decoder.decode(good, final=not chunk)
         except UnicodeDecodeError as error:
-            reason = f"not UTF-8 ({error.reason}: byte {error.object[error.start]:#04x})"
-            problem = Unreadable(reason, complete + len((error.object[: error.start] + b".").splitlines()))
+            if error.start or not zero:
+                reason = f"not UTF-8 ({error.reason}: byte {error.object[error.start]:#04x})"
+                problem = Unreadable(reason, complete + len((error.object[: error.start] + b".").splitlines()))
             text = error.object[: error.start].decode("utf-8")
         translated = line_ends.decode(text, final=not chunk)
         yield text, translated

@@ -251,7 +251,10 @@ class Table:
                 yield from file_rows(path, read_chunks(local_file(path)), reading)
             except Unreadable as problem:
                 where = f"{path} line {problem.line}" if problem.line else path
-                raise UserError(f"{where}: needs a whole table, text in UTF-8. Received: {problem}.") from None
+                raise UserError(
+                    f"{where}: needs a whole table, text in UTF-8. Received: {problem}. Convert it to UTF-8, or write "
+                    "it again."
+                ) from None
 
 
 def open_table(source: str) -> Table | TfdsTable:

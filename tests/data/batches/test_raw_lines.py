@@ -115,6 +115,7 @@ def test_training_texts_are_the_training_sides(tmp_path):
         ("a.txt", b"%PDF-1.7", "a.txt: needs text. Received: PDF"),
         ("a.txt", b"One.\rTwo.\r", "needs a whole file of UTF-8 text .* Received: lines that end in .r alone"),
         ("a.txt", b"t\0e\0x\0t\0", "needs a whole file of UTF-8 text .* Received: binary"),
+        ("a.txt", "text".encode("utf-16"), "needs a whole file of UTF-8 text .* Received: UTF-16, not UTF-8"),
     ],
 )
 def test_files_of_another_format_are_refused(tmp_path, name, content, message):

@@ -175,6 +175,7 @@ def test_a_bad_file_is_named_and_the_others_are_read(tmp_path, content):
     documents, report = read(bad, good)
     assert documents == ["Good."] and report.documents == 1
     assert list(report.skipped) == [str(bad)] and report.skipped[str(bad)]
+    assert report.skipped[str(bad)].startswith("UTF-16, not UTF-8") == (content is UNREADABLE["utf-16"])
 
 
 def test_missing_files_are_named(tmp_path):

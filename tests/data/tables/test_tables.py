@@ -118,6 +118,11 @@ def test_bad_bytes_are_named_by_line_even_far_into_the_file(tmp_path):
         ("a.csv", "", "empty file"),
         ("a.jsonl", "\n", "empty file"),
         ("a.tsv", b"text\0label", "binary"),
+        (
+            "a.csv",
+            "text,label\n".encode("utf-16"),
+            "Received: UTF-16, not UTF-8. Convert it to UTF-8, or write it again.",
+        ),
         ("a.csv.gz", gzip.compress(b"text,label\n" * 999, mtime=0)[:30], "cannot be read"),
         ("a.csv", 'text,label\na,1\n"b,1\nc,1\n', "line 3: needs cells quoted as in CSV"),
         ("a.jsonl", '{"text": "a", "label": 1}\n{"text"', "line 2: needs a JSON object with 'text', 'label'."),
