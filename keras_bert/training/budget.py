@@ -1,7 +1,7 @@
 """How far a run has come, by steps or by the clock, and which phase that puts it in."""
 
 from collections.abc import Callable, Sequence
-from time import monotonic
+from time import monotonic, process_time
 from typing import NamedTuple
 
 import tensorflow as tf
@@ -26,6 +26,8 @@ def make_budget(
     return TimeBudget(minutes, shares, agreement(strategy), process_count(strategy))
 
 
+# A step that takes longer than these seconds, with less than this share of a core, was halted meanwhile (Ctrl-Z).
+_HALTED_SECONDS, _HALTED_SHARE = 60.0, 0.01
 # How often figures are logged if the recipe does not say.
 _STEPS_A_LINE, _LEAST_LINES = 100, 20
 
@@ -101,7 +103,7 @@ class TimeBudget(tf.Module):
     """A run of a fixed number of minutes: learning rate and phases follow the clock, summed over restarts.
 
     What the run learns depends on the machine's speed, so a stopped run resumes where it was, but not bit for bit.
-    Validation and checkpoints count towards the time; start-up does not.
+    Validation and checkpoints count towards the time; start-up does not, nor does time in which the process was halted.
 
     Args:
         minutes: length of the whole run.
@@ -133,7 +135,7 @@ class TimeBudget(tf.Module):
 
         In a run that was given more time, a phase that would not have begun by now counts as not begun.
         """
-        self._last = monotonic()
+        self._last, self._last_cpu = monotonic(), process_time()
         # By `numpy`: a variable with a copy on each replica is not a number.
         self._seconds = float(self._kept_seconds.numpy())
         self._share = share = self.share_done(0)
@@ -175,9 +177,11 @@ class TimeBudget(tf.Module):
 
     def advance(self, done: int) -> bool:
         """Call after every step, in every process: returns whether the time is up after `done` steps."""
-        now = monotonic()
-        self._seconds += self._mean(now - self._last)
-        self._last = now
+        now, now_cpu = monotonic(), process_time()
+        passed, worked = now - self._last, now_cpu - self._last_cpu
+        is_halted = passed > _HALTED_SECONDS and worked < _HALTED_SHARE * passed
+        self._seconds += self._mean(0.0 if is_halted else passed)
+        self._last, self._last_cpu = now, now_cpu
         self._share_before, self._share = self._share, self.share_done(done)
         share = self._share
         for phase, begins in enumerate(self._ends[:-1], start=1):

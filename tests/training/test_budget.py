@@ -40,7 +40,8 @@ def test_a_resumed_run_knows_the_time_it_has_spent():
 def test_time_passes_on_several_devices_as_on_one(mirrored_strategy, monkeypatch):
     """On several GPUs or workers, runs limited by time used to end in a traceback before their first step."""
     now = [0.0]
-    monkeypatch.setattr("keras_bert.training.budget.monotonic", lambda: now[0])
+    for clock in ("monotonic", "process_time"):
+        monkeypatch.setattr(f"keras_bert.training.budget.{clock}", lambda: now[0])
     with mirrored_strategy.scope():
         budget = make_budget(2.0, 10, [0.5, 0.5], mirrored_strategy)
     now[0] = 90.0
@@ -50,6 +51,20 @@ def test_time_passes_on_several_devices_as_on_one(mirrored_strategy, monkeypatch
     assert [float(rate) for rate in mirrored_strategy.experimental_local_results(rates)] == pytest.approx([0.1, 0.1])
     budget.start()
     assert budget.share_done(7) == 0.75 and budget.phase(7) == 1
+
+
+def test_time_in_which_a_run_was_halted_does_not_count(monkeypatch):
+    """An hour between Ctrl-Z and `fg` would end a run of two hours early, with its rate falling by half at once."""
+    now, worked = [0.0], [0.0]
+    monkeypatch.setattr("keras_bert.training.budget.monotonic", lambda: now[0])
+    monkeypatch.setattr("keras_bert.training.budget.process_time", lambda: worked[0])
+    budget, shares = TimeBudget(120.0, [1.0]), []
+    for seconds, cpu_seconds in [(720.0, 1400.0), (3600.0, 2.0), (1.0, 0.0), (719.0, 720.0)]:
+        now[0] += seconds
+        worked[0] += cpu_seconds
+        budget.advance(1)
+        shares.append(budget.share_done(1))
+    assert shares == pytest.approx([0.1, 0.1, 0.1 + 1 / 7200, 0.2])
 
 
 def test_a_short_run_has_a_curve_and_a_long_one_no_more_lines_than_before():
