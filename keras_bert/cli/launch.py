@@ -38,7 +38,7 @@ def launch(context: click.Context, workers: int, restart: int, command: tuple[st
     """Start several workers of one run on this machine, and stop all of them if one fails.
 
     SIGTERM, SIGHUP and Ctrl-C are forwarded to the workers, which save a checkpoint and stop; this command then exits
-    with status 75. A second signal, at least one second later, stops them at once.
+    with status 75. A second SIGTERM or Ctrl-C, at least one second later, stops them at once.
 
     Each worker gets its own TF_CONFIG and a share of the GPUs: those in CUDA_VISIBLE_DEVICES, or else all. On several
     machines, set TF_CONFIG and start the command itself on each.

@@ -93,7 +93,7 @@ def pretrain(
     All other settings come from the recipe; `settings` lists those that --set can change.
 
     The same command resumes a run that stopped. SIGTERM, SIGHUP and Ctrl-C save a checkpoint after the current step and
-    exit with status 75; a second signal, at least one second later, exits at once.
+    exit with status 75; a second SIGTERM or Ctrl-C, at least one second later, exits at once.
 
     \b
     Example:

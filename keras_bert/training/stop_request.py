@@ -24,7 +24,7 @@ class StopRequest:
     """Records SIGTERM, SIGHUP, Ctrl-C and the end of a time limit; the loop polls it after every step.
 
     A context manager: inside it the first signal is recorded, and another one more than a second later ends the
-    process at once.
+    process at once. SIGHUP does not: whoever closes the terminal after Ctrl-C still wants the checkpoint.
 
     Args:
         max_minutes: minutes after which a stop is requested; 0 for no limit.
@@ -61,7 +61,7 @@ class StopRequest:
         now = time.monotonic()
         if self._signal is None:
             self._signal, self._asked_at = number, now
-        elif now > self._asked_at + _SAME_REQUEST_SECONDS:
+        elif now > self._asked_at + _SAME_REQUEST_SECONDS and signal.Signals(number).name != "SIGHUP":
             os._exit(128 + number)
 
     def reason(self) -> str | None:

@@ -208,15 +208,17 @@ def test_workers_save_at_the_same_step_when_the_clock_of_one_says_so():
 
 
 def test_a_later_signal_leaves_at_once():
-    """One that comes together with the first, as from a terminal and a launcher, is the same request."""
+    """One that comes together with the first, as from a terminal and a launcher, is the same request. Nor is closing
+    the terminal another one, or that Ctrl-C also ended the `tee` which reads from a run."""
     code = (
         "import os, signal, time\n"
         "from keras_bert.training.stop_request import StopRequest\n"
         "with StopRequest():\n"
         "    os.kill(os.getpid(), signal.SIGINT)\n"
         "    os.kill(os.getpid(), signal.SIGTERM)\n"
-        "    print('noted', flush=True)\n"
         "    time.sleep(1.1)\n"
+        "    os.kill(os.getpid(), signal.SIGHUP)\n"
+        "    print('noted', flush=True)\n"
         "    os.kill(os.getpid(), signal.SIGINT)\n"
         "    print('still here', flush=True)\n"
     )
