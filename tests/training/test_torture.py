@@ -1,10 +1,13 @@
 """Real processes that are killed and restarted give the numbers of one left alone: tools/torture.py in short."""
 
+import fcntl
 import json
 import os
+import pty
 import random
 import subprocess
 import sys
+import termios
 import time
 
 import psutil
@@ -85,3 +88,31 @@ def test_workers_killed_twice_are_started_again_by_the_launcher(tmp_path):
         process.kill()
     assert "1 of 2 restarts are left" in said()  # Before the second.
     assert_same(compare(str(tmp_path / "alone"), str(killed)))
+
+
+@pytest.mark.slow
+def test_a_run_whose_terminal_is_closed_leaves_a_checkpoint(tmp_path):
+    """The signal was noted, but the next line failed on the terminal that was gone, and ended the run before it."""
+    write_text(tmp_path / "text.txt")
+    (tmp_path / "recipe.yaml").write_text(yaml.safe_dump(RECIPE))
+    terminal, own = pty.openpty()
+    given = ["--config", "recipe.yaml", "--data", "text.txt", "--output", "run", "--steps", "10000"]
+    process = subprocess.Popen(
+        [sys.executable, os.path.join(ROOT, "run.py"), "pretrain", *given],
+        cwd=tmp_path,
+        stdin=own,
+        stdout=own,
+        stderr=own,
+        start_new_session=True,
+        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+    )
+    os.close(own)
+    try:
+        while last_step(tmp_path / "run") < 3 and process.poll() is None:
+            os.read(terminal, 1 << 16)
+        os.close(terminal)
+        assert process.wait(timeout=300) != 0 and last_step(tmp_path / "run") < 10000
+    finally:
+        process.kill()
+    assert os.listdir(tmp_path / "run" / "checkpoints")
+    assert "Stopped by SIGHUP after step" in (tmp_path / "run" / "log.txt").read_text()
