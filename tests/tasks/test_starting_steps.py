@@ -43,7 +43,7 @@ def pretraining(tmp_path):
     phase = {"share": 0.5, "sequence_length": 16, "max_predictions_per_seq": 3}
     config = recipe("text.txt", phases=[{**phase, "batch_size": 8}, {**phase, "batch_size": 4}])
     run = stand_in(Pretraining, config, tmp_path)
-    run.tokenizer, run.sources = SimpleNamespace(vocabulary=None), SimpleNamespace(validation=None)
+    run.is_chief, run.tokenizer, run.sources = True, SimpleNamespace(vocabulary=None), SimpleNamespace(validation=None)
     run.engine.model, run.teacher = SimpleNamespace(config=config.model), None
     return run
 
