@@ -51,7 +51,7 @@ def test_a_container_has_as_many_cores_as_it_may_use(limits, expected, tmp_path,
             with open(path, "w") as stream:
                 stream.write(f"{content}\n")
     monkeypatch.setattr(runtime, "_CPU_LIMITS", paths)
-    monkeypatch.setattr(runtime, "_cores_of_machine", lambda: 64)
+    monkeypatch.setattr(runtime, "_cores_to_run_on", lambda: 64)
     assert runtime.all_cores() == expected
 
 
@@ -65,7 +65,7 @@ def test_tensorflow_has_a_thread_for_each_core_of_a_container(limit, given, thre
     for name, value in given.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(runtime, "command_line", lambda: "run.py fill")
-    monkeypatch.setattr(runtime, "_cores_of_machine", lambda: 64)
+    monkeypatch.setattr(runtime, "_cores_to_run_on", lambda: 64)
     monkeypatch.setattr(runtime, "all_cores", lambda: limit)
     runtime.import_tensorflow()
     assert os.environ.get("TF_NUM_INTRAOP_THREADS") == threads

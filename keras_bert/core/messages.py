@@ -44,11 +44,11 @@ def _hang_up(stream: TextIO, error: OSError) -> None:
     here, unless that would end the process at once.
     """
     is_pipe = error.errno == errno.EPIPE
-    if not is_pipe and error.errno != errno.EIO:
-        raise error
-    if is_pipe and signal.getsignal(signal.SIGHUP) == signal.SIG_DFL:
+    would_end = is_pipe and signal.getsignal(signal.SIGHUP) == signal.SIG_DFL
+    if error.errno not in (errno.EPIPE, errno.EIO) or would_end:
         raise error
     own, nowhere = stream.fileno(), os.open(os.devnull, os.O_WRONLY)
+    # All of them are found before the first is replaced.
     for number in [number for number in (own, 1, 2) if os.path.sameopenfile(number, own)]:
         os.dup2(nowhere, number)
     os.close(nowhere)

@@ -59,10 +59,10 @@ def import_tensorflow(debug: bool = False) -> None:
 
 def _import() -> ModuleType:
     """TensorFlow, with the allocator set up if all computation will be on the CPU."""
-    if command_line() and all_cores() < _cores_of_machine():
-        # TensorFlow has a thread for each core of the machine, and the container's limit would halt them in turns.
+    if command_line() and (cores := all_cores()) < _cores_to_run_on():
+        # TensorFlow has a thread for each core to run on, and the container's limit would halt them in turns.
         for kind in ("INTRAOP", "INTEROP"):
-            os.environ.setdefault(f"TF_NUM_{kind}_THREADS", str(all_cores()))
+            os.environ.setdefault(f"TF_NUM_{kind}_THREADS", str(cores))
     # Another program may want all of Keras, and controls its own garbage collection.
     with lean_import() if command_line() else contextlib.nullcontext():
         import tensorflow as tf
@@ -106,7 +106,7 @@ class _Uninstalled(importlib.abc.MetaPathFinder):
 
 def all_cores() -> int:
     """How many cores this process may use: those it may run on, or fewer if its container has a limit."""
-    cores = _cores_of_machine()
+    cores = _cores_to_run_on()
     for paths in _CPU_LIMITS:
         with contextlib.suppress(OSError, ValueError):  # No such limit, or "max".
             quota, period = map(int, " ".join(Path(path).read_text(encoding="ascii") for path in paths).split())
@@ -115,7 +115,7 @@ def all_cores() -> int:
     return cores
 
 
-def _cores_of_machine() -> int:
+def _cores_to_run_on() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

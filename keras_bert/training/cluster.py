@@ -173,9 +173,9 @@ def _answers(address: str) -> bool:
 def _host_and_port(address: str) -> tuple[str, int]:
     """(host, port) of `host:port`, or of `[host]:port` for IPv6. Raises `UserError` for anything else."""
     found = _ADDRESS.fullmatch(address)
-    with contextlib.suppress(UnicodeError):  # A part of the name is empty or too long, as in worker-0..svc:2222.
-        if found:
-            host = found["ipv6"] or found["host"]
+    if found:
+        host = found["ipv6"] or found["host"]
+        with contextlib.suppress(UnicodeError):  # A part of the name is empty or too long, as in worker-0..svc:2222.
             host.encode("idna")
             return host, int(found["port"])
     raise UserError(

@@ -103,8 +103,8 @@ class RunFolder:
     ) -> None:
         if error is not None and self._kept is not None:
             # For those who find an ended run, and no longer see the terminal.
-            level, text = (logging.INFO if isinstance(error, RunStopped) else logging.ERROR), str(error)
-            told = text if isinstance(error, RunStopped | UserError) else f"{type(error).__name__}: {text}"
+            level = logging.INFO if isinstance(error, RunStopped) else logging.ERROR
+            told = str(error) if isinstance(error, RunStopped | UserError) else f"{type(error).__name__}: {error}"
             self._kept.keep(logging.LogRecord(__name__, level, __file__, 0, told, None, None))
         self.release()
 

@@ -62,7 +62,7 @@ def training_table(data: TaskDataConfig, loss: VectorLoss) -> tuple[Task, Source
 
 
 def require_columns(data: TaskDataConfig, vectors: VectorsConfig) -> None:
-    """Raises `UserError` unless the loss can be trained on the columns of `training_table`."""
+    """Raises `UserError` unless the settings fit the columns of the tables: of `training_table`, and of the scores."""
     loss, has_negatives = vectors.loss, bool(data.train) and len(data.texts) > 2
     if vectors.score_range and not (data.train or data.dev or data.test):
         raise UserError(
