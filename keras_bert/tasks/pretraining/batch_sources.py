@@ -97,6 +97,8 @@ def open_batch_sources(config: PretrainConfig, folder: str, worker: int = 0, has
     label = next((term.zero_label for term in config.objective.trained if term.pairs), "")
     described = "; ".join(_describe(source, phase, label) for source, phase in zip(sources.training, config.phases))
     _log.info(f"Training examples: {described}.")
+    for source in sources.training:
+        _ = source.batches_per_epoch  # Raises now if a phase has too little text, and not when it begins.
     return sources
 
 

@@ -10,6 +10,7 @@ from clocked import without_clock
 from pretraining import metrics, recipe, stopped_at
 from said import listen
 
+from keras_bert.core.errors import UserError
 from keras_bert.data.shards import shard_files
 from keras_bert.inference.loading import load
 from keras_bert.models.pretraining import BertForPreTraining
@@ -34,6 +35,14 @@ def test_phases_mask_what_they_say_and_validation_its_own_share(corpus, tmp_path
     assert masked(sources.training[0]) == pytest.approx(0.45, abs=0.05)
     assert masked(sources.training[1]) == pytest.approx(0.22, abs=0.03)
     assert [masked(source) for source in sources.validation] == [pytest.approx(0.11, abs=0.02)] * 2
+
+
+def test_a_phase_with_too_little_text_is_refused_before_the_first_step(corpus, tmp_path):
+    """A run would train for days and end when that phase begins."""
+    phase = {"sequence_length": 32, "batch_size": 8, "max_predictions_per_seq": 4, "share": 0.5}
+    with pytest.raises(UserError, match=r"needs at least batch_size \(100000\) examples"):
+        config = recipe(corpus, phases=[phase, {**phase, "batch_size": 100000}])
+        open_batch_sources(config, str(tmp_path / "data"))
 
 
 def test_a_start_reads_each_shard_once(corpus, tmp_path, monkeypatch):
