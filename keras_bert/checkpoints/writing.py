@@ -26,7 +26,7 @@ from keras_bert.models.tensor_names import TensorName, model_values, parts, pret
 from keras_bert.tasks.head import Head
 from keras_bert.tasks.kind import TaskKind, kind_of_head, own_architecture, task_kinds
 from keras_bert.text.standalone_tokenizer import MAX_CHARACTERS_PER_WORD
-from keras_bert.text.tokenizer_files import TOKENIZER_CONFIG, TokenizerSettings
+from keras_bert.text.tokenizer_files import TOKENIZER_CONFIG, TokenizerSettings, without_segments
 from keras_bert.text.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -74,9 +74,10 @@ def write_huggingface_folder(
             safetensors.numpy.save_file(stored, local, metadata={"format": "pt"})
         if not files.is_remote(path):
             shutil.copymode(config_file, weights_file)  # safetensors makes it readable for the owner only.
-        whole_files.write_json(
-            files.join(aside, TOKENIZER_CONFIG), vocabulary.tokenizer_config(tokenizer, config.max_position_embeddings)
-        )
+        of_tokenizer = vocabulary.tokenizer_config(tokenizer, config.max_position_embeddings)
+        if config.type_vocab_size == 1:
+            of_tokenizer = without_segments(of_tokenizer)
+        whole_files.write_json(files.join(aside, TOKENIZER_CONFIG), of_tokenizer)
         vocabulary.to_file(files.join(aside, vocabulary.file_name))
         write_task_files(aside, config, fields, more_files)
         parameters = sum(value.size for value in tensors.values())

@@ -140,8 +140,8 @@ def _special_names(values: Mapping[str, Any], path: str) -> set[str]:
     return set(names)
 
 
-# Tokenizer classes of transformers besides the generic ones.
-_BERTS = ("BertTokenizer", "BertTokenizerFast")
+# Tokenizer classes of transformers besides the generic ones; all compute the same.
+_BERTS = tuple(f"{kind}Tokenizer{fast}" for kind in ("Bert", "DistilBert", "Electra") for fast in ("", "Fast"))
 FLAG_FIELDS = {
     "lower_case": "do_lower_case",
     "strip_accents": "strip_accents",
@@ -275,6 +275,12 @@ def _read_tokenizer_file(path: str, content: Mapping[str, Any], is_generic: bool
     return {ours: value for ours, value in in_json.items() if value is not None or ours == "strip_accents"}
 
 
+def without_segments(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """tokenizer_config.json's content for a model of one segment: BERT's tokenizer would give the second text 1."""
+    names = ["input_ids", "attention_mask"]
+    return {**fields, **({"model_input_names": names} if fields["tokenizer_class"] in _BERTS else {})}
+
+
 def berts_tokenizer_config(settings: TokenizerSettings, max_positions: int) -> dict[str, Any]:
     """The content of tokenizer_config.json for WordPieces."""
     longest = settings.max_characters_per_word
@@ -283,7 +289,7 @@ def berts_tokenizer_config(settings: TokenizerSettings, max_positions: int) -> d
         "tokenize_chinese_chars": settings.split_chinese,
         "strip_accents": settings.strip_accents,
         **({_MAX_CHARACTERS: longest} if longest != MAX_CHARACTERS_PER_WORD else {}),
-        "tokenizer_class": "BertTokenizer",
+        "tokenizer_class": _BERTS[0],
         "model_max_length": max_positions,
         "unk_token": "[UNK]",
         "sep_token": "[SEP]",
