@@ -54,6 +54,8 @@ if TYPE_CHECKING:  # The names of `public_names.py`, for type checkers.
     from keras_bert.models.bert.config import BertConfig as BertConfig
     from keras_bert.models.bert.encoder import BertEncoder as BertEncoder
     from keras_bert.models.camembert.kind import CamembertConfig as CamembertConfig
+    from keras_bert.models.distilbert.encoder import DistilbertEncoder as DistilbertEncoder
+    from keras_bert.models.distilbert.kind import DistilbertConfig as DistilbertConfig
     from keras_bert.models.electra.encoder import ElectraEncoder as ElectraEncoder
     from keras_bert.models.electra.kind import ElectraConfig as ElectraConfig
     from keras_bert.models.electra.pretraining import ElectraForPreTraining as ElectraForPreTraining

@@ -91,6 +91,10 @@ class BertEmbeddings(PlainLayer):
         self.word_embeddings = self._add_table("word_embeddings", self.vocab_size)
         positions = self.first_position + self.max_position_embeddings
         self.position_embeddings = self._add_table("position_embeddings", positions, self.sinusoidal)
+        self.add_segments()
+
+    def add_segments(self) -> None:
+        """Create the weights of the segment embeddings."""
         self.token_type_embeddings = self._add_table("token_type_embeddings", self.type_vocab_size)
 
     def _add_table(self, name: str, rows: int, sinusoidal: bool = False) -> keras.Variable:

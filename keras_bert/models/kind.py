@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 # fmt: off
 _OWN = (
     "bert", "albert", "roberta", "xlm_roberta", "camembert", "elmo", "recurrent", "xlnet", "bart", "t5", "electra",
-    "roberta_prelayernorm", "prelayernorm_glu",
+    "roberta_prelayernorm", "prelayernorm_glu", "distilbert",
 )
 # fmt: on
 # transformers' classes for tasks whose heads read the states of a decoder that is given the text again.

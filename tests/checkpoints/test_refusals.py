@@ -46,7 +46,7 @@ def refusal(folder):
     "changes, message",
     [
         ({"model_type": "deberta"}, "model_type 'deberta' is not supported"),
-        ({"model_type": "distilbert"}, "model_type 'distilbert' is not supported"),
+        ({"model_type": "mpnet"}, "model_type 'mpnet' is not supported"),
         ({"model_type": ..., "architectures": ["AlbertModel"]}, "the architecture 'AlbertModel' is not supported"),
         ({"architectures": "BertModel"}, "architectures: needs a list of names of classes. Received: 'BertModel'"),
         ({"architectures": 5}, "architectures: needs a list of names of classes. Received: 5"),

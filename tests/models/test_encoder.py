@@ -17,6 +17,7 @@ from keras_bert.layers.tensors import gather_positions
 from keras_bert.models.albert.kind import AlbertConfig
 from keras_bert.models.bert.config import Activation, BertConfig
 from keras_bert.models.bert.encoder import BertEncoder
+from keras_bert.models.distilbert.kind import DistilbertConfig
 from keras_bert.models.electra.kind import ElectraConfig
 from keras_bert.models.electra.pretraining import ElectraForPreTraining
 from keras_bert.models.elmo.kind import ElmoConfig
@@ -96,8 +97,9 @@ CAUSAL = {"attention": "causal"}
         BertConfig(**SIZES, **CAUSAL, pools_cls=True),
         RobertaPreLayerNormConfig(**SIZES),
         AlbertConfig(**SIZES, embedding_size=8),
+        DistilbertConfig(**SIZES),
     ],
-    ids=["bert", "causal", "causal, pools [CLS]", "pre-norm", "albert"],
+    ids=["bert", "causal", "causal, pools [CLS]", "pre-norm", "albert", "distilbert"],
 )
 @pytest.mark.parametrize("recompute_every", [0, 1])
 def test_states_at_positions_are_those_of_all(config, recompute_every):

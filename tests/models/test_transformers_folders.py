@@ -69,6 +69,12 @@ HEADS = {
     "roberta-prelayernorm": None,
     "roberta-prelayernorm_encoder": None,
     "roberta-prelayernorm_classes": ClassificationConfig(("against", "neutral", "for"), SINGLE_LABEL),
+    "distilbert": None,
+    "distilbert_encoder": None,
+    "distilbert_spans": SpanExtractionConfig(),
+    "distilbert_tags": TokenClassificationConfig(("O", "B-PER", "I-PER")),
+    "distilbert_choice": MultipleChoiceConfig(),
+    "distilbert_classes": ClassificationConfig(("against", "neutral", "for"), SINGLE_LABEL),
 }
 each_folder = pytest.mark.parametrize("name", HEADS)
 
@@ -90,6 +96,7 @@ OF_THE_TOKENIZER = (
 
 OF_FAIRSEQS_TOKENIZER = ("bos_token", "eos_token", *OF_THE_TOKENIZER[3:])
 TOKENIZER_FIELDS = {
+    "distilbert": (*OF_THE_TOKENIZER, "model_input_names"),
     "roberta": ("add_prefix_space", *OF_FAIRSEQS_TOKENIZER),
     "roberta-prelayernorm": ("add_prefix_space", *OF_FAIRSEQS_TOKENIZER),
     "xlm-roberta": OF_FAIRSEQS_TOKENIZER,
@@ -136,7 +143,7 @@ def test_no_folder_is_left_out(goldens):
 def test_fields_that_a_config_leaves_out_are_as_in_transformers(goldens, tmp_path):
     """Otherwise the weights of such a folder would not fit, or would compute something else."""
     paths = glob.glob(os.path.join(goldens, "*config_defaults.json"))
-    assert len(paths) == 10
+    assert len(paths) == 11
     for path in paths:
         kind = read_json(path)["model_type"]
         (tmp_path / "config.json").write_text(json.dumps({"model_type": kind}))

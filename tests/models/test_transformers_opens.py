@@ -72,6 +72,12 @@ CASES = [
     ("roberta-prelayernorm", "RobertaPreLayerNormForMaskedLM", ()),
     ("roberta-prelayernorm_encoder", "AutoModel", ()),
     ("roberta-prelayernorm_classes", "RobertaPreLayerNormForSequenceClassification", ()),
+    ("distilbert", "DistilBertForMaskedLM", ()),
+    ("distilbert_encoder", "AutoModel", ()),
+    ("distilbert_spans", "DistilBertForQuestionAnswering", ()),
+    ("distilbert_tags", "DistilBertForTokenClassification", ()),
+    ("distilbert_choice", "DistilBertForMultipleChoice", ()),
+    ("distilbert_classes", "DistilBertForSequenceClassification", ()),
 ]
 
 

@@ -40,6 +40,16 @@ SMALL_CAMEMBERT = {**SMALL_ROBERTA, "vocab_size": 71}
 # Its tokenizer's pieces. There are no other dropouts.
 SMALL_XLNET = {"vocab_size": 72, "d_model": 8, "n_layer": 1, "n_head": 2, "d_inner": 16, "dropout": 0.0}
 SMALL_ELECTRA = {**SMALL, "embedding_size": 4}
+SMALL_DISTILBERT = {
+    "vocab_size": 60,
+    "dim": 8,
+    "n_layers": 1,
+    "n_heads": 2,
+    "hidden_dim": 16,
+    "max_position_embeddings": 24,
+    "dropout": 0.0,
+    "attention_dropout": 0.0,
+}
 SMALL_ALBERT = {**SMALL, "num_hidden_layers": 2, "embedding_size": 4}
 
 
@@ -132,6 +142,19 @@ CASES = {
         "RobertaPreLayerNormForSequenceClassification",
         {**labelled("against", "neutral", "for", problem_type="single_label_classification"), **SMALL_ROBERTA},
     ),
+    "distilbert": ("DistilBertForMaskedLM", {**SMALL_DISTILBERT, "n_layers": 2, "activation": "relu"}),
+    "distilbert_encoder": ("DistilBertModel", {**SMALL_DISTILBERT, "sinusoidal_pos_embds": True}),
+    "distilbert_spans": ("DistilBertForQuestionAnswering", SMALL_DISTILBERT),
+    "distilbert_tags": ("DistilBertForTokenClassification", {**SMALL_DISTILBERT, **labels_of("O", "B-PER", "I-PER")}),
+    "distilbert_choice": ("DistilBertForMultipleChoice", SMALL_DISTILBERT),
+    "distilbert_classes": (
+        "DistilBertForSequenceClassification",
+        {
+            **SMALL_DISTILBERT,
+            **labels_of("against", "neutral", "for"),
+            "problem_type": "single_label_classification",
+        },
+    ),
 }
 CONFIGS = {
     "": transformers.BertConfig,
@@ -142,6 +165,7 @@ CONFIGS = {
     "camembert_": transformers.CamembertConfig,
     "xlnet_": transformers.XLNetConfig,
     "electra_": transformers.ElectraConfig,
+    "distilbert_": transformers.DistilBertConfig,
     "bart_": transformers.BartConfig,
     "t5_": transformers.T5Config,
 }
@@ -199,6 +223,8 @@ def tokenizer_of(kind: str) -> Any:
         return unigram_tokenizer(kind)
     if kind.startswith("XLNet"):
         return xlnet_tokenizer()
+    if kind.startswith("DistilBert"):
+        return tokenizer(model_input_names=["input_ids", "attention_mask"])
     return byte_tokenizer() if kind.startswith("Roberta") else tokenizer()
 
 
@@ -270,13 +296,14 @@ def randomize(model: torch.nn.Module, seed: int) -> None:
             parameter.copy_(torch.tensor(value))
 
 
-def tokenizer() -> transformers.BertTokenizer:
+def tokenizer(**options: Any) -> transformers.BertTokenizer:
     """A tokenizer of letters and a few words."""
     letters = [chr(ord("a") + index) for index in range(26)]
     special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
     pieces = [*special, *letters, *(f"##{letter}" for letter in letters), "the", ".", ","]
     vocabulary = {piece: index for index, piece in enumerate(pieces)}
-    return transformers.BertTokenizer(vocab=vocabulary, model_max_length=CONFIG["max_position_embeddings"])
+    length = CONFIG["max_position_embeddings"]
+    return transformers.BertTokenizer(vocab=vocabulary, model_max_length=length, **options)
 
 
 def tokenizer_arrays(folder: str) -> dict[str, np.ndarray]:
@@ -308,7 +335,8 @@ def random_inputs(batch: int = 3, length: int = 12, choices: int | None = None) 
 
 def run(model: torch.nn.Module, inputs: dict[str, np.ndarray], **options: Any) -> Any:
     """Calls a model of transformers."""
-    names = ("input_ids", "attention_mask", "token_type_ids")
+    segments = () if type(model).__name__.startswith("DistilBert") else ("token_type_ids",)
+    names = ("input_ids", "attention_mask", *segments)
     return model(**{name: torch.tensor(inputs[name]).long() for name in names}, **options)
 
 

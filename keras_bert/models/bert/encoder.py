@@ -43,6 +43,7 @@ class BertEncoder(ConfiguredEncoder):
 
     Class attributes:
         block_class: the class of the blocks.
+        embeddings_class: the class of the embeddings, with the arguments of `BertEmbeddings`.
 
     Args:
         with_pooler: whether to add the pooler; models that use only the tokens' vectors need none.
@@ -80,6 +81,7 @@ class BertEncoder(ConfiguredEncoder):
     """
 
     block_class: ClassVar[type[EncoderBlock]] = EncoderBlock
+    embeddings_class: ClassVar[type[BertEmbeddings]] = BertEmbeddings
 
     def __init__(
         self, config: BertConfig, with_pooler: bool = True, embeddings: BertEmbeddings | None = None, **kwargs: Any
@@ -94,7 +96,7 @@ class BertEncoder(ConfiguredEncoder):
     def make_embeddings(self) -> BertEmbeddings:
         """The layer from ids to the first hidden states."""
         config = self.config
-        return BertEmbeddings(
+        return self.embeddings_class(
             config.vocab_size,
             config.hidden_size,
             config.max_position_embeddings,
