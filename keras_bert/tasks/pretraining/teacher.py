@@ -14,7 +14,6 @@ from keras_bert.config.teacher import LOGITS, PretrainingTeacherConfig
 from keras_bert.core.errors import UserError
 from keras_bert.layers.tensors import Batch, Sums, Tensor
 from keras_bert.models.bert.config import MASKED
-from keras_bert.models.kind import kind_of_config
 from keras_bert.models.pretraining import BertForPreTraining
 from keras_bert.models.tensor_names import MASKED_LM_HEAD
 from keras_bert.tasks.distillation import divergences
@@ -44,20 +43,14 @@ class PretrainingTeacher:
         assert config.teacher.model is not None
         self.folder = open_model_folder(config.teacher.model)
         self._config, name = config, config.teacher.model
-        own, others = config.model, self.folder.config
-        for what, needed, received in (
-            ("model type", kind_of_config(own).model_type, kind_of_config(others).model_type),
-            ("kind of predicted tokens", MASKED, others.predicts),
-        ):
-            if needed != received:
-                raise UserError(f"teacher.model: needs the {what} {needed}. Received: {name}, with {received}.")
+        predicts, most = self.folder.config.predicts, self.folder.config.max_position_embeddings
+        if predicts != MASKED:
+            raise UserError(f"teacher.model: needs a model of {MASKED} tokens. Received: {name}, of {predicts} ones.")
         longest = max(phase.sequence_length for phase in config.phases)
-        for what, least, most in (
-            ("positions, as phases have", longest, others.max_position_embeddings),
-            ("kinds of segments, as model.type_vocab_size", own.type_vocab_size, others.type_vocab_size),
-        ):
-            if most < least:
-                raise UserError(f"teacher.model: needs at least {least} {what}. Received: {name}, with {most}.")
+        if most < longest:
+            raise UserError(
+                f"teacher.model: needs at least {longest} positions, as phases have. Received: {name}, with {most}."
+            )
         if config.teacher.match == LOGITS and MASKED_LM_HEAD not in self.folder.parts():
             raise UserError(
                 f"teacher.model: needs a masked LM head for teacher.match logits. Received: {name}, without one. "

@@ -19,8 +19,11 @@ from keras_bert.checkpoints.writing import write_model_folder
 from keras_bert.config.recipes import find_config
 from keras_bert.config.teacher import PretrainingTeacherConfig
 from keras_bert.core.errors import UserError
+from keras_bert.core.yaml_and_json import read_json
 from keras_bert.models.bert.config import BertConfig
 from keras_bert.models.bert.encoder import BertEncoder
+from keras_bert.models.electra.kind import ElectraConfig
+from keras_bert.models.electra.pretraining import ElectraForPreTraining
 from keras_bert.models.pretraining import BertForPreTraining, PretrainingObjective
 from keras_bert.models.roberta.kind import RobertaConfig
 from keras_bert.models.sizes import training_flops, unread_flops
@@ -232,9 +235,11 @@ def test_refusals(corpus, teacher, vocabulary, tmp_path):
     ):
         with pytest.raises(UserError, match=f"teacher.model: {message}"):
             pretrain(taught(corpus, model, **changes), RunFolder(str(tmp_path / "run")))
-    roberta = write_teacher(tmp_path / "roberta", vocabulary, kind=RobertaConfig, max_position_embeddings=64)
-    with pytest.raises(UserError, match="teacher.model: needs the model type bert. Received: .*, with roberta"):
-        pretrain(taught(corpus, roberta), RunFolder(str(tmp_path / "run")))
+    electra = write_teacher(tmp_path / "electra", vocabulary, ElectraForPreTraining, ElectraConfig)
+    with pytest.raises(
+        UserError, match="teacher.model: needs a model of masked tokens. Received: .*, of replaced ones"
+    ):
+        pretrain(taught(corpus, electra), RunFolder(str(tmp_path / "run")))
     next_tokens = {"model.attention": "causal", "objective.tokens": "next", "objective.pair": "none"}
     with pytest.raises(
         UserError, match="teacher.model: needs masked tokens to predict in all phases. Received: 'next'"
@@ -257,6 +262,16 @@ def test_a_teacher_that_reads_the_beginning_of_a_text_otherwise_is_refused(corpu
     spaced = dataclasses.replace(settings, prefix_space=True)
     with pytest.raises(UserError, match="needs the run's vocabulary.prefix_space .True.. Received: .*, with False"):
         teacher.require_vocabulary(make_tokenizer(BYTE_VOCABULARY, spaced))
+
+
+@pytest.mark.parametrize("match", ["states", "logits"])
+def test_a_distilbert_learns_from_a_bert(corpus, teacher, tmp_path, match):
+    """A teacher of another kind reads the same rows."""
+    run, distilbert = RunFolder(str(tmp_path / "run")), {**MODEL, "model_type": "distilbert", "type_vocab_size": 1}
+    changes = {"model": distilbert, "objective.pair": "none", "teacher.match": match, "training.steps": 2}
+    pretrain(taught(corpus, teacher, **changes), run)
+    assert all(0 < line["teacher_loss"] < 100 for line in metrics(run) if "teacher_loss" in line)
+    assert read_json(os.path.join(run.model, "config.json"))["model_type"] == "distilbert"
 
 
 def test_another_teacher_of_the_same_name_does_not_go_on(corpus, vocabulary, tmp_path):
