@@ -9,6 +9,7 @@ import click
 from keras_bert.checkpoints.model_folder import open_model_folder
 from keras_bert.cli.options import file_to_write, other_table_options, restore_spaces_option, table_settings
 from keras_bert.core import imports, whole_files
+from keras_bert.core.errors import UserError
 from keras_bert.core.program import PROGRAM
 from keras_bert.core.runtime import import_tensorflow
 from keras_bert.tasks.noise import Noise, changes_text
@@ -25,7 +26,7 @@ _log = logging.getLogger(__name__)
     metavar="MODEL",
     help="A run folder, a model folder, or hf:NAME[@REVISION]. Repeat to score the mean of the models' probabilities.",
 )
-@click.option("--split", default="dev", show_default=True, help="Split to score: dev, or another with labels.")
+@click.option("--split", help="Split to score, which needs labels. Default: test if only --test is given, else dev.")
 @click.option(
     "--noise",
     "noises",
@@ -42,7 +43,7 @@ _log = logging.getLogger(__name__)
 def evaluate(
     context: click.Context,
     models: tuple[str, ...],
-    split: str,
+    split: str | None,
     noises: tuple[str, ...],
     task: str | None,
     restore_spaces: str | None,
@@ -73,6 +74,10 @@ def evaluate(
         imports.require("matplotlib", "--picture")
     for setting in noises:
         Noise(setting)  # Refuses invalid noise before anything is read.
+    split = split or ("test" if data["test"] and not data["dev"] else "dev")
+    for name in ("dev", "test"):  # --train also gives the most frequent label to compare with.
+        if data[name] and not split.startswith(name):
+            raise UserError(f"--{name}: goes with --split {name}. Received: --split {split}. Leave one out.")
     folders = [open_model_folder(model) for model in models]
     import_tensorflow(context.find_root().params["debug"])
     from keras_bert.tasks.ensemble import Ensemble

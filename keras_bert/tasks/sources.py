@@ -44,15 +44,15 @@ def split_file(task: Task | SpanTask, split: str, folder: str = "") -> str:
                 path = files.join(home, name + ending)
                 if files.exists(path):
                     return path
-    if folder:
-        needed = " or ".join(files.join(home, name) for home in (*task.folders[:1], "") for name in names[:1])
-        where = folder
-    else:
-        needed = names[0]
-        where = files.parent(names[0])
+    if not folder:
+        raise MissingData(
+            f"{names[0]}: needs to exist, for the split {split!r} of {task.name}. Received: "
+            f"{_contents(files.parent(names[0]), ())}. Give the file that holds it."
+        )
+    needed = " or ".join(files.join(home, name) for home in (*task.folders[:1], "") for name in names[:1])
     raise MissingData(
-        f"{where}: needs {needed}, for the split {split!r} of {task.name}. Received: {_contents(where, task.folders)}. "
-        "Give the folder or the file that holds it."
+        f"{folder}: needs {needed}, for the split {split!r} of {task.name}. Received: "
+        f"{_contents(folder, task.folders)}. Give the folder or the file that holds it."
     )
 
 

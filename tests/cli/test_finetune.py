@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import safetensors.numpy
 import tensorflow as tf
-from command_line import give, sets
+from command_line import give, output_of, sets
 from finetuning import spoil, write_reviews, write_sst2, write_tiny_bert
 from glue_folder import write_glue
 from scipy.special import softmax
@@ -102,6 +102,46 @@ def test_evaluate_scores_the_run_also_with_errors_in_the_texts(trained, place, t
     assert found["as it is"]["accuracy"] == kept["accuracy"] > 0.8
     assert found["nospace"]["accuracy"] < 0.7 and found["nospace"]["changed"]["words"] == 1.0
     assert "dev, typo=1: noise which changes" in result.output
+
+
+def test_a_file_is_for_the_split_that_it_is_given_for(trained, place):
+    """`evaluate --test FILE` used to score dev, and say nothing of the file."""
+    (place / "labelled.tsv").write_bytes((place / "sst2" / "SST-2" / "train.tsv").read_bytes())
+    test = ("--test", place / "labelled.tsv")
+    assert re.search(r"^test +as it is ", output_of("evaluate", "--model", trained, *test), re.MULTILINE)
+    refused = output_of("evaluate", "--model", trained, "--split", "dev", *test, status=2)
+    assert "--test: goes with --split test. Received: --split dev." in refused, refused
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (None, r"test.tsv: needs to exist, for the split 'test' of text. Received: a folder with .*sst2"),
+        ("a\tb\n1\t2\n", "test.tsv line 1: needs a column 'sentence'. Received: the columns 'a', 'b'"),
+    ],
+)
+def test_what_is_to_be_predicted_is_read_before_training(place, content, message, monkeypatch, tmp_path):
+    """A wrong name or column would show hours later."""
+    monkeypatch.chdir(place)
+    (place / "test.tsv").unlink(missing_ok=True)
+    if content:
+        (place / "test.tsv").write_text(content, "utf-8")
+    own = ["--train", "sst2/SST-2/train.tsv", "--dev", "sst2/SST-2/dev.tsv", "--test", "test.tsv", "--text", "sentence"]
+    command = [
+        "finetune",
+        "--task",
+        "text",
+        "--init",
+        "bert",
+        *own,
+        "--label",
+        "label",
+        "--output",
+        tmp_path / "run",
+        *SMALL,
+    ]
+    refused = output_of(*command, status=2)
+    assert re.search(message, refused) and not (tmp_path / "run").exists(), refused
 
 
 def test_what_cannot_be_scored_is_refused_before_anything_is(trained, monkeypatch):

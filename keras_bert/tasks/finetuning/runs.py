@@ -130,6 +130,8 @@ class FinetuningRuns:
         kind_of_head(self.problem.head).require_start(self._folder)
         for split in ("train", *self.problem.dev_splits):
             self.problem.rows(split)
+        if config.data.test:  # Read after training, when an error would come too late; here its beginning is enough.
+            next(iter(self.problem.windows("test")), None)
         self.problem.require_different_answers()
         for line in self.problem.notes:
             _log.info(line)

@@ -202,7 +202,7 @@ def test_what_is_wrong_is_named(train, tmp_path):
     assert "dev.csv line 3: needs a known label" in refusal(["text"], "label", train=train, dev=dev, then="dev")
     assert "line 1: needs a column 'txt'" in refusal(["txt"], "label", train=train)
     assert "The nearest is 'label'" in refusal(["text"], "labels", train=train)
-    assert "needs none.csv" in refusal(["text"], "label", train="none.csv").replace(str(tmp_path), "")
+    assert "none.csv: needs to exist, for the split 'train'" in refusal(["text"], "label", train="none.csv")
     one = write(tmp_path / "one.csv", "text,label\na,1\nb,1\n")
     assert "needs 2 labels or more in its column 'label'. Received: '1'" in refusal(["text"], "label", train=one)
     few = write(tmp_path / "few.csv", "text,label\na,1\nb,0\n")
