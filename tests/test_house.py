@@ -35,6 +35,7 @@ FLOORS = [
     {"api"},
     {"studies"},
     {"cli"},
+    {"__main__"},
 ]
 FLOOR_OF = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 

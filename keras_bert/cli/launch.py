@@ -7,7 +7,6 @@ import os
 import signal
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Sequence
 from types import FrameType
@@ -15,6 +14,7 @@ from types import FrameType
 import click
 
 from keras_bert.core.errors import UserError
+from keras_bert.core.program import called_program
 from keras_bert.training.stop_request import REQUESTS, STOPPED_BY_SIGNAL
 
 GRACE_SECONDS = 20.0  # How long the other workers may take to stop after one has failed.
@@ -88,7 +88,7 @@ def _started(workers: int, command: Sequence[str]) -> list[subprocess.Popen]:
     return [
         # A session of its own: a signal from the terminal reaches only this process, which forwards it once.
         subprocess.Popen(
-            [sys.executable, os.path.abspath(sys.argv[0]), *command],
+            [*called_program(), *command],
             env=worker_environment(addresses, index),
             start_new_session=True,
         )

@@ -6,10 +6,10 @@ import sys
 
 VERSION = "0.2.0"
 
-_PROGRAMS = {"run.py": "python run.py", "keras-bert": "keras-bert"}
+# sys.argv[0] is "-m" while Python imports this package to run it as a module.
+_PROGRAMS = {"run.py": "python run.py", "keras-bert": "keras-bert", "-m": "python -m keras_bert"}
 _CALLED = _PROGRAMS.get(os.path.basename(sys.argv[0]))
 
-# `keras-bert` if the package is installed, `python run.py` in a checkout.
 PROGRAM = _CALLED or "python run.py"
 
 
@@ -34,9 +34,15 @@ def same_command() -> str:
     return f"the same command with --output {shlex.quote(_fresh_folder)} and without --fresh"
 
 
+def called_program() -> list[str]:
+    """The beginning of a command line that calls the running program again, whichever it is."""
+    is_module = _CALLED == _PROGRAMS["-m"]
+    return [sys.executable, *(["-m", "keras_bert"] if is_module else [os.path.abspath(sys.argv[0])])]
+
+
 def own_program() -> list[str]:
     """The beginning of a command line that starts this program in a process of its own."""
     if _CALLED:
-        return [sys.executable, os.path.abspath(sys.argv[0])]
+        return called_program()
     home = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     return [sys.executable, "-c", f"import sys; sys.path.insert(0, {home!r}); from keras_bert.cli import main; main()"]

@@ -60,6 +60,16 @@ def test_help_and_bad_arguments_never_import_tensorflow(arguments, status):
     assert "Traceback" not in result.stderr
 
 
+def test_the_package_runs_as_a_module_which_its_messages_and_workers_name():
+    def run_module(*arguments):
+        words = [sys.executable, "-m", "keras_bert", *arguments]
+        return subprocess.run(words, capture_output=True, text=True, cwd=ROOT, timeout=60)
+
+    assert "  python -m keras_bert predict --model " in run_module("predict", "--help").stdout
+    refused = run_module("launch", "--workers", "1", "--", "pretrain", "--config", "absent")
+    assert refused.returncode == 2 and "absent: no such config" in refused.stderr
+
+
 def test_the_list_of_commands_says_all_of_each_and_shows_the_path():
     """No command's summary may be cut off with dots, and the examples follow the order of the work."""
     told = invoke("--help").output
