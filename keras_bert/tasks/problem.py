@@ -425,7 +425,8 @@ def _require_used(config: FinetuneConfig, kind: TaskKind) -> None:
     require("training.freeze", config.training.freeze, not kind.trains_vectors, "with a head to train")
     require("vectors", config.vectors != VectorsConfig(), kind.trains_vectors, "that trains vectors")
     require("seq2seq", config.seq2seq != Seq2SeqConfig(), kind.writes_texts, "that writes texts")
-    texts, data, several = config.input, config.data, f"data.kind {MULTI_LABEL}, whose labels it separates"
+    texts, data, seq2seq = config.input, config.data, config.seq2seq
+    several = f"data.kind {MULTI_LABEL}, whose labels it separates"
     own = (data.train, data.dev or data.test)  # Vectors may be trained on STS-B, judged by it, or both.
     is_read = not (all(own) if kind.trains_vectors else any(own))
     for key, section, is_used, needed in (
@@ -435,6 +436,8 @@ def _require_used(config: FinetuneConfig, kind: TaskKind) -> None:
         ("input.stride", texts, texts.long in kind.strides, "texts to classify by input.long=windows, or passages"),
         ("input.max_question_length", texts, kind.cuts_questions, "a task of questions on passages"),
         ("noise.copies", config.noise, config.noise.kinds, "noise.kinds (--noise), of which it makes copies"),
+        ("seq2seq.length_penalty", seq2seq, seq2seq.beams > 1, "seq2seq.beams of 2 or more, to compare"),
+        ("seq2seq.early_stopping", seq2seq, seq2seq.beams > 1, "seq2seq.beams of 2 or more, whose search it ends"),
         ("features.lstm_size", config.features, config.features.kind, "features.kind (--features), to read by LSTMs"),
         ("features.folder", config.features, config.features.kind, "features.kind (--features), to be kept there"),
     ):

@@ -178,6 +178,14 @@ def test_data_that_a_task_does_not_read_is_refused(task, given, readers):
         ({"task": "ner", "input.long": "windows", "input.stride": 8}, "input.stride: needs .* Received: 8"),
         ({"input.max_question_length": 8}, "input.max_question_length: needs a task of questions .* Received: 8"),
         ({"noise.copies": 3}, "noise.copies: needs noise.kinds .* Received: 3"),
+        (
+            {"task": "seq2seq", "seq2seq.length_penalty": 2.0},
+            "seq2seq.length_penalty: needs seq2seq.beams of 2 or more, .* Received: 2.0",
+        ),
+        (
+            {"task": "seq2seq", "seq2seq.early_stopping": True},
+            "seq2seq.early_stopping: needs seq2seq.beams of 2 or more, .* Received: True",
+        ),
         ({"features.lstm_size": 256}, "features.lstm_size: needs features.kind .* Received: 256"),
         ({"features.folder": "kept"}, "features.folder: needs features.kind .* Received: 'kept'"),
     ],
