@@ -63,7 +63,10 @@ class FrontDoor(click.Group):
             sets = " or ".join(f"--set {key}=VALUE" for key in named)
             raise BadInput(f"{error.option_name}: is a setting, not an option. Give {sets}.") from None
         except RunStopped as stopped:
-            click.echo(str(stopped))
+            try:
+                click.echo(str(stopped))
+            except OSError:  # Under --quiet, this may be the first line for a terminal that was closed.
+                messages.silence(sys.stdout)
             if isinstance(stopped, WorkerLost):
                 _leave(stopped.status)
             context.exit(stopped.status)

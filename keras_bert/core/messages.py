@@ -47,13 +47,18 @@ def _hang_up(stream: TextIO, error: OSError) -> None:
     would_end = is_pipe and signal.getsignal(signal.SIGHUP) == signal.SIG_DFL
     if error.errno not in (errno.EPIPE, errno.EIO) or would_end:
         raise error
+    silence(stream)
+    if is_pipe:
+        signal.raise_signal(signal.SIGHUP)
+
+
+def silence(stream: TextIO) -> None:
+    """Discards whatever is written to a stream whose reader is gone, by stdout or stderr too if they are the same."""
     own, nowhere = stream.fileno(), os.open(os.devnull, os.O_WRONLY)
     # All of them are found before the first is replaced.
     for number in [number for number in (own, 1, 2) if os.path.sameopenfile(number, own)]:
         os.dup2(nowhere, number)
     os.close(nowhere)
-    if is_pipe:
-        signal.raise_signal(signal.SIGHUP)
 
 
 _TERMINAL = _Terminal()
