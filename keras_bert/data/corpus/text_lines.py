@@ -106,18 +106,20 @@ def read_whole_lines(path: str) -> Iterator[str]:
     Raises:
         UserError: the file is missing, damaged, binary or not UTF-8.
     """
-    pending = ""
+    pending: list[str] = []  # Parts of an unfinished line; joined once, because each join copies them.
     try:
         for text in read_blocks(path, "utf-8"):
-            # With newline="" the stream ends lines at "\n", "\r\n" and "\r" without changing them. The last line may
-            # continue in the next block: even "\r" may be followed by "\n".
-            *lines, pending = io.StringIO(pending + text, newline="")
-            yield from lines
+            pending.append(text)
+            if "\n" in text or "\r" in text:
+                # With newline="" the stream ends lines at "\n", "\r\n" and "\r" without changing them. The last line
+                # may continue in the next block: even "\r" may be followed by "\n".
+                *lines, rest = io.StringIO("".join(pending), newline="")
+                yield from lines
+                pending = [rest]
     except Unreadable as problem:
         where = path if problem.line is None else f"{path} line {problem.line}"
         raise UserError(f"{where}: needs UTF-8 text. Received: {problem}. Convert the file.") from None
-    if pending:
-        yield pending
+    yield from io.StringIO("".join(pending), newline="")
 
 
 def plain_ending(path: str | os.PathLike[str]) -> str:
