@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from keras_bert.core.errors import UserError
+from keras_bert.data.tables.json_rows import is_json
 from keras_bert.data.tables.tables import is_table
 from keras_bert.tasks.tagging.tagged_words import Sentences, SentencesReader, TaggedReader, TaggedWords
 
@@ -85,12 +86,14 @@ class ColumnsReader(TaggedReader):
         if _is_document(text):
             self._in_sentence = False
             return
+        where = f"{self.path} line {number}"
+        if self._split is None and is_json(text):
+            raise UserError(f"{where}: needs {self.needed}. Received: JSON. Give a file whose name ends in .json.")
         self._split = self._split or (_by_tabs if "\t" in text else _by_blanks)
         cells = self._split(text)
         if self._has_named and not self._columns:
             self._columns, self.names_line = cells, number
             return
-        where = f"{self.path} line {number}"
         if self._place is None:
             self._width, self.separator = len(self._columns or cells), "\t" if "\t" in text else " "
             self._place = self._places(where, text)
