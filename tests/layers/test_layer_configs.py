@@ -16,6 +16,9 @@ from keras_bert.models.bart.embeddings import BartEmbeddings, PositionedEmbeddin
 from keras_bert.models.bart.kind import BartConfig
 from keras_bert.models.elmo.encoder import ElmoBlock
 from keras_bert.models.recurrent.encoder import Recurrence
+from keras_bert.tasks.sentence_vectors.network import PairSimilarity
+from keras_bert.tasks.span_pairs.network import SpanPairHead
+from keras_bert.tasks.tagging.feature_network import LstmTaggingHead, ScalarMix
 
 LAYERS = {
     AlbertEmbeddings: {"vocab_size": 10, "hidden_size": 4, "output_size": 8, "dropout_rate": 0.2, "sinusoidal": True},
@@ -27,12 +30,16 @@ LAYERS = {
     ElmoBlock: {"width": 4, "is_residual": True},
     WordEmbeddings: {"vocab_size": 10, "width": 4, "dropout_rate": 0.3},
     EncoderBlock: {"hidden_size": 8, "num_attention_heads": 2, "intermediate_size": 16, "hidden_act": "relu"},
+    LstmTaggingHead: {"num_labels": 3, "num_layers": 2, "hidden_size": 8, "is_weighted": True, "lstm_size": 4},
     MaskedLMHead: {"vocab_size": 10, "hidden_size": 8, "embedding_size": 4, "tied": False},
     NextSentenceHead: {"hidden_size": 8, "initializer_range": 0.1},
+    PairSimilarity: {},
     Pooler: {"hidden_size": 8, "initializer_range": 0.1},
     Recurrence: {"hidden_size": 8, "block": "lstm"},
+    ScalarMix: {"num_layers": 2},
     SelfAttention: {"hidden_size": 8, "num_attention_heads": 2, "dropout_rate": 0.3},
     SpanBoundaryHead: {"vocab_size": 10, "hidden_size": 8, "hidden_act": "relu"},
+    SpanPairHead: {"num_labels": 2, "hidden_size": 8, "reads_cls": False, "dropout_prob": 0.4},
 }
 
 

@@ -8,7 +8,7 @@ from keras import ops
 
 from keras_bert.layers.heads import cross_entropy
 from keras_bert.layers.pooling import mean_vectors
-from keras_bert.layers.tensors import Batch, Sums, Tensor
+from keras_bert.layers.tensors import Batch, PlainLayer, Sums, Tensor
 from keras_bert.models.bert.config import BertConfig
 from keras_bert.models.encoder_with_heads import EncoderWithHeads
 
@@ -16,7 +16,7 @@ INITIAL_SCALE, LARGEST_SCALE = 20.0, 100.0  # Reimers and Gurevych's library; Ra
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
-class PairSimilarity(keras.layers.Layer):
+class PairSimilarity(PlainLayer):
     """The scale of cosines, the inverse temperature of their softmax; it is learned as a logarithm (CLIP).
 
     Call argument: `vectors`, of any shape. Returns: the vectors times the scale, float32.
@@ -32,9 +32,6 @@ class PairSimilarity(keras.layers.Layer):
 
     def compute_output_shape(self, input_shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
         return input_shape
-
-    def get_config(self) -> dict[str, Any]:
-        return super().get_config()
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")

@@ -6,7 +6,7 @@ import keras
 from keras import ops
 
 from keras_bert.layers.heads import ClassificationHead
-from keras_bert.layers.tensors import Batch, Tensor, new_dense
+from keras_bert.layers.tensors import Batch, PlainLayer, Tensor, new_dense
 from keras_bert.models.bert.config import BertConfig
 from keras_bert.models.encoder_with_heads import EncoderWithHeads
 
@@ -14,7 +14,7 @@ _OUTSIDE = -1e9
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
-class SpanPairHead(keras.layers.Layer):
+class SpanPairHead(PlainLayer):
     """Attention within each of two spans, then dropout and a dense layer (Wang et al. 2019, section 4.1).
 
     A span's vector is the mean of its states, weighted by a softmax over their scores (Lee et al. 2017, section 4). The
@@ -71,16 +71,6 @@ class SpanPairHead(keras.layers.Layer):
         first, second = spans[:, 0], spans[:, 1]
         seen = [first, second] if pooled is None else [pooled, first, second]
         return self.classifier(ops.concatenate(seen, axis=-1), training=training)
-
-    def get_config(self) -> dict[str, Any]:
-        return {
-            **super().get_config(),
-            "num_labels": self.num_labels,
-            "hidden_size": self.hidden_size,
-            "reads_cls": self.reads_cls,
-            "dropout_prob": self.dropout_prob,
-            "initializer_range": self.initializer_range,
-        }
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")

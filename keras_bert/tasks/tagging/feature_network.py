@@ -8,13 +8,13 @@ from keras import ops
 from keras_bert.config.features import WEIGHTED, feature_layers
 from keras_bert.layers.bilstm import build_lstms, make_lstms, run_lstms
 from keras_bert.layers.heads import ClassificationHead
-from keras_bert.layers.tensors import Batch, Tensor
+from keras_bert.layers.tensors import Batch, PlainLayer, Tensor
 from keras_bert.models.bert.config import BertConfig
 from keras_bert.models.encoder_with_heads import EncoderWithHeads
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
-class ScalarMix(keras.layers.Layer):
+class ScalarMix(PlainLayer):
     """gamma times the softmax-weighted sum of the layers (Peters et al. 2018, ELMo, equation 1).
 
     Initially the plain mean. Call argument: states [..., layers, hidden]. Returns: [..., hidden].
@@ -32,12 +32,9 @@ class ScalarMix(keras.layers.Layer):
         weights = ops.softmax(self.layer_weights) * self.gamma
         return ops.sum(states * ops.cast(weights, states.dtype)[:, None], axis=-2)
 
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "num_layers": self.num_layers}
-
 
 @keras.saving.register_keras_serializable(package="keras_bert")
-class LstmTaggingHead(keras.layers.Layer):
+class LstmTaggingHead(PlainLayer):
     """A two-layer BiLSTM over one or several layers of states, then dropout and a dense layer.
 
     Args:
@@ -95,18 +92,6 @@ class LstmTaggingHead(keras.layers.Layer):
             batch, seq, *_ = ops.shape(states)
             states = ops.reshape(states, (batch, seq, self.num_layers * self.hidden_size))
         return self.classifier(run_lstms(self.lstms, states, is_token, training), training=training)
-
-    def get_config(self) -> dict[str, Any]:
-        return {
-            **super().get_config(),
-            "num_labels": self.num_labels,
-            "num_layers": self.num_layers,
-            "hidden_size": self.hidden_size,
-            "is_weighted": self.is_weighted,
-            "lstm_size": self.lstm_size,
-            "dropout_prob": self.dropout_prob,
-            "initializer_range": self.initializer_range,
-        }
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
