@@ -12,6 +12,7 @@ from keras_bert.layers.heads import NextSentenceHead, cross_entropy
 from keras_bert.layers.tensors import Batch, Sums, Tensor
 from keras_bert.models.bert.config import BertConfig
 from keras_bert.models.encoder_with_heads import EncoderWithHeads
+from keras_bert.tasks.objective import ExampleObjective
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
@@ -74,13 +75,12 @@ class BertForNextSentencePrediction(EncoderWithHeads):
         return {"logits": self.nsp_head(self.pooled(inputs, training))}
 
 
-class ClassificationObjective:
-    """Sums over a batch, and the counts to divide them by; see `PretrainingObjective`.
+class ClassificationObjective(ExampleObjective):
+    """The losses of PyTorch and transformers.
 
-    The losses are those of PyTorch and transformers: cross-entropy for a single label; binary cross-entropy averaged
-    over the labels for several; squared error for regression. A batch has `example_weights` [batch] float32 (0 for
-    padding examples) and `labels`: [batch] int32 for a single label, [batch, labels] float32 of 0 and 1 for several,
-    [batch] float32 for regression. Padding examples need a valid label too.
+    These are the cross-entropy for a single label; binary cross-entropy averaged over the labels for several; squared
+    error for regression. A batch has `labels`: [batch] int32 for a single label, [batch, labels] float32 of 0 and 1 for
+    several, [batch] float32 for regression. Padding examples need a valid label too.
 
     Args:
         problem_type: one of `config.finetuning.PROBLEM_TYPES`.
@@ -88,14 +88,9 @@ class ClassificationObjective:
             mean, as in `torch.nn.CrossEntropyLoss(weight)`. The accuracy is not weighted.
         logistic: for regression: labels are from 0 to 1, and the loss is the binary cross-entropy.
 
-    Attributes:
-        terms: the names of the loss terms.
-
     Raises:
         ValueError: an unknown `problem_type`, or `class_weights` for any but a single label.
     """
-
-    terms: tuple[str, ...] = ("loss",)
 
     def __init__(
         self, problem_type: str, class_weights: Sequence[float] | np.ndarray | None = None, logistic: bool = False

@@ -10,6 +10,7 @@ from keras_bert.layers.tensors import Batch, Sums, Tensor
 from keras_bert.models.bert.config import BertConfig
 from keras_bert.models.encoder_with_heads import EncoderWithHeads
 from keras_bert.tasks.few_shot.task import PART
+from keras_bert.tasks.objective import ExampleObjective
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
@@ -46,8 +47,8 @@ class BertForFewShotClassification(EncoderWithHeads):
         return {**super().get_config(), "num_labels": self.num_labels}
 
 
-class LabelPairsObjective:
-    """Squared error of the cosine of two texts, over all pairs of the batch; see `PretrainingObjective`.
+class LabelPairsObjective(ExampleObjective):
+    """Squared error of the cosine of two texts, over all pairs of the batch.
 
     The target is 1 for texts with the same label, 0 for others.
 
@@ -55,17 +56,8 @@ class LabelPairsObjective:
     the two kinds of pairs, or the mean over one kind if it has no pair of the other. SetFit draws the pairs and encodes
     both texts of each; here, each text is encoded once. Pairs are formed within a replica and slice of the batch.
 
-    A batch has `labels` [batch] int32 and `example_weights` [batch] float32, 0 for texts that only fill the batch.
-
-    Attributes:
-        terms: the names of the loss terms.
+    A batch has `labels` [batch] int32.
     """
-
-    terms: tuple[str, ...] = ("loss",)
-
-    def counts(self, batch: Batch) -> dict[str, Tensor]:
-        """`{"loss": float32 scalar}`: the total weight of the texts."""
-        return {"loss": ops.sum(batch["example_weights"])}
 
     def sums(self, outputs: Batch, batch: Batch) -> Sums:
         """`{"loss": {"loss": scalar}}`."""

@@ -9,6 +9,7 @@ from keras_bert.layers.heads import cross_entropy
 from keras_bert.layers.tensors import Batch, Sums, Tensor
 from keras_bert.models.bert.config import BertConfig
 from keras_bert.models.encoder_with_heads import EncoderWithHeads
+from keras_bert.tasks.objective import ExampleObjective
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
@@ -39,24 +40,14 @@ class BertForQuestionAnswering(EncoderWithHeads):
         return {"start_logits": logits[..., 0], "end_logits": logits[..., 1]}
 
 
-class SpanObjective:
-    """Sums over a batch, and the counts to divide them by; see `PretrainingObjective`.
+class SpanObjective(ExampleObjective):
+    """The mean of two cross-entropies, for the first and the last piece of the answer.
 
-    The loss is the mean of two cross-entropies, for the first and the last piece of the answer, each over the whole
-    sequence, padding included (run_squad.py, `compute_loss`). A batch has `example_weights` [batch] float32 (0 for
-    padding rows), and `start_positions` and `end_positions` [batch] int32, both 0, the position of [CLS], if there is
-    no answer.
-
-    Attributes:
-        terms: the names of the loss terms.
+    Each is over the whole sequence, padding included (run_squad.py, `compute_loss`). A batch has `start_positions` and
+    `end_positions` [batch] int32, both 0, the position of [CLS], if there is no answer.
     """
 
-    terms: tuple[str, ...] = ("loss",)
-
-    def counts(self, batch: Batch) -> dict[str, Tensor]:
-        """Float32 scalars: the total weight, for the loss and for the accuracies."""
-        count = ops.sum(batch["example_weights"])
-        return {"loss": count, "accuracy": count}
+    figures = ("loss", "accuracy")
 
     def sums(self, outputs: Batch, batch: Batch) -> Sums:
         """`{"loss": {"loss": scalar}, "accuracy": {"start": scalar, "end": scalar}}` of the model's outputs."""

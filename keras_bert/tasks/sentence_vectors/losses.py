@@ -10,30 +10,11 @@ from keras import ops
 from keras_bert.config.finetuning import COSENT, COSINE, IN_BATCH, TRIPLET, VectorsConfig
 from keras_bert.layers.pooling import at_length_one
 from keras_bert.layers.tensors import Batch, Sums, Tensor
-from keras_bert.tasks.sentence_vectors.network import (
-    INITIAL_SCALE,
-    MASKED_SIMILARITY,
-    ContrastiveObjective,
-)
+from keras_bert.tasks.objective import ExampleObjective
+from keras_bert.tasks.sentence_vectors.network import INITIAL_SCALE, MASKED_SIMILARITY, ContrastiveObjective
 
 
-class _PairObjective:
-    """Base class of the other losses; see `PretrainingObjective`.
-
-    A batch has `example_weights` [batch] float32, 0 for rows that only fill it.
-
-    Attributes:
-        terms: the names of the loss terms.
-    """
-
-    terms: tuple[str, ...] = ("loss",)
-
-    def counts(self, batch: Batch) -> dict[str, Tensor]:
-        """`{"loss": float32 scalar}`: the total weight of the pairs."""
-        return {"loss": ops.sum(batch["example_weights"])}
-
-
-class CosineObjective(_PairObjective):
+class CosineObjective(ExampleObjective):
     """Squared error of the cosine (Reimers and Gurevych 2019, section 3, regression).
 
     A batch has `labels` [batch] float32, the scores from 0 to 1.
@@ -45,7 +26,7 @@ class CosineObjective(_PairObjective):
         return {"loss": {"loss": ops.sum(errors * batch["example_weights"])}}
 
 
-class CosentObjective(_PairObjective):
+class CosentObjective(ExampleObjective):
     """CoSENT (Su 2022): log(1 + Σ exp(20 (cos_i - cos_j))) over all i and j with score_i < score_j.
 
     A batch has `labels` [batch] float32, scores of any range: only their order counts. Pairs are compared within a
@@ -63,7 +44,7 @@ class CosentObjective(_PairObjective):
         return {"loss": {"loss": loss * ops.sum(weights)}}
 
 
-class TripletObjective(_PairObjective):
+class TripletObjective(ExampleObjective):
     """max(0, d(anchor, positive) - d(anchor, negative) + margin), d = 1 - cosine, averaged over the hard negatives.
 
     Reimers and Gurevych 2019, section 3, take Euclidean distances of vectors of any length; those here have length 1,

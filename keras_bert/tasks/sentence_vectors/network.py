@@ -11,6 +11,7 @@ from keras_bert.layers.pooling import mean_vectors
 from keras_bert.layers.tensors import Batch, PlainLayer, Sums, Tensor
 from keras_bert.models.bert.config import BertConfig
 from keras_bert.models.encoder_with_heads import EncoderWithHeads
+from keras_bert.tasks.objective import ExampleObjective
 
 INITIAL_SCALE, LARGEST_SCALE = 20.0, 100.0  # Reimers and Gurevych's library; Radford et al. 2021, section 2.5.
 
@@ -72,8 +73,8 @@ class BertForSentenceVectors(EncoderWithHeads):
 MASKED_SIMILARITY = -1e9
 
 
-class ContrastiveObjective:
-    """Cross-entropy of each text's partner among all the batch's texts, in both directions; see `PretrainingObjective`.
+class ContrastiveObjective(ExampleObjective):
+    """Cross-entropy of each text's partner among all the batch's texts, in both directions.
 
     In-batch negatives: Henderson et al. 2017, section 4.4; Radford et al. 2021, figure 3.
 
@@ -83,17 +84,9 @@ class ContrastiveObjective:
     Negatives come from the same replica and slice of the batch. A text that equals the partner, token for token, is not
     a negative: nothing could tell them apart. A batch has `example_weights` [batch] float32, 0 for pairs that are not
     positive or only fill the batch; their texts still serve as negatives.
-
-    Attributes:
-        terms: the names of the loss terms.
     """
 
-    terms: tuple[str, ...] = ("loss",)
-
-    def counts(self, batch: Batch) -> dict[str, Tensor]:
-        """`{"loss": …, "accuracy": …}`, float32 scalars: the total weight of the pairs."""
-        weights = ops.sum(batch["example_weights"])
-        return {"loss": weights, "accuracy": weights}
+    figures = ("loss", "accuracy")
 
     def sums(self, outputs: Batch, batch: Batch) -> Sums:
         """`{"loss": {"loss": scalar}, "accuracy": {"accuracy": scalar}}`."""

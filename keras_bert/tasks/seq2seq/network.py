@@ -8,6 +8,7 @@ from keras import ops
 from keras_bert.layers.heads import cross_entropy
 from keras_bert.layers.tensors import Batch, Sums, Tensor
 from keras_bert.models.encoder_decoder import EncoderDecoder
+from keras_bert.tasks.objective import ExampleObjective
 
 PADDING = -1  # In `target_ids`.
 
@@ -59,17 +60,12 @@ def target_losses(logits: Tensor, target_ids: Tensor, smoothing: float = 0.0) ->
     return ops.sum(ops.where(target_ids == PADDING, 0.0, losses), axis=1)
 
 
-class TargetObjective:
-    """The mean cross-entropy of all target tokens of a batch; see `PretrainingObjective`.
+class TargetObjective(ExampleObjective):
+    """The mean cross-entropy of all target tokens of a batch.
 
     Args:
         smoothing: see `target_losses`.
-
-    Attributes:
-        terms: the names of the loss terms.
     """
-
-    terms: tuple[str, ...] = ("loss",)
 
     def __init__(self, smoothing: float = 0.0) -> None:
         self.smoothing = smoothing

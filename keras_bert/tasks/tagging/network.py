@@ -11,6 +11,7 @@ from keras_bert.layers.heads import cross_entropy
 from keras_bert.layers.tensors import Batch, Sums, Tensor
 from keras_bert.models.bert.config import BertConfig
 from keras_bert.models.encoder_with_heads import EncoderWithHeads
+from keras_bert.tasks.objective import ExampleObjective
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
@@ -46,18 +47,11 @@ class BertForTokenClassification(EncoderWithHeads):
         return {**super().get_config(), "num_labels": self.num_labels}
 
 
-class TaggingObjective:
-    """Sums over a batch, and the counts to divide them by; see `PretrainingObjective`.
+class TaggingObjective(ExampleObjective):
+    """The cross-entropy at the first piece of each word (paper, section 5.3), averaged over words, not over sentences.
 
-    The loss is the cross-entropy at the first piece of each word (paper, section 5.3), averaged over words, not over
-    sentences. A batch has `labels` [batch, seq] int32, -1 at tokens without a label, and `example_weights` [batch]
-    float32.
-
-    Attributes:
-        terms: the names of the loss terms.
+    A batch has `labels` [batch, seq] int32, -1 at tokens without a label.
     """
-
-    terms: tuple[str, ...] = ("loss",)
 
     def counts(self, batch: Batch) -> dict[str, Tensor]:
         """Float32 scalars: the labelled words in the batch, for the loss and for the accuracy."""
