@@ -35,10 +35,11 @@ def questions_of(train, count):
 
     import numpy as np
 
+    from keras_bert.config.finetuning import TaskDataConfig
     from keras_bert.tasks.question_answering.data import load_questions
-    from keras_bert.tasks.question_answering.task import qa_task
+    from keras_bert.tasks.question_answering.task import own_questions
 
-    answered = load_questions(qa_task(train=train, dev=train, unanswerable=False), "train")
+    answered = load_questions(own_questions(TaskDataConfig(train=train, dev=train), unanswerable=False), "train")
     chosen = np.linspace(0, len(answered) - 1, min(count, len(answered))).astype(int)
     passages = sorted({answered.questions[index].passage for index in chosen})
     places = {passage: place for place, passage in enumerate(passages)}

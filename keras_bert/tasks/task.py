@@ -6,7 +6,14 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from keras_bert.config.corpus import TABLE_FORMATS
-from keras_bert.config.finetuning import MULTI_LABEL, PROBLEM_TYPES, REGRESSION, SINGLE_LABEL, ProblemType
+from keras_bert.config.finetuning import (
+    MULTI_LABEL,
+    PROBLEM_TYPES,
+    REGRESSION,
+    SINGLE_LABEL,
+    ProblemType,
+    TaskDataConfig,
+)
 from keras_bert.core.settings import require
 
 # The split that holds a user's file to answer, instead of all the task's splits.
@@ -155,6 +162,18 @@ class Task:
         if self.kind == REGRESSION:
             return 1
         return None if self.labels is None else len(self.labels)
+
+
+def own_splits(data: TaskDataConfig) -> dict[str, Split]:
+    """The splits of a user's files; without a dev file, "train" and "dev" are the two sides of the training file."""
+    columns, splits = tuple(data.columns) or None, {}
+    if data.train:
+        splits["train"] = Split((data.train,), columns, side=None if data.dev else "train")
+    if validation := data.dev or data.train:
+        splits["dev"] = Split((validation,), columns, side=None if data.dev else "dev")
+    if data.test:
+        splits["test"] = Split((data.test,), columns, labelled=None)
+    return splits
 
 
 def with_own_files(task: _AnyTask, own: Mapping[str, str], columns: tuple[str, ...] | None = None) -> _AnyTask:

@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 from numpy_encoder_inputs import pair_inputs
+from own_tasks import qa_task
 from scipy.special import softmax
 from squad_file import paragraph, write_squad
 
 from keras_bert.tasks.question_answering.data import load_questions
 from keras_bert.tasks.question_answering.decoding import decode, decoded
-from keras_bert.tasks.question_answering.task import qa_task
 from keras_bert.tasks.question_answering.windows import question_windows
 
 CONTEXTS = [

@@ -1,16 +1,16 @@
 """The examples of a task, from its benchmark's folder, the user's own files or TensorFlow Datasets."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from keras_bert.config.finetuning import MULTI_LABEL, REGRESSION, SINGLE_LABEL, ProblemType, TaskDataConfig
+from keras_bert.config.finetuning import MULTI_LABEL, REGRESSION, SINGLE_LABEL, TaskDataConfig
 from keras_bert.core.errors import UserError
 from keras_bert.data.corpus.held_out import is_validation
 from keras_bert.tasks.classification.head import ClassificationConfig
 from keras_bert.tasks.labels import BadCell, LabelReader, check_text, is_missing, label_words, sorted_labels
 from keras_bert.tasks.sources import Source, none_held_out, open_split
-from keras_bert.tasks.task import Split, Task
+from keras_bert.tasks.task import Task, own_splits
 
 
 class ExampleRow(NamedTuple):
@@ -120,73 +120,47 @@ _METRICS = {
 }
 
 
-def text_task(
-    texts: Sequence[str],
-    label: str = "label",
-    *,
-    train: str | None = None,
-    dev: str | None = None,
-    test: str | None = None,
-    kind: ProblemType = SINGLE_LABEL,
-    labels: Sequence[str] | None = None,
-    separator: str = ",",
-    format: str | None = None,
-    columns: Sequence[str] | None = None,
-    dev_share: float = 0.1,
-) -> Task:
-    """The task of a user's files.
+def own_table(data: TaskDataConfig, head: ClassificationConfig | None) -> Task:
+    """The task of a user's tables, with the labels of a trained model's head, if there is one.
 
-    Without `dev`, a share of the training file is held out by the hash of each row's texts: the file's order does not
-    matter, and equal texts are on the same side. A test file needs no labels.
-
-    Args:
-        texts: the names of one or two columns.
-        label: the name of the label's column.
-        train, dev, test: tables, as for `read_table`; None if there is none.
-        kind: one of `config.finetuning.PROBLEM_TYPES`.
-        labels: the labels in order, as in a trained model; by default those found in the training file, sorted.
-        separator: separates the labels in a cell, for multi-label tasks.
-        format: one of `config.corpus.TABLE_FORMATS`; None infers it from each file's name and content.
-        columns: the names of the columns, for files without a header.
-        dev_share: the share to hold out.
+    Without a dev file, a share of the training file is held out by the hash of each row's texts: the file's order does
+    not matter, and equal texts are on the same side. A test file needs no labels. Files may write unnamed labels
+    (LABEL_0 and so on) as their numbers.
 
     Raises:
-        UserError: an argument or the training file is invalid; see `with_labels`.
+        UserError: a setting or the training file is invalid; see `with_labels`.
     """
+    texts, label = data.texts, data.label or "label"
+    kind = head.problem_type if head else data.kind
+    labels = head.labels if head and kind != REGRESSION else None
     if len(texts) not in (1, 2) or len(set(texts)) != len(texts):
         raise UserError(
             f"data.texts (--text): needs the names of one or two columns. Received: {', '.join(texts) or 'none'}."
         )
     if label in texts:
         raise UserError(f"data.label (--label): needs another column than the text. Received: {label!r} for both.")
-    if not (train or labels or kind == REGRESSION):
+    if not (data.train or labels or kind == REGRESSION):
         raise UserError(
             "data.train: needs a training file, in which the labels are found. Received: none. Give --train."
         )
-    if kind == MULTI_LABEL and not separator:
+    if kind == MULTI_LABEL and not data.separator:
         raise UserError("data.separator: needs at least one character. Received: none.")
-    header = tuple(columns) if columns else None
-    splits = {}
-    if train:
-        splits["train"] = Split((train,), header, side=None if dev else "train")
-    if validation := dev or train:
-        splits["dev"] = Split((validation,), header, side=None if dev else "dev")
-    if test:
-        splits["test"] = Split((test,), header, labelled=None)
     task = Task(
         name="text",
         kind=kind,
         texts=tuple(texts),
         label=label,
-        splits=splits,
+        splits=own_splits(data),
         metrics=_METRICS[kind],
-        labels=tuple(labels) if labels else None,
-        format=format,
+        labels=labels,
+        format=data.format,
         options="--text and --label",
-        separator=separator,
-        dev_share=dev_share,
+        separator=data.separator,
+        dev_share=data.dev_share,
     )
-    return with_labels(task)
+    task = with_labels(task)
+    unnamed = {str(index): label for index, label in enumerate(task.labels or ())}
+    return replace(task, also_written=unnamed) if head and head.is_unnamed else task
 
 
 def require_columns(task: Task, task_record: Mapping[str, Any]) -> None:
@@ -201,25 +175,3 @@ def require_columns(task: Task, task_record: Mapping[str, Any]) -> None:
         columns = ", ".join(map(str, task.texts))
         way = f"{'one column' if of_pairs else 'two columns'} with --text" if task.options else "another --task"
         raise UserError(f"{task.name}: needs {needed}, as in training. Received: {received}, {columns}. Give {way}.")
-
-
-def own_table(data: TaskDataConfig, head: ClassificationConfig | None) -> Task:
-    """The `text_task` of a recipe's data, with the labels of a trained model's head, if there is one.
-
-    Files may write unnamed labels (LABEL_0 and so on) as their numbers.
-    """
-    task = text_task(
-        data.texts,
-        data.label or "label",
-        train=data.train,
-        dev=data.dev,
-        test=data.test,
-        kind=head.problem_type if head else data.kind,
-        labels=head.labels if head and head.problem_type != REGRESSION else None,
-        separator=data.separator,
-        format=data.format,
-        columns=data.columns or None,
-        dev_share=data.dev_share,
-    )
-    unnamed = {str(index): label for index, label in enumerate(task.labels or ())}
-    return replace(task, also_written=unnamed) if head and head.is_unnamed else task

@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from keras_bert.config.finetuning import FinetuneConfig
+from keras_bert.config.finetuning import FinetuneConfig, TaskDataConfig
 from keras_bert.config.reading import LONG, read_own_field
 from keras_bert.core.errors import UserError
 from keras_bert.core.settings import Checked, NotNegative, Positive, require
@@ -12,8 +12,9 @@ from keras_bert.models.bert.config import BertConfig
 from keras_bert.models.tensor_names import output_layer
 from keras_bert.tasks.head import Head
 from keras_bert.tasks.kind import TaskKind
-from keras_bert.tasks.task import PublishedScore, Split
+from keras_bert.tasks.task import PublishedScore, Split, own_splits
 
+OWN = "qa"  # The user's own files, in SQuAD's format.
 WORDS, CHARACTERS = SCORINGS = ("words", "characters")
 
 # The longest answer to search for, in pieces: run_squad.py's default; answers in CMRC 2018 are whole sentences.
@@ -115,45 +116,24 @@ CMRC = SpanTask(
 QUESTION_ANSWERING = {task.name: task for task in (SQUAD, SQUAD_V2, CMRC)}
 
 
-def qa_task(
-    *,
-    train: str | None = None,
-    dev: str | None = None,
-    test: str | None = None,
-    scoring: str = WORDS,
-    unanswerable: bool | None = None,
-    dev_share: float = 0.1,
-) -> SpanTask:
-    """The task of a user's files in SQuAD's format.
+def own_questions(data: TaskDataConfig, unanswerable: bool | None) -> SpanTask:
+    """The task of a user's files in SQuAD's format; `unanswerable`, see `SpanTask`, is given for a trained model.
 
-    Without `dev`, a share of the training file is held out by the hash of each passage, so that all questions about it
-    are on the same side. A test file needs no answers.
-
-    Args:
-        train, dev, test: files, None if there is none.
-        scoring: one of `SCORINGS`.
-        unanswerable: see `SpanTask`; given for a trained model.
-        dev_share: the share to hold out.
+    Without a dev file, a share of the training file is held out by the hash of each passage, so that all questions
+    about it are on the same side. A test file needs no answers.
 
     Raises:
-        UserError: an argument is invalid.
+        UserError: `unanswerable` contradicts the scoring.
     """
-    if scoring == CHARACTERS and unanswerable:
+    if data.scoring == CHARACTERS and unanswerable:
         raise UserError("data.scoring: needs words if questions may be unanswerable. Received: characters.")
-    splits = {}
-    if train:
-        splits["train"] = Split((train,), side=None if dev else "train")
-    if validation := dev or train:
-        splits["dev"] = Split((validation,), side=None if dev else "dev")
-    if test:
-        splits["test"] = Split((test,), labelled=None)
     return SpanTask(
-        "qa",
-        splits,
-        scoring=scoring,
+        OWN,
+        own_splits(data),
+        scoring=data.scoring,
         unanswerable=unanswerable,
-        dev_share=dev_share,
-        max_answer_length=_LONGEST[scoring],
+        dev_share=data.dev_share,
+        max_answer_length=_LONGEST[data.scoring],
     )
 
 
@@ -175,8 +155,6 @@ class AnsweringConfig(Checked):
     unanswerable: bool = False
     null_threshold: float = 0.0
 
-
-OWN = "qa"  # The user's own files, in SQuAD's format.
 
 _EXAMPLE = 'question, passage = "Where was the novel written?", "Mary Shelley wrote the novel in Geneva."'
 # Its version 5 has no pipeline for questions.
@@ -231,13 +209,7 @@ class QuestionAnswering(TaskKind):
 
         data = config.data
         if config.task == OWN:
-            given: dict[str, Any] = {} if INPUT in own else dict(own)
-            task = qa_task(
-                **given,
-                scoring=data.scoring,
-                dev_share=data.dev_share,
-                unanswerable=task_record.get("unanswerable", False if INPUT in own else None),
-            )
+            task = own_questions(data, task_record.get("unanswerable", False if INPUT in own else None))
         else:
             task = QUESTION_ANSWERING[config.task]
         if own and (config.task != OWN or INPUT in own):

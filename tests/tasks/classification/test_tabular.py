@@ -4,12 +4,12 @@ import json
 
 import numpy as np
 import pytest
+from own_tasks import text_task
 from tfds_folder import prepare
 from whole_splits import load_examples
 
 from keras_bert.config.finetuning import TaskDataConfig
 from keras_bert.core.errors import UserError
-from keras_bert.tasks.classification.data import text_task
 from keras_bert.tasks.labels import label_finder, sorted_labels
 
 
@@ -193,7 +193,7 @@ def test_a_table_without_a_header(tmp_path):
 
 def test_columns_given_and_labels_of_a_model(tmp_path):
     path = write(tmp_path / "a.csv", "good,pos\nbad,neg\n")
-    task = text_task(["t"], "l", test=path, columns=("t", "l"), labels=("pos", "neg"))
+    task = text_task(["t"], "l", test=path, columns=["t", "l"], labels=("pos", "neg"))
     assert load_examples(task, "test").labels.tolist() == [0, 1]
 
 

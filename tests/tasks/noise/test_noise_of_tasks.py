@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 from finetuning import finetune_config, write_sst2, write_tiny_bert
+from own_tasks import qa_task
 from squad_file import CAFE, GAME, paragraph, squad_tokenizer, write_squad
 
 from keras_bert.config.finetuning import FinetuneConfig, InputConfig
@@ -15,7 +16,6 @@ from keras_bert.tasks.multiple_choice.task import MULTIPLE_CHOICE
 from keras_bert.tasks.noise import Edit, EditedText, Noise
 from keras_bert.tasks.question_answering.data import load_questions, noisy_questions
 from keras_bert.tasks.question_answering.problem import QuestionAnsweringProblem
-from keras_bert.tasks.question_answering.task import qa_task
 from keras_bert.tasks.tagging.data import noisy_words
 from keras_bert.tasks.tagging.label_schemes import read_entities
 from keras_bert.tasks.tagging.problem import TaggingProblem

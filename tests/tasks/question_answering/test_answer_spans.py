@@ -5,12 +5,13 @@ import json
 import numpy as np
 import pytest
 import tensorflow_datasets as tfds
+from own_tasks import qa_task
 from squad_file import CAFE, GAME, paragraph, question, write_squad
 
 from keras_bert.config.finetuning import TaskDataConfig
 from keras_bert.core.errors import UserError
 from keras_bert.tasks.question_answering.data import LOST, NONE, load_questions, with_unanswerable
-from keras_bert.tasks.question_answering.task import CMRC, SQUAD, SQUAD_V2, SpanTask, qa_task
+from keras_bert.tasks.question_answering.task import CMRC, SQUAD, SQUAD_V2, SpanTask
 from keras_bert.tasks.sources import TfdsSource
 
 

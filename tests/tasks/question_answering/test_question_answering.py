@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 from goldens import COMMITTED
+from own_tasks import qa_task
 from served import BYTE_VOCABULARY
 from squad_file import CAFE, GAME, paragraph, squad_tokenizer, write_squad
 
@@ -14,7 +15,6 @@ from keras_bert.data.batches.length_batches import LengthBatches, choose_widths
 from keras_bert.tasks.finetuned_model import FinetunedModel
 from keras_bert.tasks.question_answering.decoding import Decoded, Span
 from keras_bert.tasks.question_answering.problem import QuestionAnsweringProblem
-from keras_bert.tasks.question_answering.task import qa_task
 from keras_bert.text.tokenizers import make_tokenizer
 
 LONG = " ".join([CAFE] * 6)
