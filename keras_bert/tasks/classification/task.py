@@ -57,12 +57,7 @@ class Classification(TaskKind):
         return classification_signatures(bert.head, text_inputs, network)
 
     def open_problem(
-        self,
-        config: FinetuneConfig,
-        tokenizer: Any,
-        head: ClassificationConfig | None,
-        task_record: Mapping[str, Any],
-        own: Mapping[str, str],
+        self, config: FinetuneConfig, tokenizer: Any, head: Any, task_record: Mapping[str, Any], own: Mapping[str, str]
     ) -> Any:
         from keras_bert.tasks.classification.benchmarks import xnli_task
         from keras_bert.tasks.classification.data import own_table, require_columns

@@ -128,12 +128,7 @@ class MultipleChoice(TaskKind):
         return multiple_choice_signatures(text_inputs, network)
 
     def open_problem(
-        self,
-        config: FinetuneConfig,
-        tokenizer: Any,
-        head: MultipleChoiceConfig | None,
-        task_record: Mapping[str, Any],
-        own: Mapping[str, str],
+        self, config: FinetuneConfig, tokenizer: Any, head: Any, task_record: Mapping[str, Any], own: Mapping[str, str]
     ) -> Any:
         from keras_bert.tasks.multiple_choice.problem import MultipleChoiceProblem
         from keras_bert.tasks.sources import TfdsSource, data_source, find_split_files, task_folder

@@ -196,12 +196,7 @@ class QuestionAnswering(TaskKind):
         return question_answering_signatures(_answering(bert), text_inputs, network, n_best)
 
     def open_problem(
-        self,
-        config: FinetuneConfig,
-        tokenizer: Any,
-        head: SpanExtractionConfig | None,
-        task_record: Mapping[str, Any],
-        own: Mapping[str, str],
+        self, config: FinetuneConfig, tokenizer: Any, head: Any, task_record: Mapping[str, Any], own: Mapping[str, str]
     ) -> Any:
         from keras_bert.tasks.question_answering.problem import QuestionAnsweringProblem
         from keras_bert.tasks.sources import data_source

@@ -160,12 +160,7 @@ class SentenceVectors(TaskKind):
         return sentence_vector_signatures(text_inputs, network)
 
     def open_problem(
-        self,
-        config: FinetuneConfig,
-        tokenizer: Any,
-        head: SentenceVectorsConfig | None,
-        task_record: Mapping[str, Any],
-        own: Mapping[str, str],
+        self, config: FinetuneConfig, tokenizer: Any, head: Any, task_record: Mapping[str, Any], own: Mapping[str, str]
     ) -> Any:
         from keras_bert.tasks.sentence_vectors.problem import ContrastiveProblem
 

@@ -90,12 +90,7 @@ class Seq2Seq(TaskKind):
         return seq2seq_signatures(bert, text_inputs, network, n_best)
 
     def open_problem(
-        self,
-        config: FinetuneConfig,
-        tokenizer: Any,
-        head: ConditionalGenerationConfig | None,
-        task_record: Mapping[str, Any],
-        own: Mapping[str, str],
+        self, config: FinetuneConfig, tokenizer: Any, head: Any, task_record: Mapping[str, Any], own: Mapping[str, str]
     ) -> Any:
         from keras_bert.tasks.seq2seq.data import Pairs
         from keras_bert.tasks.seq2seq.problem import Seq2SeqProblem

@@ -100,12 +100,7 @@ class SpanPairs(TaskKind):
         return span_pair_signatures(bert.head, text_inputs, network)
 
     def open_problem(
-        self,
-        config: FinetuneConfig,
-        tokenizer: Any,
-        head: SpanPairConfig | None,
-        task_record: Mapping[str, Any],
-        own: Mapping[str, str],
+        self, config: FinetuneConfig, tokenizer: Any, head: Any, task_record: Mapping[str, Any], own: Mapping[str, str]
     ) -> Any:
         from keras_bert.tasks.sources import data_source
         from keras_bert.tasks.span_pairs.problem import SpanPairProblem
