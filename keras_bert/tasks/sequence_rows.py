@@ -61,12 +61,3 @@ class SequenceRows:
     def examples(self) -> np.ndarray:
         """The example of each row, int32 [rows]: 0, 1, …, n - 1, repeated where a long one has several rows."""
         return self._examples.array()
-
-
-def sequence_rows(
-    texts: Sequence[Sequence[str]], tokenizer: Tokenizer, input_config: InputConfig
-) -> tuple[TokenRows, np.ndarray]:
-    """`(rows, examples)` of one or two lists of texts; see `SequenceRows`."""
-    found = SequenceRows(tokenizer, input_config)
-    found.add(texts)
-    return found.rows(), found.examples()

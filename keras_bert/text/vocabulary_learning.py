@@ -74,8 +74,8 @@ def learn_vocabulary(texts: Iterable[str], size: int, lower_case: bool = True, u
             are scaled down.
         size: the number of pieces, including special tokens, slots and single characters.
         lower_case: as for the tokenizer that will use the vocabulary.
-        unused: the number of slots (`[unused0]` and so on) between the special tokens and the pieces, for
-            `extend_vocabulary` to fill later.
+        unused: the number of slots (`[unused0]` and so on) between the special tokens and the pieces, for new words
+            to fill later.
 
     Raises:
         UserError: the texts have no words, `size` is too small for their characters, or `texts` is a single text.
@@ -160,32 +160,24 @@ def _repeat(counts: Mapping[str, int]) -> Iterator[str]:
             yield f"{word} " * min(10_000, count - start)
 
 
-def extend_vocabulary(
-    vocabulary: Vocabulary, texts: Iterable[str], lower_case: bool = True, source: str = "vocabulary"
+def extend_from_counts(
+    vocabulary: Vocabulary, counts: Mapping[str, int], source: str = "vocabulary"
 ) -> tuple[Vocabulary, list[tuple[str, int]]]:
-    """Puts the most frequent new words of `texts` into the `[unusedN]` slots, in the order of their rows.
+    """Puts the most frequent new words of texts into the `[unusedN]` slots, in the order of their rows.
 
     A word is new if it has no piece of its own: the vocabulary splits it, or maps it to [UNK]. A BERT can then continue
     training in another domain with its own weights; the embedding row of a slot becomes the new word's
     (google-research/bert, "Pre-training tips").
 
     Args:
-        texts: streamed once; memory grows with the number of different words.
-        lower_case: as for the tokenizer of the vocabulary.
+        counts: the texts' words, as from `count_words` with the casing of the vocabulary.
+        source: the vocabulary's file, for messages.
 
     Returns: (the new vocabulary, `[(word, count)]` in the order of the rows), with at most as many words as slots.
 
     Raises:
         UserError: the vocabulary has no slots, or the texts have no new word that occurs twice.
     """
-    free_rows(vocabulary, source)  # Fails before the texts are read.
-    return extend_from_counts(vocabulary, count_words(texts, lower_case), source)
-
-
-def extend_from_counts(
-    vocabulary: Vocabulary, counts: Mapping[str, int], source: str = "vocabulary"
-) -> tuple[Vocabulary, list[tuple[str, int]]]:
-    """`extend_vocabulary` for texts with these word counts, as from `count_words`."""
     slots = free_rows(vocabulary, source)
     new = [
         (word, count)

@@ -8,6 +8,7 @@ import pytest
 import tensorflow as tf
 from graph_ops import all_operations
 from hostile_texts import HOSTILE, random_hostile
+from rows_of_texts import sequence_rows
 from scipy.special import expit, softmax
 from served import (
     ALBERT,
@@ -33,7 +34,6 @@ from keras_bert.export.network import encode
 from keras_bert.export.serving_function import serving_function
 from keras_bert.inference.texts import encoder_inputs
 from keras_bert.models.bert.encoder import BertEncoder
-from keras_bert.tasks.sequence_rows import sequence_rows
 
 TEXTS = ["The cat sat.", "", "cat " * 60, "中 the [MASK]", "x" * 300]
 TOLERANCE = {"rtol": 1e-5, "atol": 1e-5}

@@ -10,7 +10,7 @@ from keras_bert.core.errors import UserError
 from keras_bert.text import sentences
 from keras_bert.text.basic_tokenizer import BasicTokenizer
 from keras_bert.text.vocabulary import SPECIAL_TOKENS, Vocabulary
-from keras_bert.text.vocabulary_learning import count_words, cut_before, extend_vocabulary, learn_vocabulary
+from keras_bert.text.vocabulary_learning import count_words, cut_before, extend_from_counts, learn_vocabulary
 from keras_bert.text.wordpiece import WordPieceTokenizer
 
 TOKENS = [*SPECIAL_TOKENS, "a", "##b", "\u2028", "\x85", "中"]
@@ -182,9 +182,14 @@ BASE = Vocabulary(
 )
 
 
+def extended_by(vocabulary, texts, lower_case=True, source="vocabulary"):
+    """What `extend_from_counts` returns for texts."""
+    return extend_from_counts(vocabulary, count_words(texts, lower_case), source)
+
+
 def test_the_most_frequent_new_words_fill_the_slots_in_order():
     texts = ["The court. The court of tort."] * 3 + ["Court tort estoppel estoppel"] * 2 + ["lien lien the"]
-    extended, added = extend_vocabulary(BASE, texts)
+    extended, added = extended_by(BASE, texts)
     assert added == [("court", 8), ("tort", 5), ("estoppel", 4)]
     assert [extended.tokens[row] for row in (1, 2, 8)] == ["court", "tort", "estoppel"]
     ids = WordPieceTokenizer(extended)(["The court"]).to_list()
@@ -192,7 +197,7 @@ def test_the_most_frequent_new_words_fill_the_slots_in_order():
 
 
 def test_every_other_id_stays():
-    extended, _ = extend_vocabulary(BASE, ["court tort"] * 2)
+    extended, _ = extended_by(BASE, ["court tort"] * 2)
     assert len(extended) == len(BASE)
     changed = [row for row, (old, new) in enumerate(zip(BASE.tokens, extended.tokens)) if old != new]
     assert changed == [1, 2] and extended.tokens[8] == "[unused7]"
@@ -200,33 +205,33 @@ def test_every_other_id_stays():
 
 def test_words_are_the_tokenizers_own():
     """Words with upper case, accents or punctuation would take rows that no text reaches."""
-    assert [word for word, _ in extend_vocabulary(BASE, ["CÔTE côte-CO"])[1]] == ["cote"]
-    assert [word for word, _ in extend_vocabulary(BASE, ["CÔTE?CÔTE!"], lower_case=False)[1]] == ["CÔTE"]
+    assert [word for word, _ in extended_by(BASE, ["CÔTE côte-CO"])[1]] == ["cote"]
+    assert [word for word, _ in extended_by(BASE, ["CÔTE?CÔTE!"], lower_case=False)[1]] == ["CÔTE"]
 
 
 def test_equally_frequent_words_come_by_name_and_what_is_seen_once_does_not():
-    _, added = extend_vocabulary(BASE, ["zeta alpha zeta alpha once"])
+    _, added = extended_by(BASE, ["zeta alpha zeta alpha once"])
     assert added == [("alpha", 2), ("zeta", 2)]
 
 
 def test_a_word_too_long_to_be_tokenized_fills_no_slot():
     """A text with the word would still get [UNK]."""
-    _, added = extend_vocabulary(BASE, [f"{'z' * 201} {'z' * 201} {'y' * 200} {'y' * 200}"])
+    _, added = extended_by(BASE, [f"{'z' * 201} {'z' * 201} {'y' * 200} {'y' * 200}"])
     assert added == [("y" * 200, 2)]
 
 
 def test_without_a_slot_or_a_new_word_it_is_refused_with_the_remedy():
     with pytest.raises(UserError, match=r"law.txt: needs \[unusedN\] rows .* --unused N"):
-        extend_vocabulary(Vocabulary([*SPECIAL_TOKENS, "the"]), ["court court"], source="law.txt")
+        extended_by(Vocabulary([*SPECIAL_TOKENS, "the"]), ["court court"], source="law.txt")
     with pytest.raises(UserError, match="none of them new"):
-        extend_vocabulary(BASE, ["the the"])
+        extended_by(BASE, ["the the"])
 
 
 def test_a_learned_vocabulary_keeps_slots_and_takes_words():
     vocabulary = learn_vocabulary(["walking talked talking walked"] * 5, 40, unused=3)
     assert vocabulary.tokens[:9] == [*SPECIAL_TOKENS, "[unused0]", "[unused1]", "[unused2]", vocabulary.tokens[8]]
     assert vocabulary.pad_id == 0 and len(vocabulary.tokens[8]) == 1
-    assert extend_vocabulary(vocabulary, ["kite kite"])[0].ids["kite"] == 5
+    assert extended_by(vocabulary, ["kite kite"])[0].ids["kite"] == 5
 
 
 def test_new_words_are_known_by_the_pieces_that_they_were_cut_into():

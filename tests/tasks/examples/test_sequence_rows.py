@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 from numpy_sequence_rows import sequence_rows_by_numpy
+from rows_of_texts import sequence_rows
 from tiny import VOCABULARY
 
 from keras_bert.config.finetuning import InputConfig
-from keras_bert.tasks.sequence_rows import sequence_rows
 from keras_bert.text.wordpiece import WordPieceTokenizer
 
 TOKENIZER = WordPieceTokenizer(VOCABULARY)

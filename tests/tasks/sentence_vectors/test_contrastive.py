@@ -11,6 +11,7 @@ from click.testing import CliRunner
 from finetuning import write_tiny_bert
 from glue_folder import write_glue
 from huggingface_hub import metadata_load
+from rows_of_texts import sequence_rows
 from scipy.special import log_softmax
 from scipy.stats import spearmanr
 from served import write_served
@@ -29,7 +30,6 @@ from keras_bert.tasks.finetuning.runs import FinetuningRuns
 from keras_bert.tasks.problem import open_problem
 from keras_bert.tasks.sentence_vectors.network import BertForSentenceVectors, ContrastiveObjective
 from keras_bert.tasks.sentence_vectors.task import SentenceVectorsConfig, judging_table
-from keras_bert.tasks.sequence_rows import sequence_rows
 from keras_bert.tasks.task import INPUT
 
 
