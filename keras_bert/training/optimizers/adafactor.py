@@ -7,7 +7,7 @@ import keras
 import tensorflow as tf
 
 from keras_bert.config.training import OptimizerConfig
-from keras_bert.training.optimizers.base import BertOptimizer, value_of
+from keras_bert.training.optimizers.base import BertOptimizer, Variable, value_of
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
@@ -73,12 +73,7 @@ class Adafactor(BertOptimizer):
         return tf.pow(step, self.beta_2_power), tf.math.rsqrt(step)
 
     def update_variable(
-        self,
-        index: int,
-        gradient: tf.Tensor,
-        variable: keras.Variable | tf.Variable,
-        learning_rate: tf.Tensor,
-        *shared: tf.Tensor,
+        self, index: int, gradient: tf.Tensor, variable: Variable, learning_rate: tf.Tensor, *shared: tf.Tensor
     ) -> None:
         share, root = shared
         update = gradient / self._root(self.second_moments[index], tf.square(gradient) + self.epsilon_1, share)

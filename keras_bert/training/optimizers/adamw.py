@@ -6,7 +6,7 @@ import keras
 import tensorflow as tf
 
 from keras_bert.config.training import OptimizerConfig
-from keras_bert.training.optimizers.base import BertOptimizer
+from keras_bert.training.optimizers.base import BertOptimizer, Variable
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
@@ -42,12 +42,7 @@ class AdamW(BertOptimizer, keras.optimizers.Adam):
         return beta_1, beta_2, beta1_power, beta2_power, self.epsilon * tf.sqrt(1.0 - beta2_power)
 
     def update_variable(
-        self,
-        index: int,
-        gradient: tf.Tensor,
-        variable: keras.Variable | tf.Variable,
-        learning_rate: tf.Tensor,
-        *shared: tf.Tensor,
+        self, index: int, gradient: tf.Tensor, variable: Variable, learning_rate: tf.Tensor, *shared: tf.Tensor
     ) -> None:
         beta_1, beta_2, beta1_power, beta2_power, epsilon = shared
         self.decay_variable(index, variable, learning_rate)
@@ -66,7 +61,7 @@ class AdamW(BertOptimizer, keras.optimizers.Adam):
         )
 
 
-def _handle(variable: keras.Variable | tf.Variable) -> tf.Tensor:
+def _handle(variable: Variable) -> tf.Tensor:
     """The resource handle of a Keras variable, or of a strategy's copy of it on this device."""
     return (variable.value if isinstance(variable, keras.Variable) else variable).handle
 

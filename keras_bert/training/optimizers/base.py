@@ -1,7 +1,7 @@
 """What all optimizers share: what weight decay spares, factors on the learning rate, and averaged weights."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import keras
 import tensorflow as tf
@@ -15,6 +15,8 @@ import tensorflow as tf
 #   _all_reduce_sum_gradients  hook that sums gradients over replicas in `apply`; overridden to do nothing. Were it
 #                              renamed, they would be summed twice and no error raised; tests/training/test_step.py
 #                              compares several replicas with one.
+
+Variable: TypeAlias = keras.Variable | tf.Variable  # While it is updated, a strategy's copy on this device.
 
 
 class BertOptimizer(keras.optimizers.Optimizer):
@@ -64,10 +66,7 @@ class BertOptimizer(keras.optimizers.Optimizer):
             ]
 
     def update_step(
-        self,
-        gradient: tf.Tensor,
-        variable: keras.Variable | tf.Variable,
-        learning_rate: tuple[tf.Tensor, tuple[tf.Tensor, ...]],
+        self, gradient: tf.Tensor, variable: Variable, learning_rate: tuple[tf.Tensor, tuple[tf.Tensor, ...]]
     ) -> None:
         rate, shared = learning_rate
         index = self._get_variable_index(variable)
@@ -86,12 +85,7 @@ class BertOptimizer(keras.optimizers.Optimizer):
         return ()
 
     def update_variable(
-        self,
-        index: int,
-        gradient: tf.Tensor,
-        variable: keras.Variable | tf.Variable,
-        learning_rate: tf.Tensor,
-        *shared: tf.Tensor,
+        self, index: int, gradient: tf.Tensor, variable: Variable, learning_rate: tf.Tensor, *shared: tf.Tensor
     ) -> None:
         """Updates the variable numbered `index` in `build`.
 
@@ -99,7 +93,7 @@ class BertOptimizer(keras.optimizers.Optimizer):
         """
         raise NotImplementedError
 
-    def decay_variable(self, index: int, variable: keras.Variable | tf.Variable, learning_rate: tf.Tensor) -> None:
+    def decay_variable(self, index: int, variable: Variable, learning_rate: tf.Tensor) -> None:
         """Multiplies a variable by `1 - learning_rate * decay` unless it is spared."""
         if self._decayed[index]:
             self.assign_sub(variable, variable * (learning_rate * self.decay))
@@ -117,7 +111,7 @@ class BertOptimizer(keras.optimizers.Optimizer):
         return {**super().get_config(), **own}
 
 
-def value_of(variable: keras.Variable | tf.Variable) -> tf.Tensor:
+def value_of(variable: Variable) -> tf.Tensor:
     """The value of a variable or, while it is updated, of its copy on this device."""
     return tf.convert_to_tensor(variable)
 

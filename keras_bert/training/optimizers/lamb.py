@@ -8,7 +8,7 @@ import keras
 import tensorflow as tf
 
 from keras_bert.config.training import OptimizerConfig
-from keras_bert.training.optimizers.base import BertOptimizer, value_of
+from keras_bert.training.optimizers.base import BertOptimizer, Variable, value_of
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
@@ -53,12 +53,7 @@ class LAMB(BertOptimizer):
         return tuple(_weight_so_far(beta, step) for beta in (self.beta_1, self.beta_2)) if self.bias_correction else ()
 
     def update_variable(
-        self,
-        index: int,
-        gradient: tf.Tensor,
-        variable: keras.Variable | tf.Variable,
-        learning_rate: tf.Tensor,
-        *shared: tf.Tensor,
+        self, index: int, gradient: tf.Tensor, variable: Variable, learning_rate: tf.Tensor, *shared: tf.Tensor
     ) -> None:
         first, second = self.first_moments[index], self.second_moments[index]
         self.assign_add(first, (gradient - value_of(first)) * (1.0 - self.beta_1))
