@@ -12,6 +12,7 @@ from keras_bert.cli.options import (
     column_option,
     file_to_write,
     format_option,
+    load_tensorflow,
     max_length_option,
     model_option,
     require_source,
@@ -29,7 +30,6 @@ from keras_bert.config.inference import (
 from keras_bert.core.errors import UserError
 from keras_bert.core.files import is_remote
 from keras_bert.core.imports import require
-from keras_bert.core.runtime import import_tensorflow
 from keras_bert.tasks.answer_files import require_unread
 
 _log = logging.getLogger(__name__)
@@ -82,9 +82,7 @@ _log = logging.getLogger(__name__)
 @max_length_option
 @batch_tokens_option
 @casing_option
-@click.pass_context
 def embed(
-    context: click.Context,
     model: str,
     source: str,
     text: str | None,
@@ -134,7 +132,7 @@ def embed(
     check_quantization(width, precision, size, ranges is not None, made.pooling == SPARSE)
     require_unread([output, index], [source, folder.path, ranges])
     require_source(source)
-    import_tensorflow(context.find_root().params["debug"])
+    load_tensorflow()
     from keras_bert.data.tables.tables import is_table
     from keras_bert.inference.loading import load_folder
     from keras_bert.tasks.embedding import embed_file

@@ -7,11 +7,16 @@ from typing import Any
 import click
 
 from keras_bert.checkpoints.model_folder import open_model_folder
-from keras_bert.cli.options import file_to_write, other_table_options, restore_spaces_option, table_settings
+from keras_bert.cli.options import (
+    file_to_write,
+    load_tensorflow,
+    other_table_options,
+    restore_spaces_option,
+    table_settings,
+)
 from keras_bert.core import imports, whole_files
 from keras_bert.core.errors import UserError
 from keras_bert.core.program import PROGRAM
-from keras_bert.core.runtime import import_tensorflow
 from keras_bert.tasks.noise import Noise, changes_text
 
 _log = logging.getLogger(__name__)
@@ -39,9 +44,7 @@ _log = logging.getLogger(__name__)
 @click.option("--output", metavar="FILE", callback=file_to_write, help="Write the scores as JSON.")
 @click.option("--picture", metavar="FILE", callback=file_to_write, help="Draw the scores as a bar chart (PNG).")
 @other_table_options
-@click.pass_context
 def evaluate(
-    context: click.Context,
     models: tuple[str, ...],
     split: str | None,
     noises: tuple[str, ...],
@@ -79,7 +82,7 @@ def evaluate(
         if data[name] and not split.startswith(name):
             raise UserError(f"--{name}: goes with --split {name}. Received: --split {split}. Leave one out.")
     folders = [open_model_folder(model) for model in models]
-    import_tensorflow(context.find_root().params["debug"])
+    load_tensorflow()
     from keras_bert.tasks.ensemble import Ensemble
     from keras_bert.tasks.finetuned_model import FinetunedModel
     from keras_bert.tasks.finetuning.pictures import evaluation_groups, write_picture

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 import click
 
 from keras_bert.checkpoints.model_folder import open_model_folder
-from keras_bert.cli.options import casing_option, folder_to_write, model_option
+from keras_bert.cli.options import casing_option, folder_to_write, load_tensorflow, model_option
 from keras_bert.core.errors import UserError
-from keras_bert.core.runtime import import_tensorflow
 from keras_bert.core.terminal_bar import working
 from keras_bert.models.bert.config import MASKED, NEXT
 from keras_bert.models.kind import with_article
@@ -118,7 +117,7 @@ def export(
     _require_options_of(context, kind)
     folder = open_model_folder(model, lower_case)
     _ = folder.reading  # Refuses invalid settings.
-    import_tensorflow(context.find_root().params["debug"])
+    load_tensorflow()
     from keras_bert.inference.loading import load_folder
 
     bert = load_folder(folder)

@@ -3,8 +3,7 @@
 import click
 
 from keras_bert.checkpoints.model_folder import open_model_folder
-from keras_bert.cli.options import casing_option, model_option, require_utf8
-from keras_bert.core.runtime import import_tensorflow
+from keras_bert.cli.options import casing_option, load_tensorflow, model_option, require_utf8
 
 
 @click.command()
@@ -14,8 +13,7 @@ from keras_bert.core.runtime import import_tensorflow
 )
 @casing_option
 @click.argument("texts", nargs=-1, required=True, metavar="TEXT…")
-@click.pass_context
-def fill(context: click.Context, model: str, top_k: int, lower_case: bool | None, texts: tuple[str, ...]) -> None:
+def fill(model: str, top_k: int, lower_case: bool | None, texts: tuple[str, ...]) -> None:
     """Fill in the [MASK]s of a text.
 
     \b
@@ -24,7 +22,7 @@ def fill(context: click.Context, model: str, top_k: int, lower_case: bool | None
     """
     require_utf8(texts)
     folder = open_model_folder(model, lower_case)  # Reports missing files before TensorFlow is imported.
-    import_tensorflow(context.find_root().params["debug"])
+    load_tensorflow()
     from keras_bert.inference.loading import load_folder
 
     for filling in load_folder(folder).fill(list(texts), top_k):

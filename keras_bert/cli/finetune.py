@@ -22,6 +22,7 @@ from keras_bert.cli.options import (
     casing_option,
     file_to_write,
     folder_to_write,
+    load_tensorflow,
     require_agreement,
     run_options,
     run_settings,
@@ -43,7 +44,6 @@ from keras_bert.config.teacher import TeacherConfig
 from keras_bert.core import files, imports, settings
 from keras_bert.core.errors import UserError
 from keras_bert.core.program import PROGRAM, command_line, note_fresh_folder
-from keras_bert.core.runtime import import_tensorflow
 from keras_bert.core.settings import MAX_SEED, are_seeds
 from keras_bert.core.yaml_and_json import read_yaml
 from keras_bert.tasks.answer_files import require_unread
@@ -98,9 +98,7 @@ _log = logging.getLogger(__name__)
     help="Try the paper's grid of batch sizes, epochs and learning rates; the rates are scaled to the model.",
 )
 @run_options
-@click.pass_context
 def finetune(
-    context: click.Context,
     task: str | None,
     config: str | None,
     init: str | None,
@@ -221,8 +219,8 @@ def finetune(
         own = recipe.data
         require_unread([picture], [folder.path, own.folder, own.train, own.dev, own.test])
 
-    import_tensorflow(context.find_root().params["debug"])
-    context.meta["keras_bert.run_folder"] = output
+    load_tensorflow()
+    click.get_current_context().meta["keras_bert.run_folder"] = output
     note_fresh_folder(output if fresh else None)
     recipes = {
         name: prepared(recipe, files.join(output, name) if benchmark else output, started_at)

@@ -3,11 +3,10 @@
 import click
 
 from keras_bert.checkpoints.model_folder import open_model_folder
-from keras_bert.cli.options import casing_option, model_option, require_utf8, setting_option
+from keras_bert.cli.options import casing_option, load_tensorflow, model_option, require_utf8, setting_option
 from keras_bert.config.inference import SamplingConfig, require_left_to_right
 from keras_bert.config.recipes import given
 from keras_bert.core.errors import UserError
-from keras_bert.core.runtime import import_tensorflow
 
 
 @click.command()
@@ -19,9 +18,7 @@ from keras_bert.core.runtime import import_tensorflow
 @setting_option(SamplingConfig, "seed", has_default=True)
 @casing_option
 @click.argument("texts", nargs=-1, required=True, metavar="TEXT…")
-@click.pass_context
 def generate(
-    context: click.Context,
     model: str,
     max_tokens: int,
     temperature: float,
@@ -48,7 +45,7 @@ def generate(
         raise UserError(f"--{str(error).replace('_', '-', 1)}") from None
     folder = open_model_folder(model, lower_case)  # Reports what is missing before TensorFlow is imported.
     require_left_to_right(folder.config, folder.name)
-    import_tensorflow(context.find_root().params["debug"])
+    load_tensorflow()
     from keras_bert.inference.loading import load_folder
 
     for continuation in load_folder(folder).generate(list(texts), **given(options)):

@@ -20,6 +20,7 @@ from keras_bert.core import settings
 from keras_bert.core.errors import UserError
 from keras_bert.core.files import is_file
 from keras_bert.core.patterns import expand
+from keras_bert.core.runtime import import_tensorflow
 from keras_bert.tasks.answer_files import PLAIN_FILE, check_output, require_writable
 
 if TYPE_CHECKING:
@@ -107,6 +108,11 @@ def require_filled(context: click.Context, parameter: click.Parameter, value: An
     if value == "" or isinstance(value, tuple) and "" in value:
         raise UserError(f"{_shown_name(parameter)}: needs a value. Received: an empty text. Give one.")
     return value
+
+
+def load_tensorflow() -> None:
+    """Imports TensorFlow, whose messages `--debug` shows."""
+    import_tensorflow(click.get_current_context().find_root().params["debug"])
 
 
 def require_source(path: str) -> None:

@@ -8,6 +8,7 @@ import click
 
 from keras_bert.checkpoints.model_folder import open_model_folder
 from keras_bert.cli.options import (
+    load_tensorflow,
     model_option,
     other_table_options,
     require_source,
@@ -17,7 +18,6 @@ from keras_bert.cli.options import (
 )
 from keras_bert.core.errors import UserError
 from keras_bert.core.program import PROGRAM
-from keras_bert.core.runtime import import_tensorflow
 from keras_bert.tasks.answer_files import STANDARD_STREAM, require_writable
 from keras_bert.tasks.kind import kind_of_head
 from keras_bert.tasks.task import INPUT
@@ -47,9 +47,7 @@ _log = logging.getLogger(__name__)
 @restore_spaces_option
 @other_table_options
 @click.argument("texts_to_answer", nargs=-1, metavar="[TEXT…]")
-@click.pass_context
 def predict(
-    context: click.Context,
     model: str,
     source: str | None,
     split: str | None,
@@ -92,7 +90,7 @@ def predict(
     if texts_to_answer:
         others = {"input": source, "split": split, "task": task, "output": output, "n_best": n_best}
         others["restore_spaces"] = restore_spaces
-        _answer(context, model, list(texts_to_answer), {**others, **data})
+        _answer(model, list(texts_to_answer), {**others, **data})
         return
     if bool(source) == bool(split):
         raise UserError(
@@ -110,7 +108,7 @@ def predict(
     folder = open_model_folder(model)
     if output == STANDARD_STREAM and folder.head and kind_of_head(folder.head).answers_in_folder:
         raise UserError("--output: needs a folder, because question answering writes several files. Received: -.")
-    import_tensorflow(context.find_root().params["debug"])
+    load_tensorflow()
     from keras_bert.tasks.finetuned_model import FinetunedModel
     from keras_bert.tasks.finetuned_model import predict as write_answers
     from keras_bert.tasks.segmentation.problem import set_restored_spaces
@@ -126,7 +124,7 @@ def predict(
         _log.info(f"Written: {', '.join(written)}, {count:,} examples. Next: {step}")
 
 
-def _answer(context: click.Context, model: str, texts: list[str], others: dict[str, Any]) -> None:
+def _answer(model: str, texts: list[str], others: dict[str, Any]) -> None:
     """Prints the answers to texts. Raises `UserError` for other options, which are for files."""
     if used := [name.replace("_", "-").replace("texts", "text") for name, value in others.items() if value]:
         raise UserError(f"--{used[0]}: goes with a file of examples. Received: TEXT too. Leave out one.")
@@ -137,7 +135,7 @@ def _answer(context: click.Context, model: str, texts: list[str], others: dict[s
             f"{model}: needs a fine-tuned model. Received: one without a task's head. "
             f"Fine-tune it with: {PROGRAM} finetune --task NAME --init {shlex.quote(model)}"
         )
-    import_tensorflow(context.find_root().params["debug"])
+    load_tensorflow()
     from keras_bert.inference.loading import load_folder
 
     for line in kind_of_head(folder.head).answers_shown(load_folder(folder), texts):

@@ -15,6 +15,7 @@ from keras_bert.cli.options import (
     column_option,
     folder_to_write,
     format_option,
+    load_tensorflow,
     require_agreement,
     run_options,
     run_settings,
@@ -29,7 +30,6 @@ from keras_bert.config.training import TrainingConfig
 from keras_bert.core import settings
 from keras_bert.core.files import shown
 from keras_bert.core.program import PROGRAM, command_line, note_fresh_folder, same_command
-from keras_bert.core.runtime import import_tensorflow
 from keras_bert.models.bert.config import BOTH, DECODED, MASKED, NEXT, PERMUTED, REPLACED
 from keras_bert.models.term import all_terms
 from keras_bert.training.run_folder import PRETRAINING, RunFolder
@@ -61,9 +61,7 @@ _log = logging.getLogger(__name__)
 @setting_option(TrainingConfig, "seed")
 @setting_option(PretrainingTeacherConfig, "model", "--teacher", metavar="MODEL")
 @click.option("--estimate", is_flag=True, help="Time a few steps, print what the run would take, and stop.")
-@click.pass_context
 def pretrain(
-    context: click.Context,
     config: str | None,
     data: tuple[str, ...],
     text: str | None,
@@ -118,12 +116,12 @@ def pretrain(
     recipe = pretraining_recipe(recipe_file, init_given, lower_case, to_resume, {**by_key, **flags})
     recipe.require_text()
 
-    import_tensorflow(context.find_root().params["debug"])
+    load_tensorflow()
     from keras_bert.tasks.pretraining.run import pretrain as run_pretraining
 
     require_tpu(recipe)
     folder = to_resume or RunFolder.fresh(output)
-    context.meta["keras_bert.run_folder"] = folder.path
+    click.get_current_context().meta["keras_bert.run_folder"] = folder.path
     note_fresh_folder(folder.path if fresh else None)
     if estimate:
         _estimate(recipe, folder)

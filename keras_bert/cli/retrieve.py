@@ -11,6 +11,7 @@ from keras_bert.cli.options import (
     batch_tokens_option,
     casing_option,
     file_to_write,
+    load_tensorflow,
     max_length_option,
     model_option,
     setting_option,
@@ -26,7 +27,6 @@ from keras_bert.config.inference import (
 from keras_bert.config.recipes import given
 from keras_bert.core import whole_files
 from keras_bert.core.errors import UserError
-from keras_bert.core.runtime import import_tensorflow
 from keras_bert.data.tables.retrieval_files import read_retrieval_set, require_run_ids, write_run
 from keras_bert.tasks.answer_files import require_unread
 
@@ -63,9 +63,7 @@ _log = logging.getLogger(__name__)
 @click.option("--output", metavar="FILE", callback=file_to_write, help="Write the scores as JSON.")
 @click.option("--run", metavar="FILE", callback=file_to_write, help="Write the passages found, in TREC's run format.")
 @casing_option
-@click.pass_context
 def retrieve(
-    context: click.Context,
     model: str,
     folder: str,
     split: str,
@@ -101,7 +99,7 @@ def retrieve(
     if run:
         # Before the passages are embedded, which takes long.
         require_run_ids(run, itertools.chain(asked.queries, asked.passages))
-    import_tensorflow(context.find_root().params["debug"])
+    load_tensorflow()
     from keras_bert.inference.loading import load_folder
     from keras_bert.inference.retrieval import evaluate_retrieval
     from keras_bert.tasks.finetuning.results import table_lines

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from keras_bert.cli.options import Number, folder_to_write, model_option, require_utf8, set_by_key
+from keras_bert.cli.options import Number, folder_to_write, load_tensorflow, model_option, require_utf8, set_by_key
 from keras_bert.config.finetuning import FinetuneConfig
 from keras_bert.config.pretraining import PretrainConfig
 from keras_bert.config.recipes import config_names, find_config, given
@@ -25,7 +25,6 @@ from keras_bert.core import files, settings
 from keras_bert.core.errors import UserError
 from keras_bert.core.imports import require
 from keras_bert.core.program import command_line
-from keras_bert.core.runtime import import_tensorflow
 from keras_bert.core.yaml_and_json import read_yaml
 
 if TYPE_CHECKING:
@@ -58,6 +57,16 @@ _seeds_option = click.option(
     "--seeds", default=3, show_default=True, type=click.IntRange(min=1), help="Number of seeds."
 )
 
+_task_data_option = click.option(
+    "--data", required=True, metavar="FOLDER", help="Folder that holds the folders named in the plan."
+)
+
+
+def _pretraining_data_option(name: str) -> Callable[..., Any]:
+    return click.option(
+        name, required=True, metavar="GLOB", help="A folder that `prepare` wrote, or whatever `pretrain --data` takes."
+    )
+
 
 def _only_option(what: str) -> Callable[..., Any]:
     return click.option(
@@ -75,11 +84,11 @@ def _plan_option(name: str) -> Callable[..., Any]:
     )
 
 
-def _carried_out(context: click.Context, output: str, make: "Callable[[StudyFolder], Findings]") -> None:
+def _carried_out(output: str, make: "Callable[[StudyFolder], Findings]") -> None:
     """Makes a study and writes its page."""
     from keras_bert.studies.study import StudyFolder
 
-    name = context.info_name or ""
+    name = click.get_current_context().info_name or ""
     with StudyFolder(output) as folder:
         findings = make(folder)
         page = folder.write(name, findings, command_line())
@@ -88,10 +97,10 @@ def _carried_out(context: click.Context, output: str, make: "Callable[[StudyFold
     _log.info(f"Written: {page}. Next: tensorboard --logdir {shlex.quote(output)}, page IMAGES")
 
 
-def _begin(context: click.Context) -> None:
+def _begin() -> None:
     """Requires matplotlib and imports TensorFlow, before a study's first computation."""
     require("matplotlib", "Drawing pictures")
-    import_tensorflow(context.find_root().params["debug"])
+    load_tensorflow()
 
 
 def _named(pairs: Sequence[str]) -> dict[str, str]:
@@ -136,14 +145,12 @@ def _said_of(name: str) -> Iterator[None]:
 @study.command(short_help="Compare models by fine-tuning on tasks.")
 @click.argument("models", nargs=-1, required=True, metavar="NAME=MODEL…")
 @_plan_option("worth")
-@click.option("--data", required=True, metavar="FOLDER", help="Folder that holds the folders named in the plan.")
+@_task_data_option
 @_output_option
 @_seeds_option
 @_only_option("tasks")
 @click.option("--title", default="", help="Title of the page and the picture.")
-@click.pass_context
 def worth(
-    context: click.Context,
     models: tuple[str, ...],
     plan: str,
     data: str,
@@ -165,22 +172,19 @@ def worth(
     path = find_config("studies", plan)
     tasks = selected(task_plans(read_yaml(path)), only, "task", path)
     _require_tasks(tasks, data, path)
-    _begin(context)
+    _begin()
     from keras_bert.studies.downstream import worth as make
 
-    _carried_out(context, output, lambda folder: make(folder, inits, tasks, data, seeds, title))
+    _carried_out(output, lambda folder: make(folder, inits, tasks, data, seeds, title))
 
 
 @study.command(short_help="Compare changes of a pretraining recipe.")
 @_plan_option("pilots")
-@click.option(
-    "--data", required=True, metavar="GLOB", help="A folder that `prepare` wrote, or whatever `pretrain --data` takes."
-)
+@_pretraining_data_option("--data")
 @_output_option
 @_seeds_option
 @_only_option("pilots")
-@click.pass_context
-def pilots(context: click.Context, plan: str, data: str, output: str, seeds: int, only: tuple[str, ...]) -> None:
+def pilots(plan: str, data: str, output: str, seeds: int, only: tuple[str, ...]) -> None:
     """Train a recipe with one change at a time and compare the cost of reaching the same loss.
 
     Pilots and seeds may be added later.
@@ -192,18 +196,16 @@ def pilots(context: click.Context, plan: str, data: str, output: str, seeds: int
     path = find_config("studies", plan)
     planned = settings.from_mapping(PilotsPlan, read_yaml(path))
     names = selected(planned.pilots, only, "pilot", path)
-    _begin(context)
+    _begin()
     from keras_bert.studies.pilots import pilots as make
 
-    _carried_out(context, output, lambda folder: make(folder, planned, names, data, seeds))
+    _carried_out(output, lambda folder: make(folder, planned, names, data, seeds))
 
 
 @study.command(short_help="Compare objectives by fine-tuning.")
 @_plan_option("ablation")
-@click.option(
-    "--text", required=True, metavar="GLOB", help="A folder that `prepare` wrote, or whatever `pretrain --data` takes."
-)
-@click.option("--data", required=True, metavar="FOLDER", help="Folder that holds the folders named in the plan.")
+@_pretraining_data_option("--text")
+@_task_data_option
 @_output_option
 @click.option("--recipe", metavar="NAME|FILE", help="Pretraining recipe, such as wiki_mini; replaces the plan's.")
 @click.option(
@@ -214,9 +216,7 @@ def pilots(context: click.Context, plan: str, data: str, output: str, seeds: int
 )
 @_seeds_option
 @_only_option("variants")
-@click.pass_context
 def ablation(
-    context: click.Context,
     plan: str,
     text: str,
     data: str,
@@ -245,16 +245,16 @@ def ablation(
             file = find_config("pretrain", planned.variants[name].recipe or planned.recipe)
             PretrainConfig.from_file(file, {**planned.set, **planned.variants[name].set}).require_before_end()
     _require_tasks(planned.tasks, data, path)
-    _begin(context)
+    _begin()
     from keras_bert.studies.ablation import ablation as make
 
-    _carried_out(context, output, lambda folder: make(folder, planned, variants, text, data, pretraining_seeds, seeds))
+    _carried_out(output, lambda folder: make(folder, planned, variants, text, data, pretraining_seeds, seeds))
 
 
 @study.command(short_help="Show what a run learned when.")
 @click.argument("run", metavar="RUN")
 @_plan_option("embryology")
-@click.option("--data", required=True, metavar="FOLDER", help="Folder that holds the folders named in the plan.")
+@_task_data_option
 @_output_option
 @_seeds_option
 @click.option(
@@ -269,9 +269,7 @@ def ablation(
     metavar="N",
     help="Fine-tune from only N snapshots, about evenly spaced by the logarithm of their steps. Default: from all.",
 )
-@click.pass_context
 def embryology(
-    context: click.Context,
     run: str,
     plan: str,
     data: str,
@@ -295,19 +293,18 @@ def embryology(
     planned = settings.from_mapping(EmbryologyPlan, read_yaml(path))
     if not only or "tasks" in only:
         _require_tasks(planned.tasks, data, path)
-    _begin(context)
+    _begin()
     from keras_bert.studies.embryology import PARTS
     from keras_bert.studies.embryology import embryology as make
 
-    _carried_out(context, output, lambda folder: make(folder, planned, run, data, seeds, only or PARTS, tasks_from))
+    _carried_out(output, lambda folder: make(folder, planned, run, data, seeds, only or PARTS, tasks_from))
 
 
 @study.command(short_help="Draw what each attention head looks at.")
 @click.argument("texts", nargs=-1, required=True, metavar="TEXT…")
 @model_option
 @_output_option
-@click.pass_context
-def attention(context: click.Context, texts: tuple[str, ...], model: str, output: str) -> None:
+def attention(texts: tuple[str, ...], model: str, output: str) -> None:
     """Draw every head of a model for a text, and measure what the heads look at.
 
     OUTPUT/heads.html shows the heads one by one in a browser. The shares are means over all texts.
@@ -317,10 +314,10 @@ def attention(context: click.Context, texts: tuple[str, ...], model: str, output
       python run.py study attention --model runs/wiki "The cat sat on the mat." --output runs/attention
     """
     require_utf8(texts)
-    _begin(context)
+    _begin()
     from keras_bert.studies.attention import attention as make
 
-    _carried_out(context, output, lambda folder: make(folder, model, texts))
+    _carried_out(output, lambda folder: make(folder, model, texts))
 
 
 @study.command(short_help="List the neighbours of words.")
@@ -339,9 +336,7 @@ def attention(context: click.Context, texts: tuple[str, ...], model: str, output
 )
 @click.option("--layer", type=int, help="Layer of the contextual vectors, from 1. Default: the last.")
 @_output_option
-@click.pass_context
 def geometry(
-    context: click.Context,
     model: str,
     words: tuple[str, ...],
     texts: tuple[str, ...],
@@ -357,10 +352,10 @@ def geometry(
       python run.py study geometry --model runs/wiki --word king --word bank --text 'wiki/*' --output runs/geometry
     """
     require_utf8(words)
-    _begin(context)
+    _begin()
     from keras_bert.studies.geometry import geometry as make
 
-    _carried_out(context, output, lambda folder: make(folder, model, words, texts, tokens, neighbours, layer))
+    _carried_out(output, lambda folder: make(folder, model, words, texts, tokens, neighbours, layer))
 
 
 @study.command(short_help="Draw the loss around the end of training.")
@@ -395,9 +390,7 @@ def geometry(
     help="Training examples to compute the loss on, rounded down to whole batches of 32, at least one.",
 )
 @_output_option
-@click.pass_context
 def landscape(
-    context: click.Context,
     task: str,
     init: str,
     data_dir: str | None,
@@ -416,11 +409,10 @@ def landscape(
     """
     changes, more = (set_by_key(FinetuneConfig, given) for given in (overrides, scratch))
     FinetuneConfig.from_file(_task_recipe(task, "--task"), {**changes, **more})
-    _begin(context)
+    _begin()
     from keras_bert.studies.landscape import landscape as make
 
     _carried_out(
-        context,
         output,
         lambda folder: make(folder, task, init, data_dir, changes, more, radius, points, examples),
     )

@@ -15,6 +15,7 @@ from keras_bert.cli.options import (
     corpus_config,
     corpus_options,
     file_to_write,
+    load_tensorflow,
     runner_options,
     setting_option,
     text_casing_option,
@@ -35,7 +36,6 @@ from keras_bert.config.pretraining import (
 from keras_bert.core.errors import UserError
 from keras_bert.core.files import exists, join, parent
 from keras_bert.core.program import PROGRAM
-from keras_bert.core.runtime import import_tensorflow
 from keras_bert.text.tokenizer_files import TOKENIZER_CONFIG
 
 if TYPE_CHECKING:
@@ -77,9 +77,7 @@ _OTHERS = {
 @validation_share_option
 @click.option("--output", required=True, metavar="FILE", callback=file_to_write, help="Vocabulary file to write.")
 @runner_options
-@click.pass_context
 def vocab(
-    context: click.Context,
     inputs: tuple[str, ...],
     size: int | None,
     extend: str | None,
@@ -149,7 +147,7 @@ def vocab(
     corpus.require_without(extend, reading["bad_words"])
     require_without_written("--input", inputs, [output])
     lower_case = kind != XLNET if lower_case is None else lower_case
-    import_tensorflow(context.find_root().params["debug"])
+    load_tensorflow()
     from keras_bert.text.vocabulary_learning import (
         LEARNERS,
         SMALLEST_COUNT,

@@ -343,7 +343,7 @@ def test_a_command_begins_before_its_model_is_fetched(tmp_path, monkeypatch, mod
     command = sys.modules[f"keras_bert.cli.{module}"]
     opener = sys.modules[{"pretrain": "keras_bert.api.pretraining", "finetune": "keras_bert.api.finetuning"}[module]]
     monkeypatch.setattr(opener, "open_model_folder", fetch)
-    monkeypatch.setattr(command, "import_tensorflow", lambda debug: fetched.append(time.monotonic()))
+    monkeypatch.setattr(command, "load_tensorflow", lambda: fetched.append(time.monotonic()))
     monkeypatch.setattr(runs, run)
     assert "enough" in invoke(module, *arguments, "--output", f"{tmp_path}/run").output
     assert times[0] <= min(fetched)
