@@ -98,12 +98,17 @@ class Checkpoints:
                 untouched.
         """
         with fail_together(self._agree):
-            self._write(step, {"step": step, "score": score, "unlogged": unlogged, "watch": watch})
+            if self.is_writer:
+                self._write(step, {"step": step, "score": score, "unlogged": unlogged, "watch": watch})
+            else:
+                self._write_and_discard(step)
+            # In every process, or they would not restore the same best one.
+            self._damaged.discard(step)
+            self._known_scores[step] = score
+            if self.is_writer:
+                self._drop_old(step, (watch or {}).get("last_line", step))
 
     def _write(self, step: int, state: Mapping[str, Any]) -> None:
-        if not self.is_writer:
-            self._write_and_discard(step)
-            return
         name = f"step-{step:09d}"
         aside = files.join(self.folder, _ASIDE + name)
         try:
@@ -122,9 +127,6 @@ class Checkpoints:
                 f"{self.folder}: the checkpoint of step {step} cannot be written ({error.strerror or error}). {kept} "
                 f"{writing_remedy(error)}, then run {same_command()}."
             ) from error
-        self._damaged.discard(step)
-        self._known_scores[step] = state["score"]
-        self._drop_old(step, (state["watch"] or {}).get("last_line", step))
 
     def _write_and_discard(self, step: int) -> None:
         """Writes to a temporary folder: TensorFlow requires all workers to write, and one copy is enough."""

@@ -180,6 +180,23 @@ def test_a_best_damaged_while_the_run_went_on_gives_way_to_the_next(tmp_path):
         checkpoints.restore_best()
 
 
+@pytest.mark.parametrize("is_damaged", [True, False])
+def test_a_step_saved_again_counts_in_processes_that_do_not_write_it(tmp_path, is_damaged):
+    """They took the score of the first time, or none: at its end, the run was refused for different best ones."""
+    model, writer = with_scores(tmp_path, {1: 2.0, 2: 1.0}, keep_every=1)
+    if is_damaged:
+        damage(tmp_path, 2)
+    other = Checkpoints(tmp_path, 1, keep_every=1, is_writer=False, model=model)
+    for checkpoints in (writer, other):
+        assert checkpoints.restore_newest() == (1 if is_damaged else 2)
+    if not is_damaged:  # A rollback.
+        writer.go_back(1, lambda step, watch: watch)
+    for step, score in ((2, 1.5), (3, 1.25 if not is_damaged else 3.0)):
+        for checkpoints in (writer, other):
+            checkpoints.save(step, score)
+    assert other.best() == writer.best() == ((2, 1.5) if is_damaged else (3, 1.25))
+
+
 def test_killed_at_any_instant_of_a_save_a_whole_one_is_there(tmp_path, killed_at):
     """With one to keep: the old one must stay until the new one stands."""
     model, optimizer = make()
