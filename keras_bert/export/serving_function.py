@@ -2,6 +2,7 @@
 
 import contextlib
 import re
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -27,6 +28,7 @@ from keras_bert.text.vocabulary import MASK
 DEFAULT = "serving_default"
 TOP_K = N_BEST = 5
 _AT_ONCE = 32
+_TRACING = threading.Lock()  # Tracing changes the types of the model's layers for a while; see `Network.run`.
 
 
 class _Traced(Mapping[str, tf.types.experimental.ConcreteFunction]):
@@ -38,7 +40,9 @@ class _Traced(Mapping[str, tf.types.experimental.ConcreteFunction]):
 
     def __getitem__(self, name: str) -> tf.types.experimental.ConcreteFunction:
         if name not in self._traced:
-            self._traced[name] = self._signatures[name].traced()
+            with _TRACING:
+                if name not in self._traced:  # Another thread may have been first.
+                    self._traced[name] = self._signatures[name].traced()
         return self._traced[name]
 
     def __iter__(self) -> Iterator[str]:

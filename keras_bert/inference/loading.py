@@ -310,9 +310,9 @@ class LoadedModel:
         return [generator(text, sampling) for text in texts]
 
     def once(self, name: str, make: Callable[[], _Made]) -> _Made:
-        """The result of `make()`, such as a `ServingFunction`; called once per name and kept."""
+        """The result of `make()`, such as a `ServingFunction`, kept by its name and the same in all threads."""
         if name not in self._made:
-            self._made[name] = make()
+            self._made.setdefault(name, make())
         return self._made[name]
 
     def _token_model(self, what_for: str) -> BertForPreTraining:

@@ -1,6 +1,7 @@
 """What the signatures answer, against the models' own functions; and the encoder on real tokens alone."""
 
 import itertools
+import threading
 
 import keras
 import numpy as np
@@ -312,6 +313,30 @@ def test_products_in_bfloat16_read_kernels_in_bfloat16(served, kind):
     rounded = [op.inputs[0] for op in operations if op.type == "Cast"]
     assert {len(tensor.shape) for tensor in rounded if tensor.op.type == "ReadVariableOp"} == {1}  # Biases.
     assert {layer.dtype_policy.name for block in blocks for layer in dense_of(block)} == {"float32"}
+
+
+def test_threads_that_ask_first_at_the_same_time(served, monkeypatch):
+    """Each traced the model, whose layers have another type meanwhile: one failed, and the model stayed in bfloat16."""
+    bert, function = served("regression", compute="bfloat16")
+    expected = function(["the cat"])["score"]
+    function, began, ended, answers = serving_function(bert, compute="bfloat16"), [], threading.Event(), []
+
+    def held(*arguments, **options):
+        if not began:
+            began.append(threading.Thread(target=lambda: answers.append(function(["the cat"])["score"])))
+            began[0].start()
+            began[0].join(0.3)
+        elif threading.current_thread() is began[0]:
+            ended.wait(5.0)
+        return encode(*arguments, **options)
+
+    monkeypatch.setattr("keras_bert.export.network.encode", held)
+    answers.append(function(["the cat"])["score"])
+    ended.set()
+    began[0].join()
+    assert answers == [expected, expected]
+    dense = [layer for block in bert.model.encoder.blocks for layer in dense_of(block)]
+    assert {layer.dtype_policy.name for layer in dense} == {"float32"}
 
 
 def dense_of(block):

@@ -1,6 +1,7 @@
 """What `keras_bert.load` gives."""
 
 import os
+import threading
 
 import numpy as np
 import pandas
@@ -50,6 +51,21 @@ def test_a_folder_is_opened_once(bert, monkeypatch):
     monkeypatch.setattr(model_folder, "_opened", lambda *arguments: opened.append(1) or as_before(*arguments))
     serving_function(keras_bert.load(bert.path))
     assert len(opened) == 1
+
+
+def test_what_is_kept_is_the_same_in_all_threads(bert):
+    """Each thread of a server that answered its first request kept, and traced, a function of its own."""
+    others = []
+
+    def make():
+        if not others:
+            others.append(None)
+            thread = threading.Thread(target=lambda: others.append(bert.once("of threads", make)))
+            thread.start()
+            thread.join()
+        return object()
+
+    assert [None, bert.once("of threads", make)] == others
 
 
 def test_a_discriminator_fills_no_masks(goldens):
