@@ -31,8 +31,9 @@ from tensorflow_serving.apis import get_model_metadata_pb2, predict_pb2, predict
 SIGNATURE_DEF = "signature_def"
 MOST_VALUES = 2**20
 STATUSES = {grpc.StatusCode.NOT_FOUND: 404, grpc.StatusCode.UNAVAILABLE: 503}
-PREDICT_PATH = re.compile(r"/v1/models/(?P<name>[^/:]+)(?:/versions/(?P<version>\d+))?:predict")
-MODEL_PATH = re.compile(r"/v1/models/(?P<name>[^/:]+)(?:/versions/(?P<version>\d+))?(?P<metadata>/metadata)?")
+_NAME = r"/v1/models/(?P<name>[^/:]+)(?:/versions/(?P<version>\d{1,18}))?"
+PREDICT_PATH = re.compile(rf"{_NAME}:predict")
+MODEL_PATH = re.compile(rf"{_NAME}(?P<metadata>/metadata)?")
 
 
 def main():
@@ -194,7 +195,7 @@ class Rest(http.server.BaseHTTPRequestHandler):
             columns = rows_to_columns(request["instances"], specs) if by_row else request["inputs"]
             columns = columns if isinstance(columns, dict) else dict.fromkeys(specs, columns)
             inputs = {name: tensor(values, specs[name].dtype) for name, values in columns.items() if name in specs}
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             message = f"JSON Parse error or missing key: {error!r}"
             raise Refused(grpc.StatusCode.INVALID_ARGUMENT, message) from None
         outputs = self.model.predict(version, signature, inputs)

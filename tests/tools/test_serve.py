@@ -158,11 +158,13 @@ def test_the_curl_examples(ports, expected):
     [
         ("sst2:predict", '{"instances": [{"b64": "/3g="}]}', 200),
         ("sst2:predict", '{"instances": ["cat"', 400),
+        pytest.param("sst2:predict", "[" * 100_000, 400, id="nested too deep"),
         ("sst2:predict", '{"instances": [{"words": "cat"}]}', 400),
         ("sst2:predict", '{"signature_name": "other", "instances": ["cat"]}', 400),
         ("sst2:predict", '{"signature_name": "tokens", "instances": ["cat"]}', 400),
         ("other:predict", '{"instances": ["cat"]}', 404),
         ("sst2/versions/2:predict", '{"instances": ["cat"]}', 404),
+        pytest.param(f"sst2/versions/{'9' * 5000}:predict", "{}", 404, id="a version of too many digits"),
         ("sst2:classify", "{}", 404),
     ],
 )
