@@ -1,4 +1,4 @@
-"""Questions with several choices: SWAG's CSV, COPA's JSON lines or TensorFlow Datasets' COPA, and the user's own."""
+"""Questions with several choices: SWAG's table, COPA's JSON lines or TensorFlow Datasets' COPA, and the user's own."""
 
 from __future__ import annotations
 
@@ -63,15 +63,15 @@ class ChoiceExamples:
 
 
 def swag_rows(path: str) -> Iterator[ChoiceRow]:
-    """Iterates over the rows of one of SWAG's files (Zellers et al. 2018), CSV with a header.
+    """Iterates over the rows of a table with SWAG's columns (Zellers et al. 2018).
 
     The context is `sent1`; each choice is `sent2` followed by one of `ending0` to `ending3`, as in the BERT paper,
-    section 4.4. In a file without a column `label`, the labels are hidden. "-" is stdin.
+    section 4.4. In a table without a column `label`, the labels are hidden. "-" is stdin.
 
     Raises:
         UserError: the file cannot be read, or a column is missing.
     """
-    return map(_swag, read_table(path, _SWAG_TEXTS, ["label"], format="csv", advice=_OWN_CHOICES))
+    return map(_swag, read_table(path, _SWAG_TEXTS, ["label"], advice=_OWN_CHOICES))
 
 
 def own_rows(path: str) -> Iterator[ChoiceRow]:
@@ -88,7 +88,7 @@ def own_rows(path: str) -> Iterator[ChoiceRow]:
 
 
 def swag_or_own_rows(of_stdin: Callable[[str], Iterator[ChoiceRow]], path: str) -> Iterator[ChoiceRow]:
-    """Iterates over the rows of a file: SWAG's if its name ends in .csv (.csv.gz, …), otherwise the user's own.
+    """Iterates over the rows of a table: SWAG's if it is a .csv (.csv.gz, …) or has a `sent1`, else the user's own.
 
     Args:
         of_stdin: function ("-") -> the rows of stdin.
@@ -98,7 +98,13 @@ def swag_or_own_rows(of_stdin: Callable[[str], Iterator[ChoiceRow]], path: str) 
     """
     if path == STANDARD_STREAM:
         return of_stdin(path)
-    return swag_rows(path) if plain_ending(path) == ".csv" else own_rows(path)
+    return swag_rows(path) if plain_ending(path) == ".csv" or _has_context(path) else own_rows(path)
+
+
+def _has_context(path: str) -> bool:
+    """Whether the first row of a table has SWAG's column of contexts."""
+    first = next(read_table(path, (), _SWAG_TEXTS[:1]), None)
+    return first is not None and first.cells[0] is not None
 
 
 def copa_rows(path: str) -> Iterator[ChoiceRow]:

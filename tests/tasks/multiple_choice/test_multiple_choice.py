@@ -3,6 +3,8 @@
 import json
 
 import numpy as np
+import pyarrow.csv
+import pyarrow.parquet
 import pytest
 import tensorflow as tf
 from tiny import random_weights, without_dropout
@@ -84,6 +86,14 @@ def test_swags_file(tmp_path):
     assert examples.labels == [1, 3] and len(examples) == 2
     hidden = [row.rpartition(",")[0] for row in swag().splitlines()]
     assert read_swag(written(tmp_path / "test.csv", "\n".join(hidden))).labels is None
+
+
+@pytest.mark.parametrize("task", [SWAG, CHOICE])
+def test_swags_table_may_have_another_format(task, tmp_path):
+    """The hub has it as Parquet, with numbers as labels and -1 for hidden ones."""
+    path, table = str(tmp_path / "train.parquet"), written(tmp_path / "train.csv", swag(labels=(1, -1)))
+    pyarrow.parquet.write_table(pyarrow.csv.read_csv(table), path)
+    assert [row[2:] for row in task.rows(path)] == [(*row[2:5], int(row.label)) for row in swag_rows(table)]
 
 
 def test_swags_rows_are_the_papers(tmp_path):
