@@ -9,7 +9,7 @@ import binascii
 import hashlib
 import struct
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +27,8 @@ from keras_bert.text.tokenizer_files import (
     read_flag,
 )
 from keras_bert.text.vocabulary import CLS, MASK, SEP, Vocabulary
+
+_Own = TypeVar("_Own", bound="SentencePieceVocabulary")
 
 WORD_START = "▁"
 PAD, UNK = "<pad>", "<unk>"
@@ -108,7 +110,7 @@ class SentencePieceVocabulary(Vocabulary):
             stream.write(self._file_bytes())
 
     @classmethod
-    def from_file(cls, path: StrPath) -> Self:
+    def from_file(cls: type[_Own], path: StrPath) -> _Own:
         """Reads a model's file, whatever its name. Raises `UserError`."""
         return cls.read(path)
 
@@ -117,7 +119,7 @@ class SentencePieceVocabulary(Vocabulary):
         return path.endswith(".model")
 
     @classmethod
-    def read(cls, path: StrPath) -> Self:
+    def read(cls: type[_Own], path: StrPath) -> _Own:
         return cls(read_model(path, "a spiece.model"), path)
 
     @classmethod
