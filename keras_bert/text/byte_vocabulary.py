@@ -111,11 +111,6 @@ class ByteVocabulary(Vocabulary):
         return _name(path).endswith(VOCABULARY_FILE)
 
     @classmethod
-    def from_file(cls, path: StrPath) -> ByteVocabulary:
-        """Reads vocab.json with the merges.txt beside it, or a tokenizer.json. Raises `UserError`."""
-        return cls.read(path)
-
-    @classmethod
     def read(cls, path: StrPath) -> ByteVocabulary:
         content = read_json(path)
         if _name(path) == TOKENIZER:

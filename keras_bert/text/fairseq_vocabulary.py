@@ -100,11 +100,6 @@ class FairseqVocabulary(ModelVocabulary):
         return RowPattern((self.cls_id,), (self.sep_id, self.sep_id), (self.sep_id,))
 
     @classmethod
-    def from_file(cls, path: StrPath) -> "FairseqVocabulary":
-        """Reads a model's file or a tokenizer.json. Raises `UserError`."""
-        return cls.read(path)
-
-    @classmethod
     def is_file(cls, path: str) -> bool:
         if os.path.basename(path) == TOKENIZER and is_file(path):
             return _dictionary_in(read_json(path)) is not None

@@ -110,11 +110,6 @@ class SentencePieceVocabulary(Vocabulary):
             stream.write(self._file_bytes())
 
     @classmethod
-    def from_file(cls: type[_Own], path: StrPath) -> _Own:
-        """Reads a model's file, whatever its name. Raises `UserError`."""
-        return cls.read(path)
-
-    @classmethod
     def is_file(cls, path: str) -> bool:
         return path.endswith(".model")
 

@@ -74,11 +74,6 @@ class T5Vocabulary(ModelVocabulary):
         return RowPattern((), (self.sep_id,), (self.sep_id,))
 
     @classmethod
-    def from_file(cls, path: StrPath) -> "T5Vocabulary":
-        """Reads a model's file or a tokenizer.json. Raises `UserError`."""
-        return cls.read(path)
-
-    @classmethod
     def is_file(cls, path: str) -> bool:
         if os.path.basename(path) == TOKENIZER and is_file(path):
             return _pieces_in(read_json(path)) is not None

@@ -9,7 +9,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -58,6 +58,8 @@ def joined_pieces(pieces: Iterable[str]) -> str:
 PAD, UNK, CLS, SEP, MASK = SPECIAL_TOKENS
 MAX_PIECE_BYTES = 256  # the limit of tensorflow_text's WordPiece
 UNREACHABLE = "\ufffd"  # Deleted from texts, so that no word contains it.
+
+_Own = TypeVar("_Own", bound="Vocabulary")
 
 _UNUSED = re.compile(r"\[unused\d+\]")
 # Spaces end words and control characters are deleted.
@@ -187,14 +189,17 @@ class Vocabulary:
         return RowPattern((self.cls_id,), (self.sep_id,), (self.sep_id,))
 
     @classmethod
-    def from_file(cls, path: StrPath) -> "Vocabulary":
+    def from_file(cls: type[_Own], path: StrPath) -> _Own:
         """Reads a vocabulary of any kind: a `vocab.txt` or a `tokenizer.json` with the added tokens in the files
         beside it, a SentencePiece model (`.model`), or one of a kind added by `register_vocabulary`.
+
+        A class of another kind than BERT's reads only its own, whatever the file's name.
 
         Raises:
             UserError: the file cannot be read, or holds no vocabulary.
         """
-        return vocabulary_kind(path).read(path)
+        kind: Any = vocabulary_kind(path) if cls is Vocabulary else cls
+        return kind.read(path)
 
     @classmethod
     def is_file(cls, path: str) -> bool:
