@@ -177,7 +177,6 @@ def starting_model(init: str | None, recipe_file: str, paths: Sequence[str], low
     Args:
         init: the requested model; None for the recipe's, else the newest pretraining run in runs/, else
             `PUBLISHED`.
-        recipe_file: the recipe's file.
         paths: the runs' folders.
         lower_case: the requested casing; None if none was.
 

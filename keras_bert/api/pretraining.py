@@ -116,7 +116,6 @@ def pretraining_recipe(
     """The recipe of a run, checked as far as possible without its data; call its `require_text` later.
 
     Args:
-        recipe_file: the recipe's file.
         init: the model to start from; None for the recipe's own, if it has one.
         lower_case: the requested casing; None if none was.
         run: the run to resume, if it has begun; None for a new one.

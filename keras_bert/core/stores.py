@@ -111,7 +111,6 @@ def open_stream(
     the whole file at each flush.
 
     Args:
-        path: the file.
         mode: `r`, `w` or `a`, with a `b` for bytes; text is UTF-8.
         errors, newline: as for `open`.
 

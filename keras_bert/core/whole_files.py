@@ -142,7 +142,6 @@ def remove_whole(path: files.StrPath, last: str) -> None:
     """Removes a folder so that whatever an interruption leaves of it does not look complete.
 
     Args:
-        path: the folder.
         last: the file that marks the folder as complete.
     """
     if files.is_remote(path):

@@ -169,7 +169,6 @@ def write_version(output: StrPath, function: ServingFunction) -> str:
 
     Args:
         output: the model's folder, which also names the model.
-        function: the model's signatures.
 
     Returns: the path of the version.
 

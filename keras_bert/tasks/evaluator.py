@@ -39,7 +39,6 @@ class Evaluator:
     """Computes a model's outputs, answers and scores on a task's splits.
 
     Args:
-        pad_id: the id of [PAD].
         strategy: the strategy in whose scope the model was made.
         batch_size: rows per batch.
         unlabelled: whether rows come without labels, in many windows. Then there are no figures, and the model is

@@ -73,7 +73,6 @@ def character_edits(text: str, share: float, random: np.random.Generator, change
     """Edits of a share of the Chinese characters that can be changed.
 
     Args:
-        text: the text.
         share: the probability of each such character.
         random: draws the characters and the changes.
         change: function (character, random) -> what replaces it, or None if nothing can.
@@ -128,7 +127,6 @@ def word_edits(text: str, share: float, random: np.random.Generator, change: Wor
     """Edits in a share of the words that can be changed.
 
     Args:
-        text: the text.
         share: the probability of each such word.
         random: draws the words and the changes.
         change: function (word, random) -> an edit of the word, or None if there is none.
@@ -239,7 +237,6 @@ class Noise:
 
     Args:
         setting: `KIND` or `KIND=SHARE`, see `config.finetuning.KINDS`.
-        seed: the random seed.
 
     Raises:
         UserError: the kind is unknown or the share invalid.
@@ -261,7 +258,6 @@ class Noise:
         """The text with noise, which can map spans of the original.
 
         Args:
-            text: the text.
             kept: parts of the text, (start, end), that must not become empty or blank.
         """
         key = hashlib.blake2b(f"{self._seed} {self._kind} {text}".encode("utf-8", "surrogatepass"), digest_size=8)

@@ -94,11 +94,6 @@ def choose_accumulation(
     memory of its chips is not known here. A collective.
 
     Args:
-        training: the recipe's `training` section.
-        run: the run's folder.
-        strategy: the run's strategy.
-        model: the architecture.
-        batches: the batches of each phase.
         frozen: how many weights LoRA leaves as they are.
         companions: the other models of the step.
     """

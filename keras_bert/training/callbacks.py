@@ -19,9 +19,6 @@ class Callbacks:
 
     `callback.model.stop_training = True` ends the run after the step: it validates, saves and writes its results. So
     `keras.callbacks.EarlyStopping("val_loss")` works. Weights must not be changed.
-
-    Args:
-        callbacks: the callbacks.
     """
 
     def __init__(self, callbacks: Iterable[keras.callbacks.Callback] = ()):

@@ -88,7 +88,6 @@ class Checkpoints:
         """Writes the checkpoint of `step` (steps done) and deletes those that are no longer needed.
 
         Args:
-            step: steps done so far.
             score: the validation's score at this step, if it was measured; lower is better.
             unlogged: JSON values that the next log line needs from the steps before this one.
             watch: JSON values about divergences; see `DivergenceWatch`.

@@ -139,7 +139,6 @@ class Engine:
         The restored checkpoint's choice counts; without one, both steps are timed.
 
         Args:
-            done: steps done.
             sample: function () -> (a global batch, how many shapes the run's batches have).
             steps_per_loop: steps in one call.
         """
@@ -180,9 +179,7 @@ def make_engine(
     """A new `Engine`, with random weights from `training.seed`.
 
     Args:
-        strategy: the run's strategy.
         run: the run's folder, for the checkpoints.
-        training: the recipe's `training` section.
         steps: length of the run; ignored if `training.minutes` limits it.
         shares: each phase's share of the run.
         make_model: function (Keras dtype policy) -> the model, which may have untrainable parts.

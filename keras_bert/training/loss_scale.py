@@ -58,9 +58,7 @@ class LossScale(tf.Module):
         """Applies the gradients if they are finite and updates the scale; call in a replica context.
 
         Args:
-            optimizer: the optimizer.
             gradients: the gradients, reduced over replicas and unscaled.
-            variables: the model's trainable variables.
             is_finite: bool scalar, the same in all replicas.
 
         Returns float32 scalars: `loss_scale` of this step; `was_skipped`, 1 if this step was skipped, else 0 (also at

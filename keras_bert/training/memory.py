@@ -108,7 +108,6 @@ def explained_out_of_memory(
 
     Args:
         batch: function () -> (key of the batch size in the recipe, batch size) at the time of the error.
-        strategy: the run's strategy.
         accumulation: the recipe's `training.accumulation`.
     """
     try:

@@ -228,7 +228,6 @@ class FiguresTable:
         """Yields the lines to print for one row: the row itself and, every 20 rows, the header before it.
 
         Args:
-            done: steps done.
             share: the share of the run that is done, 0 to 1.
             seconds_left: to the end of the run; None if unknown.
             figures: `{name: number}` of training, or of validation with names that start with `eval_`.

@@ -22,7 +22,6 @@ class MetricsLog:
     half a minute after the last upload, or at `flush`.
 
     Args:
-        run: the run's folder.
         step: steps done so far. Lines of later steps, left by a run that was stopped after its last checkpoint, are
             dropped, because those steps will be done again.
         loggers: what else receives the figures; closed with the log.

@@ -26,7 +26,6 @@ def rate_factors(config: OptimizerConfig, names: Sequence[str]) -> list[float]:
     pooler and heads have 1. A variable is multiplied by the factors of all patterns that match its name.
 
     Args:
-        config: the recipe's `optimizer` section.
         names: what `variable_names.trainable_names` returned.
 
     Raises:
@@ -91,7 +90,6 @@ def make_optimizer(
     """The optimizer for a run of `total_steps` or, given `share`, for one whose learning rate follows the clock.
 
     Args:
-        config: the recipe's `optimizer` section.
         total_steps: length of the run.
         share: the variable of a `training.budget.TimeBudget`.
         model: what will be trained; needed for learning rates that differ between its parts.

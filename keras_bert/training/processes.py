@@ -108,11 +108,6 @@ def claim(
 ) -> None:
     """Has the chief claim the run's folder, and refuses processes that see another one.
 
-    Args:
-        strategy: the run's strategy.
-        run: the run's folder.
-        config: the resolved settings.
-
     Raises:
         UserError: the chief cannot claim it (see `RunFolder.claim`), or the processes do not share one folder.
     """
@@ -136,7 +131,6 @@ def require_same(strategy: tf.distribute.Strategy, folder: str, /, **values: int
     """Refuses processes that are in different states of the run; their gradients would be summed regardless.
 
     Args:
-        strategy: the run's strategy.
         folder: the run's folder, for the message.
         **values: what must be the same in all processes, by name: a number, or bytes, whose digests are compared.
 

@@ -191,7 +191,6 @@ class DivergenceWatch:
         Call it before every checkpoint and line.
 
         Args:
-            done: steps done.
             sums: the sums of the steps since the last line.
             result: the result of the last step.
         """
@@ -206,8 +205,6 @@ class DivergenceWatch:
         """Raises `Divergence` if what the last step led to is not finite; its own loss was computed before its update.
 
         Args:
-            done: steps done.
-            is_finite: whether it is.
             what: the weights or the loss of a validation, for the message.
             result: the result of the last step.
         """
@@ -218,7 +215,6 @@ class DivergenceWatch:
         """Raises `Divergence` if a logged loss is outside the band; else adds it to the band.
 
         Args:
-            done: steps done.
             loss: the mean since the last line.
             phase: the phase of the last step.
             result: the result of the last step.

@@ -135,9 +135,6 @@ def run_context(
     Steps that are only timed belong in the block too: they may run out of memory, or take minutes to compile.
 
     Args:
-        run: the run's folder.
-        strategy: the run's strategy.
-        training: the recipe's `training` section.
         first_step: steps done before.
         batch: function () -> (key of the batch size in the recipe, batch size), for the out-of-memory message.
         charts: `{title: figure}` of the run's own charts on one page; see `TensorBoardLogger`.

@@ -151,9 +151,6 @@ class RunFolder:
         Once the run `has_begun`, only the settings in `MAY_DIFFER` may change and those in `MAY_GROW` may grow. It
         keeps its recorded settings until it continues (see `bind`): this start may be refused, or be an estimate.
 
-        Args:
-            config: the resolved settings.
-
         Raises:
             UserError: as `hold`; the folder holds something else; or the settings differ, listing every difference.
         """

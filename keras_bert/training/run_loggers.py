@@ -86,7 +86,6 @@ class TensorBoardLogger(RunLogger):
     The unigram's loss is a third run, so that it appears as a line in the chart of the loss, for comparison.
 
     Args:
-        run: the run's folder.
         config: the run's settings, for the page HPARAMS.
         charts: `{title: figure}` for the page CUSTOM SCALARS; a figure is a regular expression.
     """
@@ -303,8 +302,6 @@ def open_loggers(run: RunFolder, training: RunConfig, charts: Mapping[str, str])
     """The loggers of `training.log_to`, given the settings in the run's folder.
 
     Args:
-        run: the run's folder.
-        training: the recipe's `training` section.
         charts: see `TensorBoardLogger`.
     """
     config = read_yaml(run.config_file)

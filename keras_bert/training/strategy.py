@@ -208,7 +208,6 @@ def distribute(
     step would then depend on the number of workers.
 
     Args:
-        strategy: the run's strategy.
         dataset: global batches, the same in every worker.
     """
     options = tf.data.Options()

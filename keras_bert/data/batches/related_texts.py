@@ -74,7 +74,6 @@ class PairMaker:
     """Makes related and unrelated pairs.
 
     Args:
-        vocabulary: the rows' vocabulary.
         seed: at least 0.
 
     Raises:

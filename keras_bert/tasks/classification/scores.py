@@ -32,7 +32,6 @@ def predictions(classification: ClassificationConfig, logits: ArrayLike) -> np.n
     """Turns logits into predictions.
 
     Args:
-        classification: the head's config.
         logits: [examples, labels].
 
     Returns: int [examples], the class (the first in a tie); multi-label: int [examples, labels], 1 for logits above 0,
@@ -61,7 +60,6 @@ def scores(
     """`{metric: score}`, in the order of `metrics`.
 
     Args:
-        classification: the head's config.
         metrics: names, of `METRICS` for its problem type.
         labels: in the shape of `predicted`.
         predicted: what `predictions` returns.
@@ -216,7 +214,6 @@ def judgement_scores(questions: Sequence[Question], labels: np.ndarray, judged: 
     """MultiRC's scores (Khashabi et al. 2018): F1 over all answers, and the share of questions without a mistake.
 
     Args:
-        questions: the questions.
         labels, judged: int [candidates] of 0 and 1.
     """
     right = [
@@ -230,7 +227,6 @@ def cloze_scores(questions: Sequence[Question], chosen: Sequence[int]) -> dict[s
     """ReCoRD's scores (Zhang et al. 2018): F1 and exact match as in SQuAD, against the closest right answer.
 
     Args:
-        questions: the questions.
         chosen: the index of each question's chosen candidate.
     """
     names = [str(place) for place in range(len(questions))]  # Files joined together repeat the questions' numbers.

@@ -27,10 +27,8 @@ class FrozenFeatures:
     """The features of a `BertFeatureTagger`, kept in a folder.
 
     Args:
-        model: the model.
         strategy: the strategy in whose scope the model was made; with one process.
         batch_size: rows per batch.
-        pad_id: the id of [PAD].
         folder: where the files are kept.
     """
 

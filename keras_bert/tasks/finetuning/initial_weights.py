@@ -21,8 +21,6 @@ def set_initial_weights(model: keras.Model, config: FinetuneConfig, folder: Mode
     """Loads the weights of `init`, unless the recipe says `from_scratch`, and replaces those in `initialization`.
 
     Args:
-        model: the new model.
-        config: the recipe.
         folder: the model in `init`. Its head is kept if it is the same as the task's.
         head: the config of the task's head.
     """
@@ -41,8 +39,6 @@ def freeze(model: keras.Model, config: FinetuneConfig, folder: ModelFolder) -> N
     """Makes a model's encoder untrainable, except for an untrained pooler, whose output would only be noise.
 
     Args:
-        model: the new model.
-        config: the recipe.
         folder: the model in `init`.
     """
     model.encoder.trainable = False
@@ -55,7 +51,6 @@ def add_lora(model: keras.Model, training: FinetuneTrainingConfig) -> None:
 
     Args:
         model: the new model; its encoder's weights may be loaded later.
-        training: the recipe's `training` section.
     """
     model.encoder.enable_lora(training.lora_rank, training.lora_alpha)
     trained, fixed = (

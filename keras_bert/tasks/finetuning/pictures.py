@@ -33,7 +33,6 @@ def loss_picture(runs: Mapping[str, Sequence[Mapping[str, Any]]], title: str = "
 
     Args:
         runs: `{name: objects of metrics.jsonl}`.
-        title: the title.
         smoothed: how many logged figures to average for each point.
     """
     figure = new_figure(PAGE, 4)
@@ -79,7 +78,6 @@ def scores_picture(scores: Groups, title: str = "") -> bytes:
 
     Args:
         scores: `{task: {model: scores in per cent, None for a missing one}}`, with the same models for every task.
-        title: the title.
     """
     models = list(next(iter(scores.values())))
     columns = min(len(scores), _PANELS)

@@ -64,7 +64,6 @@ def evaluation_lines(found: Mapping[str, Mapping[str, Mapping[str, Any]]], probl
 
     Args:
         found: `{split: {noise applied to the texts: {metric: score}}}`.
-        problem: the task.
     """
     metrics, scale = problem.metric_names, per_cent_scale(problem.per_cent)
     rows = [["split", "texts", *metrics]]
@@ -106,7 +105,6 @@ def benchmark_lines(benchmark: Benchmark, results: Mapping[str, Mapping[str, Any
     MNLI counts as two columns. Published scores are on the test set; ours on dev.
 
     Args:
-        benchmark: the benchmark.
         results: `{task: results}` of the tasks that were run.
     """
     columns, rows = benchmark_scores(benchmark, results)

@@ -70,12 +70,8 @@ class Finetuning:
     """One process of one fine-tuning run, from its settings to its model folder.
 
     Args:
-        config: the recipe.
         run: the run's folder, which is claimed here.
-        problem: the task.
         folder: the model to start from.
-        tokenizer: the model's tokenizer.
-        strategy: the run's strategy.
         command: the command line, for the model card; None if unknown.
         command_started_at: when the command began, from `time.monotonic`, for `training.max_minutes`; None for now.
         callbacks: see `training.callbacks.Callbacks`.
@@ -321,9 +317,6 @@ class Finetuning:
 
     def write_results(self, done: int) -> dict[str, Any] | None:
         """Writes the model folder, results.json and pictures of the best validation.
-
-        Args:
-            done: the steps done.
 
         Returns: the results; None in processes other than the chief.
         """

@@ -26,12 +26,6 @@ def affordable_shapes(
 
     Without XLA, one CPU traces a step once for any shape (`Step.trace`), so it can have more shapes and less padding;
     several CPUs get the same batches.
-
-    Args:
-        rows: the training rows.
-        config: the recipe.
-        model: the architecture.
-        strategy: the run's strategy.
     """
     training, batches = config.training, len(rows) / config.training.batch_size
     traced_once = 0

@@ -23,7 +23,6 @@ class Validation:
     It remembers the answers of the last validation, which is often the best one: SQuAD's take minutes to compute.
 
     Args:
-        problem: the task.
         evaluator: computes the answers.
         baseline: `Problem.baseline` of each dev split.
     """
@@ -85,8 +84,6 @@ def validations_since_best(checkpoints: Checkpoints, metrics_file: str, metric: 
     """How many validations followed the best saved one; 0 if the newest is better but not saved yet.
 
     Args:
-        checkpoints: the run's checkpoints.
-        metrics_file: the run's metrics.jsonl.
         metric: the metric that picks the best validation, higher is better.
     """
     best = checkpoints.best()

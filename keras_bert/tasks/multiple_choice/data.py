@@ -152,7 +152,6 @@ def choice_examples(origin: str, rows: Iterable[ChoiceRow], labelled: bool = Tru
 
     Args:
         origin: the file or data set, for messages.
-        rows: the rows.
         labelled: whether to read labels.
 
     Raises:

@@ -33,7 +33,6 @@ def choices_made(function: ServingFunction, examples: Sequence[Any]) -> list[Cho
     """The best choice for each example.
 
     Args:
-        function: the model's signatures.
         examples: (context, choices) or (context, question, choices); or a dict with these names, `question` being
             optional.
 

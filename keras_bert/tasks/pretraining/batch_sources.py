@@ -83,7 +83,6 @@ def open_batch_sources(config: PretrainConfig, folder: str, worker: int = 0, has
     """The `BatchSources` of a recipe; makes vocabulary and shards first if they are missing or made from other text.
 
     Args:
-        config: the recipe.
         folder: the run's data folder.
         worker: this process's number in the run. Each process has its own plans, so none reads or removes another's.
             Process 0 makes the data before the others read them.

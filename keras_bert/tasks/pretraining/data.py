@@ -46,7 +46,6 @@ def run_vocabulary(
     """The run's vocabulary; its file is made in `folder` unless it is there already.
 
     Args:
-        config: the recipe.
         folder: the run's data folder.
         texts: function () -> the training texts, from which a vocabulary is learned. Held-out text is not among them:
             a piece that only occurs there must stay unknown.
@@ -131,10 +130,7 @@ def require_word_marks(shards: ShardSet, counts: np.ndarray, masking: MaskingCon
     """Raises `UserError` if words are masked but the shards are of Chinese text without marks of words.
 
     Args:
-        shards: the training shards.
         counts: how often each token occurs in them, int [vocab].
-        masking: the recipe's.
-        vocabulary: the vocabulary of the shards.
     """
     share = counts[is_ideograph(vocabulary)].sum() / max(counts.sum(), 1)
     if masking.units != {"token"} and not shards.has_word_marks and share >= CHINESE_SHARE:
@@ -153,8 +149,6 @@ def require_no_chinese_words(
     Args:
         names: the names of the text, for the message.
         sample: function (most) that yields arrays of ids of the text, at most `most` ids in all.
-        masking: the recipe's.
-        vocabulary: the vocabulary of the ids.
     """
     if masking.units == {"token"}:
         return
@@ -183,7 +177,6 @@ def prepare_run_data(config: PretrainConfig, folder: str, is_settled: bool = Fal
     were made with.
 
     Args:
-        config: the recipe.
         folder: the run's data folder.
         is_settled: whether to use the data in the folder without comparing their text, because the run has learned from
             them or another of its processes has compared them.

@@ -39,9 +39,7 @@ def pretraining_engine(
     """A new `Engine` for a recipe, with random weights; see `make_engine`.
 
     Args:
-        config: the recipe.
         run: the run's folder, for the checkpoints.
-        strategy: the run's strategy.
         vocabulary: the run's vocabulary, which may be smaller than the recipe asks for.
         teacher: the model to learn from; None for none.
     """
@@ -87,7 +85,6 @@ def new_model(
     """A model with random weights, in which only what the objective trains is trainable.
 
     Args:
-        config: the architecture.
         objective: what is predicted.
         dtype: the policy.
         mapped_size: see `BertForPreTraining`.
@@ -133,7 +130,6 @@ def phase_flops(
     """The FLOPs of one example of a phase: its forward and backward pass, and a teacher's forward pass.
 
     Args:
-        config: the recipe.
         phase: the phase's number.
         model: the model's config, if its vocabulary differs from the recipe's.
         teacher: the teacher's config; None without one.

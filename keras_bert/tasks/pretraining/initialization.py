@@ -47,8 +47,6 @@ def text_statistics(config: PretrainConfig, sources: BatchSources, folder: str) 
     """The statistics that the initial weights need, read from `FILE` or else counted and written there.
 
     Args:
-        config: the recipe.
-        sources: the run's sources.
         folder: the run's data folder.
 
     Raises:
@@ -99,9 +97,7 @@ def start_from(model: BertForPreTraining | ElectraForPreTraining, folder: ModelF
     """Loads another model's weights into a new model, and initializes the words that are new in its vocabulary.
 
     Args:
-        model: the new model.
         folder: the other model.
-        vocabulary: the run's vocabulary.
     """
     if isinstance(model, ElectraForPreTraining):
         _start_discriminator_from(model, folder, vocabulary)

@@ -112,7 +112,6 @@ class Pretraining:
     """One process of a pretraining run, from its settings to its model folder.
 
     Args:
-        config: the recipe.
         run: the run's folder, which is claimed here.
 
     Attributes:
@@ -401,7 +400,6 @@ class Pretraining:
         """Writes the model folder and results.json, and returns the results.
 
         Args:
-            done: the steps done.
             evaluation: the last validation figures.
             started_at: when the command began, from `time.monotonic`.
             command: the command line, for the model card.

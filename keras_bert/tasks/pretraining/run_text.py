@@ -88,7 +88,6 @@ def require_reachable(run: RunFolder, config: PretrainConfig) -> None:
 
     Args:
         run: the run's folder, which holds the shards and the plans of their pairs.
-        config: the recipe.
 
     Raises:
         UserError: `--tpu` names such a TPU, and one of the paths is on this machine.
@@ -118,7 +117,6 @@ def require_run_text(run: RunFolder, config: PretrainConfig) -> None:
 
     Args:
         run: the run's folder, settled.
-        config: the recipe.
 
     Raises:
         UserError: the text, the phrases or the list of bad words has changed since.
@@ -151,7 +149,6 @@ def remove_other_data(
     checksums.
 
     Args:
-        config: the recipe.
         corpus: its text.
         folder: the run's data folder; nothing was learned from it yet.
 

@@ -86,7 +86,6 @@ class PretrainingTeacher:
 
         Args:
             own: the run's `PretrainingObjective`.
-            strategy: the run's strategy.
         """
         config, dtype = self.folder.config, POLICIES[self._config.training.precision]
         with strategy.scope():

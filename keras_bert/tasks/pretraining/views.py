@@ -44,8 +44,6 @@ def fillings_panel(
     """A table with the text around a [MASK], the original piece, and the model's best pieces with their probabilities.
 
     Args:
-        model: the model.
-        vocabulary: the model's vocabulary.
         batch: the arrays of a validation batch; one [MASK] is taken from each of its first rows.
 
     Returns: rows of three strings in Markdown, the header first.
@@ -111,12 +109,7 @@ class PretrainingViews:
     """The filled-in sentences, the word embeddings, the profiler trace and the utilization of the devices.
 
     Args:
-        model: the model.
-        vocabulary: the run's vocabulary.
         held_out: the batches of the held-out documents, in rows of a phase.
-        config: the recipe.
-        run: the run's folder.
-        log: the run's log.
         flops: function (phase) -> the FLOPs of an example.
         peak: FLOP/s of a matrix product on all devices of the run.
     """

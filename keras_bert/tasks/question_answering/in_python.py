@@ -35,7 +35,6 @@ def passage_answers(function: ServingFunction, examples: Sequence[Any], unanswer
     """The answers to questions.
 
     Args:
-        function: the model's signatures.
         examples: (question, passage) or `{"question": …, "context": …}` for each question.
         unanswerable: whether a question may have no answer.
 

@@ -18,7 +18,6 @@ class Writer:
 
     Args:
         settings: how texts are written.
-        vocabulary: the model's vocabulary.
         n_best: how many texts to write for each row, at most as many as beams; None for the settings' number.
     """
 

@@ -21,7 +21,6 @@ class SpanPairHead(PlainLayer):
     first and the second span are scored with separate weights.
 
     Args:
-        num_labels: the number of labels.
         hidden_size: the size of a state.
         reads_cls: whether the dense layer also sees the pooled vector, before the vectors of the spans.
         dropout_prob, initializer_range: for the dense layer.

@@ -64,7 +64,6 @@ def tagged_texts(function: ServingFunction, examples: Sequence[Any]) -> list[Tag
     """Labels the words of texts, or of lists of words.
 
     Args:
-        function: the model's signatures.
         examples: texts, or lists of words.
 
     Raises:

@@ -59,7 +59,6 @@ class Corruption:
     Args:
         corruption: the kinds of corruption, and their settings.
         masking: what replaces the tokens of MASS's fragment.
-        vocabulary: the rows' vocabulary.
         seed: at least 0.
         decoder_start: the id from which the decoder predicts the first token.
 
