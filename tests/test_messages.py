@@ -30,8 +30,7 @@ def say():
 
 
 @pytest.mark.parametrize(
-    ("level", "out", "err"),
-    [(logging.INFO, "a message\n", "a warning\n"), (logging.WARNING, "", "a warning\n")],
+    ("level", "out", "err"), [(logging.INFO, "a message\n", "a warning\n"), (logging.WARNING, "", "a warning\n")]
 )
 def test_messages_are_bare_and_warnings_apart(level, out, err, capsys):
     """Scripts read stdout. Nor may a line show twice, through the handler that TensorFlow brings."""

@@ -302,13 +302,7 @@ def test_a_recipe_keeps_the_papers_rate_for_bert_base_and_large(path):
 
 @pytest.mark.parametrize(
     ("width", "rates"),
-    [
-        (128, (6e-4, 3.6e-4)),
-        (256, (4.5e-4, 2.7e-4)),
-        (384, (2e-4, 1.2e-4)),
-        (768, (5e-5, 3e-5)),
-        (16, (6e-4, 3.6e-4)),
-    ],
+    [(128, (6e-4, 3.6e-4)), (256, (4.5e-4, 2.7e-4)), (384, (2e-4, 1.2e-4)), (768, (5e-5, 3e-5)), (16, (6e-4, 3.6e-4))],
 )
 def test_the_rate_follows_the_width(width, rates):
     """docs/finetuning.md shows these; the narrowest stop at 12 times BERT-base's."""

@@ -16,14 +16,7 @@ import numpy.typing as npt
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 from keras_bert.text import standalone_byte_tokenizer as classes
-from keras_bert.text.characters import (
-    ALBERT_FILE,
-    CODE_POINTS,
-    PAGE_SIZE,
-    SETTINGS,
-    CharacterTable,
-    albert_prefix,
-)
+from keras_bert.text.characters import ALBERT_FILE, CODE_POINTS, PAGE_SIZE, SETTINGS, CharacterTable, albert_prefix
 from keras_bert.text.marks import IDEOGRAPH_RANGES
 from keras_bert.text.standalone_tokenizer import (
     BOUNDARY_MARK,

@@ -205,11 +205,7 @@ def next_is_full(tried, planned, generator):
 @click.option("--workers", default=1, show_default=True, type=click.IntRange(min=1), help="Processes of each run.")
 @click.option("--slow-save", default=0.0, metavar="SECONDS", help="Make each checkpoint take so much longer.")
 @click.option(
-    "--accident",
-    "tried",
-    multiple=True,
-    type=click.Choice(ACCIDENTS),
-    help="Further damage at every stop. Repeatable.",
+    "--accident", "tried", multiple=True, type=click.Choice(ACCIDENTS), help="Further damage at every stop. Repeatable."
 )
 def main(kills, seed, steps, data, keep, jit_compile, name, workers, slow_save, tried):
     with tempfile.TemporaryDirectory() as scratch:

@@ -107,11 +107,7 @@ def pretrain(
 
 
 def pretraining_recipe(
-    recipe_file: str,
-    init: str | None,
-    lower_case: bool | None,
-    run: RunFolder | None,
-    chosen: Mapping[str, Any],
+    recipe_file: str, init: str | None, lower_case: bool | None, run: RunFolder | None, chosen: Mapping[str, Any]
 ) -> PretrainConfig:
     """The recipe of a run, checked as far as possible without its data; call its `require_text` later.
 
@@ -276,11 +272,7 @@ def _settings_of_vocabulary(chosen: Mapping[str, Any], lower_case: bool | None) 
         prefix_space = given_prefix_space(file, vocabulary)
     else:
         return {}
-    return {
-        "model.vocab_size": len(vocabulary),
-        "vocabulary.lower_case": lower_case,
-        _PREFIX_SPACE: prefix_space,
-    }
+    return {"model.vocab_size": len(vocabulary), "vocabulary.lower_case": lower_case, _PREFIX_SPACE: prefix_space}
 
 
 def _settings_of_teacher(teacher: str, lower_case: bool | None) -> dict[str, Any]:

@@ -116,12 +116,7 @@ class FinetuningRun(Run):
     """A fine-tuning run, as returned by `keras_bert.finetune`."""
 
     def evaluate(
-        self,
-        data: Any = None,
-        split: str = "dev",
-        *,
-        text: str | Sequence[str] | None = None,
-        label: str | None = None,
+        self, data: Any = None, split: str = "dev", *, text: str | Sequence[str] | None = None, label: str | None = None
     ) -> dict[str, float]:
         """Scores the model on labelled examples.
 

@@ -109,11 +109,7 @@ class HubRepository:
         """The commit of a revision; puts its files into `_metadata`."""
         try:
             info = self._library.HfApi().repo_info(
-                self.repository,
-                revision=revision,
-                repo_type=self.repository_type,
-                files_metadata=True,
-                timeout=10.0,
+                self.repository, revision=revision, repo_type=self.repository_type, files_metadata=True, timeout=10.0
             )
         except Exception as error:  # The types depend on the library's version and its HTTP client.
             raise self._explained(error, "") from None

@@ -45,13 +45,7 @@ from keras_bert.text.tokenizer_files import (
     read_flag,
     read_if_there,
 )
-from keras_bert.text.vocabulary import (
-    Vocabulary,
-    first_capital,
-    infer_casing,
-    read_tokenizer_settings,
-    vocabulary_file,
-)
+from keras_bert.text.vocabulary import Vocabulary, first_capital, infer_casing, read_tokenizer_settings, vocabulary_file
 
 if TYPE_CHECKING:
     import keras

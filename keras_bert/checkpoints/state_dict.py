@@ -127,11 +127,7 @@ STORAGES = {
 _FLOATS, _INTEGERS = ("float32", "float64", "float16", "bfloat16"), ("int64", "int32", "int16", "int8")
 _DTYPES = {f"torch.{name}" for name in (*_FLOATS, *_INTEGERS, *(f"u{name}" for name in _INTEGERS), "bool")}
 # Names that a pickle may hold but not call.
-_NAMED = {
-    *(f"torch.{name}" for name in STORAGES),
-    "torch.storage.UntypedStorage",
-    *_DTYPES,
-}
+_NAMED = {*(f"torch.{name}" for name in STORAGES), "torch.storage.UntypedStorage", *_DTYPES}
 
 
 def _count(value: object) -> int:

@@ -33,14 +33,7 @@ if TYPE_CHECKING:
     import keras
 
 # Fields of a config that describe only the file they were read from.
-_NOT_KEPT = (
-    "architectures",
-    "model_type",
-    "transformers_version",
-    "_name_or_path",
-    "torch_dtype",
-    "dtype",
-)
+_NOT_KEPT = ("architectures", "model_type", "transformers_version", "_name_or_path", "torch_dtype", "dtype")
 
 
 def write_huggingface_folder(

@@ -205,13 +205,7 @@ def corpus_arguments(
     text: str | None, format: str | None, broken_lines: str, filters: str | None, bad_words: str | None
 ) -> str:
     """Returns the `corpus_options` that differ from the defaults, for the command line of the next command."""
-    values = {
-        "text": text,
-        "format": format,
-        "broken-lines": broken_lines,
-        "filters": filters,
-        "bad-words": bad_words,
-    }
+    values = {"text": text, "format": format, "broken-lines": broken_lines, "filters": filters, "bad-words": bad_words}
     defaults = {"text": _CORPUS.text, "broken-lines": _CORPUS.broken_lines}
     return "".join(
         f" --{name} {shlex.quote(value)}"

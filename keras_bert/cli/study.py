@@ -151,13 +151,7 @@ def _said_of(name: str) -> Iterator[None]:
 @_only_option("tasks")
 @click.option("--title", default="", help="Title of the page and the picture.")
 def worth(
-    models: tuple[str, ...],
-    plan: str,
-    data: str,
-    output: str,
-    seeds: int,
-    only: tuple[str, ...],
-    title: str,
+    models: tuple[str, ...], plan: str, data: str, output: str, seeds: int, only: tuple[str, ...], title: str
 ) -> None:
     """Fine-tune models the same way on several tasks and compare what they are worth.
 
@@ -270,13 +264,7 @@ def ablation(
     help="Fine-tune from only N snapshots, about evenly spaced by the logarithm of their steps. Default: from all.",
 )
 def embryology(
-    run: str,
-    plan: str,
-    data: str,
-    output: str,
-    seeds: int,
-    only: tuple[str, ...],
-    tasks_from: int | None,
+    run: str, plan: str, data: str, output: str, seeds: int, only: tuple[str, ...], tasks_from: int | None
 ) -> None:
     """Show what a pretraining run learned when, from the snapshots that training.keep_every left.
 
@@ -412,7 +400,4 @@ def landscape(
     _begin()
     from keras_bert.studies.landscape import landscape as make
 
-    _carried_out(
-        output,
-        lambda folder: make(folder, task, init, data_dir, changes, more, radius, points, examples),
-    )
+    _carried_out(output, lambda folder: make(folder, task, init, data_dir, changes, more, radius, points, examples))

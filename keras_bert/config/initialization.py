@@ -78,10 +78,7 @@ class InitializationConfig(Checked):
 
 
 # What a recipe may ask for by name.
-NAMED = {
-    "paper": InitializationConfig(),
-    "corpus": InitializationConfig("corpus", "sinusoidal", "mimetic", "unigram"),
-}
+NAMED = {"paper": InitializationConfig(), "corpus": InitializationConfig("corpus", "sinusoidal", "mimetic", "unigram")}
 
 
 def named_initialization(values: str | dict | None) -> dict | None:

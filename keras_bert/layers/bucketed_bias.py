@@ -57,10 +57,7 @@ class BucketedBias(PlainLayer):
     def build(self, *input_shapes: tuple[int | None, ...]) -> None:
         # autocast=False: under bfloat16, biases and scores are added in float32.
         self.bias = self.add_weight(
-            name="bias",
-            shape=(self.buckets, self.num_attention_heads),
-            initializer=normal(self.stddev),
-            autocast=False,
+            name="bias", shape=(self.buckets, self.num_attention_heads), initializer=normal(self.stddev), autocast=False
         )
 
     def of_distances(self, distances: Tensor) -> Tensor:

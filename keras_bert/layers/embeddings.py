@@ -104,11 +104,7 @@ class BertEmbeddings(PlainLayer):
             initializer = keras.initializers.Constant(table)
         # autocast=False: under bfloat16 only the rows that are looked up are cast, not the whole table.
         return self.add_weight(
-            name=name,
-            shape=(rows, self.hidden_size),
-            initializer=initializer,
-            trainable=not sinusoidal,
-            autocast=False,
+            name=name, shape=(rows, self.hidden_size), initializer=initializer, trainable=not sinusoidal, autocast=False
         )
 
     def call(self, input_word_ids: Tensor, input_type_ids: Tensor, training: bool = False) -> Tensor:
@@ -164,9 +160,7 @@ class BertEmbeddings(PlainLayer):
         return embedded
 
     def compute_output_shape(
-        self,
-        input_word_ids_shape: tuple[int | None, ...],
-        input_type_ids_shape: tuple[int | None, ...] | None = None,
+        self, input_word_ids_shape: tuple[int | None, ...], input_type_ids_shape: tuple[int | None, ...] | None = None
     ) -> tuple[int | None, ...]:
         return (*input_word_ids_shape, self.hidden_size)
 

@@ -76,10 +76,7 @@ def total(parts: Iterable[Part]) -> int:
 
 
 def training_flops(
-    config: BertConfig,
-    sequence_length: int,
-    predictions_per_sequence: int,
-    recurrence: int | None = None,
+    config: BertConfig, sequence_length: int, predictions_per_sequence: int, recurrence: int | None = None
 ) -> int:
     """The FLOPs of the forward and backward pass of one example in pretraining.
 

@@ -150,10 +150,7 @@ def embryology(
         words = _measured(study, snapshots, "words", *_words(snapshots, plan, data))
         found["words"] = words
         pictures["parts_of_speech"] = curves_picture(
-            {
-                "token reconstruction": _curves(words, "reconstructed"),
-                "mask prediction": _curves(words, "filled_in"),
-            },
+            {"token reconstruction": _curves(words, "reconstructed"), "mask prediction": _curves(words, "filled_in")},
             "step",
             "per cent of the words",
             is_logarithmic=True,

@@ -101,12 +101,7 @@ def spread(steps: Sequence[int], most: int | None) -> Sequence[int]:
 
 
 def finetuned(
-    study: StudyFolder,
-    snapshots: Snapshots,
-    steps: Sequence[int],
-    tasks: Mapping[str, TaskPlan],
-    data: str,
-    seeds: int,
+    study: StudyFolder, snapshots: Snapshots, steps: Sequence[int], tasks: Mapping[str, TaskPlan], data: str, seeds: int
 ) -> dict[int, dict[str, Results]]:
     """`{step: {task: results}}`, each at its better rate.
 

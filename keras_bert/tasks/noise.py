@@ -113,12 +113,7 @@ _WORD = re.compile(rf"(?:(?![{HAN}])\w)+")
 # The letters of a QWERTY keyboard.
 _ROWS = ("qwertyuiop", "asdfghjkl", "zxcvbnm")
 # Unicode's confusables (UTS #39, confusables.txt): Cyrillic and Greek letters drawn like a Latin one.
-_HOMOGLYPHS = dict(
-    zip(
-        "aceijlopsxyABCEHIJKMNOPSTXYZ",
-        "асеіјӏорѕхуАВСЕНІЈКМΝОРЅТХΥΖ",
-    )
-)
+_HOMOGLYPHS = dict(zip("aceijlopsxyABCEHIJKMNOPSTXYZ", "асеіјӏорѕхуАВСЕНІЈКМΝОРЅТХΥΖ"))
 
 WordEdit = Callable[[str, np.random.Generator], Edit | None]
 

@@ -123,10 +123,7 @@ class FairseqVocabulary(ModelVocabulary):
         super().to_file(path)
 
     def tokenizer_config(self, settings: TokenizerSettings, max_positions: int) -> dict[str, Any]:
-        return {
-            **super().tokenizer_config(settings, max_positions),
-            "tokenizer_class": self.dictionary.tokenizer,
-        }
+        return {**super().tokenizer_config(settings, max_positions), "tokenizer_class": self.dictionary.tokenizer}
 
 
 def _dictionary_of(folder: str) -> Dictionary:

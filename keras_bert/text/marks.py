@@ -206,9 +206,7 @@ class PhraseMatcher:
 
 
 def marks_of_ranges(
-    ranges: Sequence[Sequence[tuple[int, int]]],
-    lengths: npt.NDArray[np.integer],
-    starts: npt.NDArray[np.integer],
+    ranges: Sequence[Sequence[tuple[int, int]]], lengths: npt.NDArray[np.integer], starts: npt.NDArray[np.integer]
 ) -> npt.NDArray[np.uint8]:
     """The marks of phrases given as ranges of characters: uint8 `[tokens]`.
 

@@ -19,13 +19,7 @@ from keras_bert.core.errors import UserError
 from keras_bert.core.files import StrPath, join, open_file
 from keras_bert.core.program import PROGRAM
 from keras_bert.core.whole_files import atomic_write
-from keras_bert.text.tokenizer_files import (
-    GENERIC,
-    TOKENIZER_CONFIG,
-    TokenizerSettings,
-    no_casing_note,
-    read_flag,
-)
+from keras_bert.text.tokenizer_files import GENERIC, TOKENIZER_CONFIG, TokenizerSettings, no_casing_note, read_flag
 from keras_bert.text.vocabulary import CLS, MASK, SEP, Vocabulary
 
 _Own = TypeVar("_Own", bound="SentencePieceVocabulary")

@@ -128,12 +128,7 @@ class Engine:
         by_chief(self.strategy, lambda: run.bind(config))
         return done
 
-    def with_compilation(
-        self,
-        done: int,
-        sample: Callable[[], tuple[Batch, int]],
-        steps_per_loop: int,
-    ) -> Engine:
+    def with_compilation(self, done: int, sample: Callable[[], tuple[Batch, int]], steps_per_loop: int) -> Engine:
         """The engine with the step that `jit_compile: auto` chooses; itself for other settings. A collective.
 
         The restored checkpoint's choice counts; without one, both steps are timed.

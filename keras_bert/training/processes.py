@@ -101,11 +101,7 @@ def chief_decides(strategy: tf.distribute.Strategy, question: Callable[[], bool]
     return agreement(strategy)(float(bool(by_chief(strategy, question)))) > 0
 
 
-def claim(
-    strategy: tf.distribute.Strategy,
-    run: RunFolder,
-    config: PretrainConfig | FinetuneConfig,
-) -> None:
+def claim(strategy: tf.distribute.Strategy, run: RunFolder, config: PretrainConfig | FinetuneConfig) -> None:
     """Has the chief claim the run's folder, and refuses processes that see another one.
 
     Raises:

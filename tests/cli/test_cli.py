@@ -106,10 +106,7 @@ def invoke(*arguments):
         ("finetune --dropout=0", "--dropout: is a setting, not an option. Give --set training.dropout=VALUE."),
         ("pretrain --stepz 9", "No such option '--stepz'. (Did you mean"),
         ("pretrain --config bert_base --max-length 64", "Received: a recipe with 128 and 512. Give --set"),
-        (
-            "pretrain --batch-size 8 --set phases.0.batch_size=9",
-            "conflicts with an option for the same setting. Rec",
-        ),
+        ("pretrain --batch-size 8 --set phases.0.batch_size=9", "conflicts with an option for the same setting. Rec"),
         ("finetune --task sst2 --max-length 9 --set input.max_length=8", "Received: 8 by --set and 9 by the option."),
         ("finetune --task sst2 --sweep --init PRETRAINED --learning-rate 1e-3", "optimizer.learning_rate"),
         ("pretrain --set init=5", "init: needs text. Received: 5"),
@@ -321,11 +318,7 @@ def test_what_resumes_a_run_is_never_fresh(tmp_path, monkeypatch, arguments, run
     [
         ("pretrain", [], "keras_bert.tasks.pretraining.run.pretrain"),
         ("finetune", ["--task", "sst2", "--init", "bert"], "keras_bert.tasks.finetuning.runs.FinetuningRuns"),
-        (
-            "finetune",
-            ["--task", "glue", "--init", "bert"],
-            "keras_bert.tasks.finetuning.runs.finetune_benchmark",
-        ),
+        ("finetune", ["--task", "glue", "--init", "bert"], "keras_bert.tasks.finetuning.runs.finetune_benchmark"),
     ],
 )
 def test_a_command_begins_before_its_model_is_fetched(tmp_path, monkeypatch, module, arguments, runs):

@@ -32,10 +32,7 @@ def pair_inputs(firsts, seconds, vocabulary, longest):
     for first, second in zip(firsts, seconds, strict=True):
         kept_first, kept_second = pair_lengths(len(first), len(second), longest - 3)
         rows.append(
-            [
-                [vocabulary.cls_id, *first[:kept_first], vocabulary.sep_id],
-                [*second[:kept_second], vocabulary.sep_id],
-            ]
+            [[vocabulary.cls_id, *first[:kept_first], vocabulary.sep_id], [*second[:kept_second], vocabulary.sep_id]]
         )
     return _padded(rows, vocabulary)
 

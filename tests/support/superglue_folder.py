@@ -72,10 +72,7 @@ EXAMPLES = {
             "qas": [
                 {
                     "query": "@placeholder was met by Bob",
-                    "answers": [
-                        {"start": 0, "end": 6, "text": "Ann Lee"},
-                        {"start": 38, "end": 40, "text": "Ann"},
-                    ],
+                    "answers": [{"start": 0, "end": 6, "text": "Ann Lee"}, {"start": 38, "end": 40, "text": "Ann"}],
                     "idx": 0,
                 },
                 {"query": "He is @placeholder .", "answers": [{"start": 12, "end": 14, "text": "Bob"}], "idx": 1},

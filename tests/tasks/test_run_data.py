@@ -7,13 +7,7 @@ import types
 import pytest
 
 from keras_bert.core.errors import UserError
-from keras_bert.tasks.run_data import (
-    TEACHER,
-    data_changes,
-    require_same_data,
-    require_same_model,
-    require_same_text,
-)
+from keras_bert.tasks.run_data import TEACHER, data_changes, require_same_data, require_same_model, require_same_text
 from keras_bert.training.run_folder import RunFolder
 
 

@@ -15,10 +15,7 @@ from tools import make_character_table
 @pytest.mark.parametrize("settings", shortened(sorted(characters.SETTINGS, reverse=True)))
 def test_the_shipped_table_is_what_the_code_builds(settings):
     """Otherwise someone has changed the rules without rewriting the file."""
-    shipped, built = (
-        characters.load_character_table(*settings),
-        make_character_table.build_character_table(*settings),
-    )
+    shipped, built = (characters.load_character_table(*settings), make_character_table.build_character_table(*settings))
     for name, array in vars(built).items():
         np.testing.assert_array_equal(getattr(shipped, name), array)
         assert getattr(shipped, name).dtype == array.dtype

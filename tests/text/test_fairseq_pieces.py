@@ -187,10 +187,7 @@ def test_another_normalizer_is_refused_in_one_line(normalizer, message, learned,
 @pytest.mark.parametrize(
     "fields, message",
     [
-        (
-            {"tokenizer_class": "MBartTokenizer"},
-            "needs XLMRobertaTokenizer or CamembertTokenizer for sen",
-        ),
+        ({"tokenizer_class": "MBartTokenizer"}, "needs XLMRobertaTokenizer or CamembertTokenizer for sen"),
         ({"tokenizer_class": ["CamembertTokenizer"]}, "Received: ['CamembertTokenizer']"),
         ({"do_lower_case": True}, "needs text as it is for a SentencePiece model like XLM-RoBERTa's"),
     ],

@@ -88,12 +88,7 @@ def test_a_full_queue_refuses(batches):
 
 def test_settings_are_those_of_the_exported_file(batches, tmp_path):
     write_serving_files(tmp_path)
-    exported = {
-        "max_batch_size": 32,
-        "batch_timeout_micros": 1000,
-        "max_enqueued_batches": 100,
-        "num_batch_threads": 4,
-    }
+    exported = {"max_batch_size": 32, "batch_timeout_micros": 1000, "max_enqueued_batches": 100, "num_batch_threads": 4}
     assert batches.read_settings(tmp_path / "batching.config") == exported
     other = tmp_path / "other.config"
     other.write_text("max_batch { value: 3 }")

@@ -34,12 +34,7 @@ def test_a_processor_that_multiplies_bfloat16_is_found_by_its_flags(tmp_path, te
     [
         (True, "float32", False, "1.3 to 1.9 times as fast: --set training.precision=bfloat16"),
         (True, "float32", True, f"1.3 to 1.9 times as fast: --set training.precision=bfloat16 {OFF}"),
-        (
-            True,
-            "bfloat16",
-            True,
-            f"XLA does not multiply in bfloat16, as this processor can. Faster: {OFF}",
-        ),
+        (True, "bfloat16", True, f"XLA does not multiply in bfloat16, as this processor can. Faster: {OFF}"),
         (True, "bfloat16", "auto", ""),
         (True, "bfloat16", False, ""),
         (False, "float32", True, ""),

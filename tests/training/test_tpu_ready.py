@@ -107,8 +107,7 @@ def test_mirrored_runs_of_a_process_share_a_strategy(mirrored_strategy):
 
 
 @pytest.mark.parametrize(
-    ("output", "data"),
-    [("runs/x", {}), ("ram://runs/x", {"files": ["ram://a.txt", "c.txt"], "source": "text"})],
+    ("output", "data"), [("runs/x", {}), ("ram://runs/x", {"files": ["ram://a.txt", "c.txt"], "source": "text"})]
 )
 def test_a_tpu_of_another_machine_is_not_given_paths_of_this_one(output, data, monkeypatch):
     """It used to fail only after the vocabulary and the shards were made, when the TPU's host opened the first file."""

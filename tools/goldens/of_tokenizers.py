@@ -64,10 +64,7 @@ def write(folder: str, kind: str, case: int) -> None:
             stream.writelines(f"{piece}\n" for piece in PIECES)
         lower_case, strip_accents, split_chinese = CASES[case % len(CASES)]
         slow = BertTokenizerLegacy(
-            vocabulary,
-            do_lower_case=lower_case,
-            strip_accents=strip_accents,
-            tokenize_chinese_chars=split_chinese,
+            vocabulary, do_lower_case=lower_case, strip_accents=strip_accents, tokenize_chinese_chars=split_chinese
         )
         slow.add_tokens(
             [token for _, token in sorted(made.added_tokens_decoder.items()) if token.content not in SPECIAL]

@@ -107,10 +107,7 @@ CASES = {
     "xlm-roberta": ("XLMRobertaForMaskedLM", {**SMALL_XLM_ROBERTA, "num_hidden_layers": 2}),
     "xlm-roberta_encoder": ("XLMRobertaModel", SMALL_XLM_ROBERTA),
     "xlm-roberta_spans": ("XLMRobertaForQuestionAnswering", SMALL_XLM_ROBERTA),
-    "xlm-roberta_tags": (
-        "XLMRobertaForTokenClassification",
-        {**labelled("O", "B-PER", "I-PER"), **SMALL_XLM_ROBERTA},
-    ),
+    "xlm-roberta_tags": ("XLMRobertaForTokenClassification", {**labelled("O", "B-PER", "I-PER"), **SMALL_XLM_ROBERTA}),
     "xlm-roberta_choice": ("XLMRobertaForMultipleChoice", SMALL_XLM_ROBERTA),
     "xlm-roberta_classes": (
         "XLMRobertaForSequenceClassification",

@@ -92,12 +92,7 @@ class Permutations:
 
 
 def scattered_spans(
-    candidate: tf.Tensor,
-    continuation: tf.Tensor,
-    lengths: tf.Tensor,
-    budget: tf.Tensor,
-    share: float,
-    keys: tf.Tensor,
+    candidate: tf.Tensor, continuation: tf.Tensor, lengths: tf.Tensor, budget: tf.Tensor, share: float, keys: tf.Tensor
 ) -> tf.Tensor:
     """Chooses spans of one to five tokens with context between them, from left to right.
 

@@ -87,12 +87,7 @@ class TextBatches:
         self._objective = objective
         self._refreshes = masking.refresh == "epoch"
         self._predict = make_predictions(
-            objective,
-            masking,
-            phase.max_predictions_per_seq,
-            tokenizer.vocabulary,
-            seed,
-            decoder_start=decoder_start,
+            objective, masking, phase.max_predictions_per_seq, tokenizer.vocabulary, seed, decoder_start=decoder_start
         )
         self._make_pairs = PairMaker(tokenizer.vocabulary, seed) if self._pairing == RELATED else None
         self._seed = seed
@@ -253,12 +248,7 @@ class TextBatches:
         return batches.with_options(options).prefetch(tf.data.AUTOTUNE)
 
     def _mask(
-        self,
-        word_ids: tf.Tensor,
-        lengths: tf.Tensor,
-        ids: tf.Tensor,
-        epochs: tf.Tensor,
-        pairs: tf.Tensor | None = None,
+        self, word_ids: tf.Tensor, lengths: tf.Tensor, ids: tf.Tensor, epochs: tf.Tensor, pairs: tf.Tensor | None = None
     ) -> dict[str, tf.Tensor]:
         sequence_length = self._phase.sequence_length
         word_ids = tf.ensure_shape(word_ids, [None, sequence_length])

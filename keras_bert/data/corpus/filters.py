@@ -69,14 +69,7 @@ _ELLIPSES = ("...", "…")
 _CITATION_MARKER = re.compile(r"\[\d*\]|\[edit\]|\[citation needed\]")
 _JAVASCRIPT = "javascript"
 _LOREM_IPSUM = "lorem ipsum"
-_POLICY_NOTICES = (
-    "terms of use",
-    "privacy policy",
-    "cookie policy",
-    "uses cookies",
-    "use of cookies",
-    "use cookies",
-)
+_POLICY_NOTICES = ("terms of use", "privacy policy", "cookie policy", "uses cookies", "use of cookies", "use cookies")
 # The characters that BERT's tokenizer treats as words of their own.
 _IDEOGRAPH = re.compile(
     r"[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0002a6df\U0002a700-\U0002ceaf\U0002f800-\U0002fa1f]"

@@ -31,12 +31,7 @@ def _open_zstandard(stream: Any) -> Any:
 
 GZIP = ".gz"
 _ZSTANDARD = "backports.zstd"
-_OPENERS: dict[str, Callable[..., Any]] = {
-    GZIP: gzip.open,
-    ".bz2": bz2.open,
-    ".xz": lzma.open,
-    ".zst": _open_zstandard,
-}
+_OPENERS: dict[str, Callable[..., Any]] = {GZIP: gzip.open, ".bz2": bz2.open, ".xz": lzma.open, ".zst": _open_zstandard}
 COMPRESSED = tuple(_OPENERS)  # Endings of files' names.
 _MAGIC = {
     b"\x1f\x8b": GZIP,

@@ -42,13 +42,7 @@ _BUCKETS = 64
 _HASHES = "-hashes"
 
 
-def count_words(
-    corpus: Corpus,
-    lower_case: bool,
-    validation_share: float,
-    folder: str,
-    runner: Runner,
-) -> Counter[str]:
+def count_words(corpus: Corpus, lower_case: bool, validation_share: float, folder: str, runner: Runner) -> Counter[str]:
     """Counts the words of `training_documents`, like `text.vocabulary_learning.count_words`.
 
     If the text is longer than a vocabulary is learned from, words that are too rare to matter are left out.

@@ -65,12 +65,7 @@ _log = logging.getLogger(__name__)
 _PLANNED = "planned"
 
 
-def prepare(
-    corpus: Corpus,
-    settings: ShardSettings,
-    folder: StrPath,
-    runner: Runner,
-) -> PrepareReport:
+def prepare(corpus: Corpus, settings: ShardSettings, folder: StrPath, runner: Runner) -> PrepareReport:
     """Writes the same files as `data.shards.prepare.prepare`, on a runner of Apache Beam.
 
     A new start with the same arguments after a failure keeps finished parts and shards; if files of the corpus have

@@ -15,12 +15,7 @@ from keras_bert.core.runtime import all_cores
 from keras_bert.core.terminal_bar import terminal_bar
 from keras_bert.data.collocations import write_collocations
 from keras_bert.data.corpus.held_out import SIDES, TRAIN, VALIDATION, split_documents
-from keras_bert.data.shards.document_tokenizer import (
-    BATCH_CHARACTERS,
-    DocumentTokenizer,
-    Tag,
-    map_in_processes,
-)
+from keras_bert.data.shards.document_tokenizer import BATCH_CHARACTERS, DocumentTokenizer, Tag, map_in_processes
 from keras_bert.data.shards.prepared_folder import prepared_folder
 from keras_bert.data.shards.shard_files import ShardWriter
 from keras_bert.data.shards.shard_format import Meta, TokenizedDocuments, check_shard_size, new_meta, token_dtype
@@ -174,11 +169,7 @@ class PrepareReport:
 
 
 def prepare(
-    text: Text,
-    settings: ShardSettings,
-    folder: str | os.PathLike[str],
-    workers: int = 0,
-    remedy: str = _FEWER_WORKERS,
+    text: Text, settings: ShardSettings, folder: str | os.PathLike[str], workers: int = 0, remedy: str = _FEWER_WORKERS
 ) -> PrepareReport:
     """Writes `folder/train` and `folder/validation`, in the format of `shard_format`, and the vocabulary's file.
 
@@ -201,12 +192,7 @@ def prepare(
         UserError: the folder is not empty; no document has a token; the unfinished work is damaged or was started with
             other arguments; another process is preparing the same folder; or a worker died.
     """
-    record = {
-        "runner": None,
-        **settings.record(),
-        "inputs": text.fingerprint(),
-        "reading": text.settings() or None,
-    }
+    record = {"runner": None, **settings.record(), "inputs": text.fingerprint(), "reading": text.settings() or None}
     with prepared_folder(folder, settings.tokenizer.vocabulary, record) as (work, check):
         if work.shards():
             _log.info(f"Resuming in {work.folder}: {work.shards():,} shards are finished.")

@@ -136,9 +136,7 @@ def is_prepared(path: str) -> bool:
 
 @contextmanager
 def prepared_folder(
-    folder: StrPath,
-    vocabulary: Vocabulary,
-    settings: Mapping[str, Any],
+    folder: StrPath, vocabulary: Vocabulary, settings: Mapping[str, Any]
 ) -> Iterator[tuple[UnfinishedWork, Callable[[], None]]]:
     """Holds the lock on `folder` during the block, which writes its shards; see `prepare` for where the work is done.
 

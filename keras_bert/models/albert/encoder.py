@@ -33,9 +33,7 @@ class AlbertEmbeddings(BertEmbeddings):
         return self.mapping(embedded) if self.mapping else embedded
 
     def compute_output_shape(
-        self,
-        input_word_ids_shape: tuple[int | None, ...],
-        input_type_ids_shape: tuple[int | None, ...] | None = None,
+        self, input_word_ids_shape: tuple[int | None, ...], input_type_ids_shape: tuple[int | None, ...] | None = None
     ) -> tuple[int | None, ...]:
         return (*input_word_ids_shape, self.output_size or self.hidden_size)
 

@@ -71,12 +71,7 @@ class T5DecoderBlock(T5Block):
         return self.after_self_attention(hidden, attended, remembered, memory_bias), read
 
     def after_self_attention(
-        self,
-        hidden: Tensor,
-        attended: Tensor,
-        remembered: KeysAndValues,
-        memory_bias: Tensor,
-        training: bool = False,
+        self, hidden: Tensor, attended: Tensor, remembered: KeysAndValues, memory_bias: Tensor, training: bool = False
     ) -> Tensor:
         """The block's output, from its input and the output of self-attention."""
         hidden = self.added(hidden, attended, training)

@@ -24,12 +24,7 @@ class T5TokenHead(PlainLayer):
     """
 
     def __init__(
-        self,
-        vocab_size: int,
-        hidden_size: int,
-        tied: bool = True,
-        initializer_factor: float = 1.0,
-        **kwargs: Any,
+        self, vocab_size: int, hidden_size: int, tied: bool = True, initializer_factor: float = 1.0, **kwargs: Any
     ) -> None:
         super().__init__(**kwargs)
         self.vocab_size = vocab_size

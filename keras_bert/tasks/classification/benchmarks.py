@@ -136,11 +136,7 @@ MNLI = _glue(
     ),
 )
 QNLI = _glue(
-    "qnli",
-    "QNLI",
-    _ENTAILMENT,
-    ("question", "sentence"),
-    published=_glue_published("accuracy", 90.5, 92.7, 91.2),
+    "qnli", "QNLI", _ENTAILMENT, ("question", "sentence"), published=_glue_published("accuracy", 90.5, 92.7, 91.2)
 )
 RTE = _glue("rte", "RTE", _ENTAILMENT, _SENTENCES, published=_glue_published("accuracy", 66.4, 70.1, 93.6))
 WNLI = _glue(

@@ -11,13 +11,7 @@ from typing import Any
 import keras
 import numpy as np
 
-from keras_bert.config.finetuning import (
-    MULTI_LABEL,
-    REGRESSION,
-    SINGLE_LABEL,
-    FinetuneConfig,
-    TaskDataConfig,
-)
+from keras_bert.config.finetuning import MULTI_LABEL, REGRESSION, SINGLE_LABEL, FinetuneConfig, TaskDataConfig
 from keras_bert.core.errors import UserError
 from keras_bert.data.batches.token_rows import GrowingArray
 from keras_bert.inference.texts import require_numbers

@@ -192,11 +192,7 @@ METRICS: dict[str, dict[str, Callable[[np.ndarray, np.ndarray], float]]] = {
         "matthews": _matthews,
         "gender_parity": _gender_parity,
     },
-    MULTI_LABEL: {
-        "micro_f1": _micro_f1,
-        "macro_f1": _macro_f1,
-        "exact_match": sklearn.metrics.accuracy_score,
-    },
+    MULTI_LABEL: {"micro_f1": _micro_f1, "macro_f1": _macro_f1, "exact_match": sklearn.metrics.accuracy_score},
     REGRESSION: {
         "pearson": functools.partial(_correlation, scipy.stats.pearsonr),
         "spearman": functools.partial(_correlation, scipy.stats.spearmanr),

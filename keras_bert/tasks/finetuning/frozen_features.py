@@ -33,12 +33,7 @@ class FrozenFeatures:
     """
 
     def __init__(
-        self,
-        model: BertFeatureTagger,
-        strategy: tf.distribute.Strategy,
-        batch_size: int,
-        pad_id: int,
-        folder: str,
+        self, model: BertFeatureTagger, strategy: tf.distribute.Strategy, batch_size: int, pad_id: int, folder: str
     ):
         self._model, self._strategy = model, strategy
         self._batch_size, self._pad_id = batch_size, pad_id

@@ -192,11 +192,7 @@ def _validation_objective(config: PretrainConfig) -> ObjectiveConfig:
 def _validation_masking(config: PretrainConfig) -> MaskingConfig:
     masking = config.masking
     return dataclasses.replace(
-        masking,
-        share=masking.validation_share,
-        unit=masking.validation_unit,
-        random_from="vocabulary",
-        refresh="never",
+        masking, share=masking.validation_share, unit=masking.validation_unit, random_from="vocabulary", refresh="never"
     )
 
 

@@ -38,10 +38,7 @@ _log = logging.getLogger(__name__)
 
 
 def run_vocabulary(
-    config: PretrainConfig,
-    folder: str,
-    texts: Callable[[], Iterable[str]],
-    given: str | None = None,
+    config: PretrainConfig, folder: str, texts: Callable[[], Iterable[str]], given: str | None = None
 ) -> Vocabulary:
     """The run's vocabulary; its file is made in `folder` unless it is there already.
 

@@ -138,11 +138,7 @@ def keep_record(run: RunFolder, config: PretrainConfig) -> None:
         whole_files.write_json(path, recorded)
 
 
-def remove_other_data(
-    config: PretrainConfig,
-    corpus: Corpus | PythonDocumentation | PreparedText,
-    folder: str,
-) -> None:
+def remove_other_data(config: PretrainConfig, corpus: Corpus | PythonDocumentation | PreparedText, folder: str) -> None:
     """Empties a run's data folder, unless what is there was made from the same text, and records the text.
 
     Files are compared by name, size and `files.content_mark`, phrases and bad words by content, prepared folders by

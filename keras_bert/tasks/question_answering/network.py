@@ -56,8 +56,5 @@ class SpanObjective(ExampleObjective):
         weights = batch["example_weights"]
         return {
             "loss": {"loss": 0.5 * ops.sum((start["loss"] + end["loss"]) * weights)},
-            "accuracy": {
-                "start": ops.sum(start["accuracy"] * weights),
-                "end": ops.sum(end["accuracy"] * weights),
-            },
+            "accuracy": {"start": ops.sum(start["accuracy"] * weights), "end": ops.sum(end["accuracy"] * weights)},
         }

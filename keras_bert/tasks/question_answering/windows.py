@@ -147,10 +147,7 @@ def question_windows(
         rows.extra["end_positions"] = np.where(is_inside, row_last - begins + rows.second_starts, 0).astype(np.int32)
         is_whole = np.logical_or.reduceat(is_inside, first_rows[:-1])
         odd.append(
-            (
-                (first <= last) & (last >= 0) & ~is_whole,
-                "answers that no window contains in full, trained as no answer",
-            )
+            ((first <= last) & (last >= 0) & ~is_whole, "answers that no window contains in full, trained as no answer")
         )
         if is_lost.any():
             rows.extra["example_weights"] = (~is_lost).astype(np.float32)

@@ -114,12 +114,7 @@ class BertFeatureTagger(EncoderWithHeads):
     """
 
     def __init__(
-        self,
-        config: BertConfig,
-        num_labels: int,
-        features: str = "concat_last4",
-        lstm_size: int = 768,
-        **kwargs: Any,
+        self, config: BertConfig, num_labels: int, features: str = "concat_last4", lstm_size: int = 768, **kwargs: Any
     ) -> None:
         # The pooler is not used, but with it the encoder has the weights of a complete BertModel.
         super().__init__(config, **kwargs)

@@ -23,13 +23,7 @@ from keras_bert.tasks.problem import Layout, Problem, training_failed
 from keras_bert.tasks.tagging.crf_decoding import decode_words
 from keras_bert.tasks.tagging.data import TaggedFiles, noisy_words
 from keras_bert.tasks.tagging.head import CrfTaggingConfig, FeatureTaggingConfig, TokenClassificationConfig
-from keras_bert.tasks.tagging.label_schemes import (
-    Entities,
-    UnknownLabel,
-    learned_scheme,
-    read_entities,
-    scheme_labels,
-)
+from keras_bert.tasks.tagging.label_schemes import Entities, UnknownLabel, learned_scheme, read_entities, scheme_labels
 from keras_bert.tasks.tagging.network import CrfObjective, TaggingObjective
 from keras_bert.tasks.tagging.scores import entity_counts, entity_scores, label_scores
 from keras_bert.tasks.tagging.tagged_words import TaggedWords
@@ -188,11 +182,7 @@ class TaggingProblem(Problem):
             if len(found)
         ]
         return TaggedLayout(
-            rows=words.rows,
-            origin=tagged.origin,
-            warnings=[*unknown, *warnings],
-            words=words,
-            starts=starts,
+            rows=words.rows, origin=tagged.origin, warnings=[*unknown, *warnings], words=words, starts=starts
         )
 
     def answers_of(self, layout: TaggedLayout, outputs: Mapping[str, Any]) -> list[str]:

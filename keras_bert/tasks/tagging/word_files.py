@@ -50,13 +50,7 @@ class ColumnsReader(TaggedReader):
     names_line: int
     separator: str
 
-    def __init__(
-        self,
-        path: str,
-        word: int | str | None = None,
-        label: int | str = -1,
-        labels_needed: bool = True,
-    ):
+    def __init__(self, path: str, word: int | str | None = None, label: int | str = -1, labels_needed: bool = True):
         super().__init__(path)
         self._word, self._label, self._labels_needed = word, label, labels_needed
         self._has_named = any(isinstance(column, str) for column in (word, label))

@@ -6,13 +6,7 @@ import tensorflow as tf
 from scipy.stats import chi2_contingency, chisquare
 
 from keras_bert.config.objectives import MaskingConfig
-from keras_bert.data.batches.mask_units import (
-    NGRAM_LENGTHS,
-    SPAN_LENGTHS,
-    choose_ngrams,
-    choose_phrases,
-    choose_spans,
-)
+from keras_bert.data.batches.mask_units import NGRAM_LENGTHS, SPAN_LENGTHS, choose_ngrams, choose_phrases, choose_spans
 from keras_bert.data.batches.masking import DynamicMasking, drawn_lengths, example_keys
 from keras_bert.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 

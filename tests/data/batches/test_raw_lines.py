@@ -192,11 +192,7 @@ def corpus(tmp_path_factory):
 
 
 def test_a_tfds_corpus_gives_a_document_an_example(corpus):
-    assert sorted(_read(RawLines([corpus], 0.0), False)) == [
-        ["A one.", "A two."],
-        ["B."],
-        ["C one.", "C two."],
-    ]
+    assert sorted(_read(RawLines([corpus], 0.0), False)) == [["A one.", "A two."], ["B."], ["C one.", "C two."]]
 
 
 def test_a_data_set_of_the_hub_is_refused():

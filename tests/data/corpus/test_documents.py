@@ -130,10 +130,7 @@ def test_chinese_wikipedia_without_its_own_markup(tmp_path):
 
 def test_wiki_extractor_files_keep_running_text_only(tmp_path):
     documents, report = read(write(tmp_path / "wiki_00", WIKI))
-    assert documents == [
-        f"Tom  & Co  is a firm. {PARAGRAPH}\n\n{PARAGRAPH}",
-        "這是一個很長的句子，用來測試。" * 8,
-    ]
+    assert documents == [f"Tom  & Co  is a firm. {PARAGRAPH}\n\n{PARAGRAPH}", "這是一個很長的句子，用來測試。" * 8]
     assert report.dropped == {"hardly any running text": 1}
 
 

@@ -67,10 +67,7 @@ def test_documents_that_become_too_short_are_dropped(tmp_path):
 def test_a_paragraph_ends_where_it_ended():
     text = "One is here. Two is here.\n\nThree is here.  Four is here."
     sentences = split_sentences(text)
-    assert repeated_spans.without_spans(text, sentences, [1], 1) == (
-        "One is here.\n\nThree is here.  Four is here.",
-        1,
-    )
+    assert repeated_spans.without_spans(text, sentences, [1], 1) == ("One is here.\n\nThree is here.  Four is here.", 1)
     assert repeated_spans.without_spans(text, sentences, [0, 1], 2) == ("Four is here.", 3)
 
 

@@ -214,11 +214,7 @@ def broken(task, change):
             "line 2: needs entities within the 5 characters of its passage. Received: 3 to 5",
         ),
         ("ReCoRD", lambda row: row["qas"][0].pop("idx"), "line 2: needs a whole number as idx of a question"),
-        (
-            "ReCoRD",
-            lambda row: row.pop("qas"),
-            "line 2: needs a JSON object with 'idx', 'passage', 'qas'.",
-        ),
+        ("ReCoRD", lambda row: row.pop("qas"), "line 2: needs a JSON object with 'idx', 'passage', 'qas'."),
     ],
 )
 def test_what_is_wrong_is_named_with_its_line(tmp_path, name, change, message):

@@ -279,11 +279,7 @@ def test_batches_by_length_lose_nothing(one_epoch, glue, monkeypatch):
 
 @pytest.mark.parametrize(
     "kind",
-    [
-        pytest.param("single_label_classification", marks=pytest.mark.slow),
-        "multi_label_classification",
-        "regression",
-    ],
+    [pytest.param("single_label_classification", marks=pytest.mark.slow), "multi_label_classification", "regression"],
 )
 def test_ones_own_table(init, kind, tmp_path):
     names = {

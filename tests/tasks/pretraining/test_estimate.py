@@ -167,8 +167,7 @@ def test_the_batch_that_fits_lies_on_the_line_through_two_peaks():
 
 
 @pytest.mark.parametrize(
-    ("batch_size", "unit", "sizes"),
-    [(32, 1, (8, 16)), (32, 4, (8, 16)), (8, 4, (4, 8)), (1, 1, (1, 2))],
+    ("batch_size", "unit", "sizes"), [(32, 1, (8, 16)), (32, 4, (8, 16)), (8, 4, (4, 8)), (1, 1, (1, 2))]
 )
 def test_the_two_sizes_are_measured_in_whole_slices(batch_size, unit, sizes):
     assert _sizes(batch_size, unit) == sizes

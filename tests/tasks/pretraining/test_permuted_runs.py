@@ -153,14 +153,8 @@ def test_raw_text_gives_the_same_kind_of_run(corpus, straight, tmp_path):
         ({"objective": {"tokens": "permuted"}}, "objective.pair: needs none if permuted tokens are predicted"),
         ({"masking": {"unit": "word"}}, "masking.unit: needs no value for objective.tokens permuted"),
         ({"masking": {"random_token_share": 0.0}}, "masking.random_token_share: needs no value for objective.tokens"),
-        (
-            {"objective": {"memory_length": 8, "pair": "none"}},
-            "objective.memory_length: needs 0 for tokens masked",
-        ),
-        (
-            {"objective.memory_length": 8, "data.source": "text"},
-            "objective.memory_length: needs 0 if data.source is",
-        ),
+        ({"objective": {"memory_length": 8, "pair": "none"}}, "objective.memory_length: needs 0 for tokens masked"),
+        ({"objective.memory_length": 8, "data.source": "text"}, "objective.memory_length: needs 0 if data.source is"),
         ({"model": {"max_position_embeddings": 128}}, "objective.tokens: needs masked for this"),
     ],
 )

@@ -244,11 +244,7 @@ def roberta(parts, tmp_path_factory):
     ("name", "changes", "message"),
     [
         ("xlnet_mini", {"vocabulary.kind": "wordpiece"}, "vocabulary.kind: needs xlnet for an XLNet. Received: w"),
-        (
-            "bart_mini",
-            {"vocabulary.kind": "t5"},
-            "vocabulary.kind: needs bytes or xlm-roberta for a BART",
-        ),
+        ("bart_mini", {"vocabulary.kind": "t5"}, "vocabulary.kind: needs bytes or xlm-roberta for a BART"),
         ("t5_mini", {"vocabulary.kind": "bytes"}, "vocabulary.kind: needs t5 for .*sentinels. Received: bytes"),
         ("bart_mini", {"initialization": "corpus"}, "initialization.position_embeddings: needs random for a BART"),
         ("t5_mini", {"initialization.attention": "mimetic"}, "initialization.attention: needs random for a T5"),
@@ -331,8 +327,7 @@ def test_a_run_reads_and_writes_texts_as_its_model_does(roberta, parts, tmp_path
     assert found.tokenizer.prefix_space is False
     vocabulary = os.path.join(roberta, "vocab.json")
     result = CliRunner().invoke(
-        main,
-        ["prepare", "--input", corpus, "--vocab", vocabulary, "--output", prepared, "--validation-share", "0.2"],
+        main, ["prepare", "--input", corpus, "--vocab", vocabulary, "--output", prepared, "--validation-share", "0.2"]
     )
     assert result.exit_code == 0, result.output
     for place in (os.path.join(RunFolder(run).data, "shards"), prepared):
