@@ -1,9 +1,10 @@
-"""Groups a stream of texts, examples or arrays into lists of about the same size."""
+"""Groups texts, examples or arrays into lists of about the same size, and says where ranges of arrays begin."""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 _MOST = 4096
 _CHARACTERS_AT_ONCE = 1 << 20
@@ -41,6 +42,11 @@ def windows(
         characters: the number of characters after which a window ends; by default 1,048,576.
     """
     return groups(items, length, characters or _CHARACTERS_AT_ONCE, _MOST)
+
+
+def offsets(lengths: ArrayLike) -> np.ndarray:
+    """Where each of consecutive ranges of these lengths starts, and where the last ends: int64 `[n + 1]`."""
+    return np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
 
 
 def blocks(starts: np.ndarray, most: int) -> Iterator[tuple[int, int]]:

@@ -8,6 +8,7 @@ import tensorflow as tf
 from keras_bert.config.finetuning import InputConfig
 from keras_bert.config.reading import ReadingConfig
 from keras_bert.data.batches.token_rows import GrowingArray, TokenRows
+from keras_bert.data.windows import offsets
 from keras_bert.inputs.rows import PieceSpans, flat_rows
 from keras_bert.inputs.windows import fit_rows
 from keras_bert.text.tokenizers import Tokenizer
@@ -53,8 +54,7 @@ class SequenceRows:
 
     def rows(self) -> TokenRows:
         """The rows of all examples, without `extra`."""
-        lengths = self._lengths.array()
-        starts = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
+        starts = offsets(self._lengths.array())
         last_segment = self._tokenizer.vocabulary.row_pattern.last_segment
         return TokenRows(self._ids.array(), starts, self._second_starts.array(), {}, last_segment=last_segment)
 

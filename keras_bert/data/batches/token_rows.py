@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from keras_bert.data.batches.feature_files import FeatureFile
+from keras_bert.data.windows import offsets
 
 
 @dataclasses.dataclass
@@ -114,8 +115,7 @@ def _joined_targets(parts: Sequence[TargetRows]) -> TargetRows | None:
 
 def _joined_starts(parts: Sequence[np.ndarray]) -> np.ndarray:
     """The boundaries [n + 1] of several parts that are joined, from those of each part."""
-    lengths = np.concatenate([np.diff(part) for part in parts])
-    return np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
+    return offsets(np.concatenate([np.diff(part) for part in parts]))
 
 
 def _extra(part: TokenRows, name: str) -> np.ndarray:

@@ -17,7 +17,8 @@ from keras_bert.core.files import join, open_file
 from keras_bert.core.whole_files import atomic_write
 from keras_bert.core.yaml_and_json import parse_json
 from keras_bert.data.shards.prepared_folder import PART_END, PARTS
-from keras_bert.data.shards.shard_format import TokenizedDocuments, offsets
+from keras_bert.data.shards.shard_format import TokenizedDocuments
+from keras_bert.data.windows import offsets
 
 PartName = tuple[str, int]  # (key of a source, number of a block); see `pieces.Piece`.
 

@@ -22,7 +22,8 @@ import numpy as np
 from keras_bert.core.errors import UserError
 from keras_bert.core.runtime import stderr_withheld
 from keras_bert.data.corpus.formats import AnnotatedText
-from keras_bert.data.shards.shard_format import TokenizedDocuments, offsets, token_dtype
+from keras_bert.data.shards.shard_format import TokenizedDocuments, token_dtype
+from keras_bert.data.windows import offsets
 from keras_bert.text.marks import BEGINS, PhraseMatcher, continuation_marks, marks_of_ranges
 from keras_bert.text.sentences import split_sentences
 from keras_bert.text.tokenizer_files import TokenizerSettings

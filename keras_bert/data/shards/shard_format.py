@@ -17,12 +17,12 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from keras_bert.core.errors import UserError
 from keras_bert.core.files import exists, join, open_file
 from keras_bert.core.whole_files import atomic_write
 from keras_bert.core.yaml_and_json import parse_json
+from keras_bert.data.windows import offsets
 from keras_bert.text.vocabulary import Vocabulary
 
 FORMAT = 1
@@ -154,11 +154,6 @@ class TokenizedDocuments:
             None if self.continuations is None else self.continuations[slice(*tokens)],
             None if self.phrases is None else self.phrases[slice(*tokens)],
         )
-
-
-def offsets(lengths: ArrayLike) -> np.ndarray:
-    """Where each of consecutive ranges of these lengths starts, and where the last ends: int64 `[n + 1]`."""
-    return np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
 
 
 def new_meta(

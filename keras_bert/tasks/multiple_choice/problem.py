@@ -16,7 +16,7 @@ from keras_bert.config.finetuning import SINGLE_LABEL, FinetuneConfig
 from keras_bert.config.reading import HEAD_TAIL, TRUNCATE
 from keras_bert.core.errors import UserError
 from keras_bert.core.files import join, make_folder
-from keras_bert.data.windows import windows
+from keras_bert.data.windows import offsets, windows
 from keras_bert.inference.texts import require_numbers
 from keras_bert.tasks import superglue
 from keras_bert.tasks.answer_files import FOLDER, text_output
@@ -106,7 +106,7 @@ class MultipleChoiceProblem(Problem):
             labels += window.labels or [0] * len(window)
             has_labels, origin = has_labels and window.labels is not None, window.origin
         found = rows.rows()
-        found.group_starts = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
+        found.group_starts = offsets(counts)
         found.extra["labels"] = np.array(labels, np.int32)
         return ChoiceLayout(rows=found, origin=origin, has_labels=has_labels)
 

@@ -9,10 +9,9 @@ from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
-from numpy.typing import ArrayLike
 
 from keras_bert.data.batches.token_rows import TokenRows
-from keras_bert.data.windows import blocks
+from keras_bert.data.windows import blocks, offsets
 from keras_bert.inputs.rows import PieceSpans, flat_rows
 from keras_bert.inputs.windows import truncate, windows
 from keras_bert.tasks.question_answering.data import LOST, AnsweredQuestions, count_of
@@ -134,7 +133,7 @@ def question_windows(
     rows, counts, begins, lengths = _lay_out(
         texts, passages, passage, tokenizer.vocabulary, capacity, stride, max_question_length
     )
-    first_rows = _splits(counts)
+    first_rows = offsets(counts)
     question_of_row = np.repeat(np.arange(len(answered)), counts)
     odd = [(texts.lengths > max_question_length, f"questions truncated to {max_question_length} pieces")]
     if answered.spans is not None:
@@ -174,7 +173,7 @@ def _lay_out(
     most_windows = 1 + passages.lengths[passage] // min(stride, capacity - max_question_length)
     with tf.device("CPU"):
         question_ids, passage_ids = tf.constant(texts.ids), tf.constant(passages.ids)
-        for first, end in blocks(_splits(most_windows), _WINDOWS_AT_ONCE):
+        for first, end in blocks(offsets(most_windows), _WINDOWS_AT_ONCE):
             questions = truncate(_spans(texts, question_ids, np.arange(first, end)), max_question_length)
             contexts = _spans(passages, passage_ids, passage[first:end])
             segments, windows = passage_windows(questions, contexts, capacity, stride)
@@ -184,7 +183,7 @@ def _lay_out(
     columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
     ids, row_lengths, second_starts = columns[:3]
     last_segment = vocabulary.row_pattern.last_segment
-    rows = TokenRows(ids, _splits(row_lengths), second_starts, {}, last_segment=last_segment)
+    rows = TokenRows(ids, offsets(row_lengths), second_starts, {}, last_segment=last_segment)
     counts, begins, lengths = (column.astype(np.int64) for column in columns[3:])
     return rows, counts, begins, lengths
 
@@ -197,7 +196,7 @@ def tokenize(tokenizer: Tokenizer, texts: Sequence[str]) -> Pieces:
         parts.append([array.numpy() for array in (ids.values, starts.values, ends.values, ids.row_lengths())])
     ids, starts, ends, lengths = (np.concatenate(column) for column in zip(*parts))
     # Normalization can reorder combining marks and so leave no character between the offsets of a piece.
-    return Pieces(ids, starts, np.maximum(ends, starts + 1), _splits(lengths))
+    return Pieces(ids, starts, np.maximum(ends, starts + 1), offsets(lengths))
 
 
 def piece_spans(answered: AnsweredQuestions, passages: Pieces) -> tuple[np.ndarray, np.ndarray]:
@@ -208,7 +207,7 @@ def piece_spans(answered: AnsweredQuestions, passages: Pieces) -> tuple[np.ndarr
     assert answered.spans is not None, "Hidden answers have no pieces."
     passage = np.array([question.passage for question in answered.questions], np.int64)
     # Offsets in the concatenation of all passages, where they are ascending.
-    text_starts = _splits([len(text) + 1 for text in answered.passages])
+    text_starts = offsets([len(text) + 1 for text in answered.passages])
     piece_texts = np.repeat(text_starts[:-1], passages.lengths)  # The start of the text of each piece.
     starts, ends = answered.spans.T + text_starts[passage]
     first = np.searchsorted(piece_texts + passages.ends, starts, side="right") - passages.splits[passage]
@@ -221,7 +220,3 @@ def _spans(pieces: Pieces, ids: tf.Tensor, numbers: np.ndarray) -> PieceSpans:
     """The spans, in `ids`, of the texts with these numbers; `ids` is `pieces.ids` as a tensor."""
     columns = (pieces.splits[numbers], pieces.lengths[numbers])
     return PieceSpans(ids, *(tf.constant(column, tf.int32) for column in columns))
-
-
-def _splits(lengths: ArrayLike) -> np.ndarray:
-    return np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])

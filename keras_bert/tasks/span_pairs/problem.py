@@ -14,7 +14,7 @@ import tensorflow as tf
 from keras_bert.config.reading import TRUNCATE
 from keras_bert.core.errors import UserError
 from keras_bert.data.batches.token_rows import TokenRows, joined_rows
-from keras_bert.data.windows import windows
+from keras_bert.data.windows import offsets, windows
 from keras_bert.inputs.rows import flat_rows
 from keras_bert.tasks.answer_files import text_output
 from keras_bert.tasks.classification.answers import plain_answers, writing_submission
@@ -99,9 +99,9 @@ class SpanPairProblem(TextRowsProblem):
                 f"{pair.place}: needs both spans among the first {longest} tokens, special tokens included. Received: "
                 f"{spans}. Raise input.max_length."
             )
-        bounds = np.concatenate([[0], np.cumsum(rows.lengths.numpy(), dtype=np.int64)])
         extra = {SPAN_STARTS: found.starts.numpy(), SPAN_ENDS: found.ends.numpy()}
         last_segment = self._tokenizer.vocabulary.row_pattern.last_segment
+        bounds = offsets(rows.lengths.numpy())
         return TokenRows(rows.ids.numpy(), bounds, rows.second_starts.numpy(), extra, last_segment=last_segment)
 
     def _lines(self, pairs: Sequence[SpanPair], logits: np.ndarray) -> Iterator[str]:

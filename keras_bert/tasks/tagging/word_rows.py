@@ -8,7 +8,7 @@ import tensorflow as tf
 from numpy.typing import ArrayLike
 
 from keras_bert.data.batches.token_rows import TokenRows
-from keras_bert.data.windows import blocks
+from keras_bert.data.windows import blocks, offsets
 from keras_bert.inputs.rows import flat_rows
 from keras_bert.inputs.windows import Words, with_unknown, word_windows
 from keras_bert.text.tokenizers import Tokenizer
@@ -85,8 +85,7 @@ def lay_out_words(words: Sequence[str], starts: ArrayLike, tokenizer: Tokenizer,
             parts.append((ids, lengths, sentences, row_starts[row] + found.column.numpy()))
             tokens += len(ids)
     ids, lengths, sentences, places = (np.concatenate(column) for column in zip(*parts, strict=True))
-    starts = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
-    rows = TokenRows(ids, starts, lengths, {}, last_segment=vocabulary.row_pattern.last_segment)
+    rows = TokenRows(ids, offsets(lengths), lengths, {}, last_segment=vocabulary.row_pattern.last_segment)
     return WordRows(rows, places, sentences, np.flatnonzero(counts == 0), np.flatnonzero(counts > capacity))
 
 
