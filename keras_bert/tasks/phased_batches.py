@@ -33,7 +33,7 @@ class PhasedBatches:
     The batch of a step depends only on the seed, the step and the skipped batches.
 
     With `steps_per_loop` larger than 1 it yields `LoopBatches`. A loop of steps ends at multiples of `steps_per_loop`
-    and at the end of each epoch and phase, because each of these has its own iterator.
+    and of an epoch's batches, and at the end of each epoch and phase, because each of these has its own iterator.
 
     Args:
         sources: one source per phase.
@@ -73,9 +73,12 @@ class PhasedBatches:
                 # Dropping a finished tf.data iterator takes seconds, so the other thread holds the last reference.
                 opened, finished = ahead.submit(self._open, expected, finished), [take]
                 end = step + visit.batches
+                # Fine-tuning validates after so many steps by default, also if skipped batches end epochs elsewhere.
+                first, epoch = self._budget.bounds(visit.phase)[0], self._sources[visit.phase].batches_per_epoch
                 # In a run limited by time, a phase ends when its time is up.
                 while step < end and self._budget.phase(step) == visit.phase:
-                    count = min(end - step, self._steps_per_loop - step % self._steps_per_loop)
+                    in_loop = self._steps_per_loop - step % self._steps_per_loop
+                    count = min(end - step, in_loop, epoch - (step - first) % epoch)
                     yield take(count)
                     step += count
                 del take

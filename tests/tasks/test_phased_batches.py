@@ -136,5 +136,9 @@ def test_what_is_left_out_is_a_function_of_the_step():
     assert seen[45:] == [("long", *divmod(number, 3)) for number in range(3, 8)]
     for step in range(51):
         assert list(make_batches(steps_per_loop=1)(step, skipped)) == seen[step:]
-    looped = [batch for loop in make_batches(6)(0, skipped) for batch in itertools.islice(loop.iterator, loop.count)]
+    looped, ends = [], {0}
+    for loop in make_batches(6)(0, skipped):
+        looped += itertools.islice(loop.iterator, loop.count)
+        ends.add(len(looped))
     assert looped == seen
+    assert ends >= {*range(0, 45, 4)}, "where fine-tuning validates by default; it went on without after a rollback"
