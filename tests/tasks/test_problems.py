@@ -12,7 +12,7 @@ from served import HEADS, write_served
 from superglue_folder import write_superglue
 from tiny import VOCABULARY
 
-from keras_bert.config.finetuning import MULTI_LABEL, REGRESSION, FinetuneConfig
+from keras_bert.config.finetuning import MULTI_LABEL, REGRESSION, SINGLE_LABEL, FinetuneConfig
 from keras_bert.core.errors import UserError
 from keras_bert.tasks.classification.benchmarks import GLUE, SUPERGLUE
 from keras_bert.tasks.classification.head import ClassificationConfig
@@ -99,6 +99,24 @@ def test_one_answer_for_all_teaches_nothing(tmp_path, task, rows, changes, recei
     config = FinetuneConfig.from_mapping({"task": task, "name": task, "data": data}, changes)
     with pytest.raises(UserError, match=f"train.* needs .* to train on. Received: {received}"):
         open_problem(config, TOKENIZER).require_different_answers()
+
+
+@pytest.mark.parametrize(
+    ("kind", "labels", "told"),
+    [
+        (SINGLE_LABEL, ["yes", "yes", "no", "no"], []),
+        (SINGLE_LABEL, ["yes", "yes", "no", "No"], ["2 of 3 (the first: 'No')"]),
+        (MULTI_LABEL, ['"a,b"', '"a,b"', "c", "a;b"], ["2 of 4 (the first: 'a;b')"]),
+        (REGRESSION, ["1", "2", "3", "4"], []),
+    ],
+)
+def test_labels_with_a_single_example_are_told(kind, labels, told, tmp_path):
+    """They come from typing errors, another separator, or a column that is not the labels'."""
+    rows = [f"w{number},{label}" for number, label in enumerate(labels)]
+    train = written(tmp_path / "train.csv", "\n".join(["text,label", *rows]) + "\n")
+    problem = open_problem(config_of(train=train, dev=train, label="label", kind=kind), TOKENIZER)
+    problem.require_different_answers()
+    assert problem.notes == [f"{train}: labels with one training example or none: {found}" for found in told]
 
 
 @pytest.mark.parametrize("task", ["sst2", "squad", "ner", "swag"])

@@ -191,6 +191,14 @@ class TextRowsProblem(Problem):
                 f"{self.origin('train')}: needs examples with different answers to train on. Received: {answer} for "
                 f"all {len(labels):,}. Give training data with every answer."
             )
+        if self.head.problem_type != REGRESSION:
+            is_multi = self.head.problem_type == MULTI_LABEL
+            counts = labels.sum(axis=0) if is_multi else np.bincount(labels, minlength=self.head.num_labels)
+            if rare := [label for label, count in zip(self.head.labels, counts) if count < 2]:
+                self.notes.append(  # As of typing errors, or of another column.
+                    f"{self.origin('train')}: labels with one training example or none: {len(rare):,} of "
+                    f"{self.head.num_labels:,} (the first: {rare[0][:80]!r})"
+                )
 
     def evaluate(self, split: str, answers: np.ndarray) -> dict[str, float]:
         return scores(self.head, self.task.metrics, self._labels(split), predictions(self.head, answers))
