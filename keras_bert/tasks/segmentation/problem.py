@@ -54,6 +54,14 @@ class SegmentationProblem(TaggingProblem):
     def confusion(self, split: str, answers: list[str]) -> None:
         return None
 
+    def require_different_answers(self) -> None:
+        tagged = self._words("train")
+        if begins(tagged.labels).sum() < len(tagged.starts):  # `starts` has one more than there are texts.
+            raise UserError(
+                f"{tagged.origin}: needs texts of several words to train on, with blanks between them. Received: one "
+                "word in each text. Separate the words."
+            )
+
     def _reader_options(self, data: TaskDataConfig) -> dict[str, Any]:
         return {"text": data.texts[0], "format": data.format}
 

@@ -49,6 +49,13 @@ def write(path, content):
     return path
 
 
+def test_texts_without_words_are_not_trained_on(tmp_path):
+    """As raw Chinese, which nobody has divided into words: each text would be one."""
+    problem_of(write(tmp_path / "a.txt", "中国 人\n中国人\n")).require_different_answers()
+    with pytest.raises(UserError, match=r"b.txt: needs texts of several words .* Received: one word in each text"):
+        problem_of(write(tmp_path / "b.txt", "中国人\n中国\n")).require_different_answers()
+
+
 @pytest.mark.parametrize("mark", ["", "\ufeff"])
 def test_words_of_a_treebank_are_those_that_stand_in_the_text(mark, tmp_path):
     """`al` is two words of syntax, but one written word; a byte order mark is not part of the text."""
