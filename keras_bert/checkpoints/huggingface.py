@@ -35,9 +35,9 @@ class SafetensorsFile:
                 with safetensors.safe_open(local, framework="np") as checked:
                     self.names = list(checked.keys())
             except (safetensors.SafetensorError, OSError) as error:
-                raise UserError(
-                    f"{path}: is not a valid safetensors file ({error}). Fetch or write it again."
-                ) from None
+                is_pointer = not isinstance(error, OSError) and files.mapped(local)[:8].tobytes() == b"version "
+                what = "a Git LFS pointer, not the weights: git lfs pull fetches them" if is_pointer else error
+                raise UserError(f"{path}: is not a valid safetensors file ({what}). Fetch or write it again.") from None
             self._content = files.mapped(local)
         header_bytes = int.from_bytes(self._content[:8].tobytes(), "little")
         self._header = json.loads(self._content[8 : 8 + header_bytes].tobytes())

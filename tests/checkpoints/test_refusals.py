@@ -136,6 +136,13 @@ def test_damaged_weights(folder, damage):
     assert "model.safetensors: is not a valid safetensors file" in refusal(folder)
 
 
+def test_a_clone_without_git_lfs(folder):
+    """The library would speak of a header that is too large."""
+    with open(os.path.join(folder, "model.safetensors"), "w") as stream:
+        stream.write("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n")
+    assert "a Git LFS pointer, not the weights: git lfs pull fetches them" in refusal(folder)
+
+
 def test_weights_of_something_else(folder):
     safetensors.numpy.save_file({"conv.weight": np.zeros(3)}, os.path.join(folder, "model.safetensors"))
     assert "needs the tensor bert.embeddings.word_embeddings.weight" in refusal(folder)
