@@ -323,6 +323,9 @@ def test_patterns(root):
     assert found("wiki/**") == ["wiki/AA/0", "wiki/AB/0", "wiki/AB/c.txt"]
     with pytest.raises(UserError, match="No file matches"):
         found("*.json")
+    write(files.join(root, "empty/.hidden"))
+    with pytest.raises(UserError, match="empty: needs files that are not hidden. Received: none"):
+        found("empty")
 
 
 @every_place

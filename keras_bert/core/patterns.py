@@ -37,6 +37,8 @@ def expand(patterns: Iterable[StrPath]) -> list[str]:
     found: list[str] = []
     for pattern in patterns:
         matches = matched(pattern)
+        if not matches and is_folder(pattern):
+            raise UserError(f"{os.fspath(pattern)}: needs files that are not hidden. Received: none. Give other data.")
         if not matches:
             raise UserError(
                 f"No file matches {os.fspath(pattern)!r}. Give a file, a folder or a quoted glob that exists."

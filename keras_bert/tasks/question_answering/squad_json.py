@@ -82,8 +82,10 @@ def squad_passages(path: str) -> Iterator[tuple[str, list[Question]]]:
         where = f"{path} line {problem.line}" if problem.line else path
         raise UserError(f"{where}: needs JSON in UTF-8 text. Received: {problem}.") from None
     except json.JSONDecodeError as error:
+        is_json = (error.lineno, error.colno) != (1, 1)
+        what = error.msg if is_json else "no JSON. Give that, or JSON lines, Parquet or Arrow with a question a row"
         raise UserError(
-            f"{path} line {error.lineno} column {error.colno}: needs JSON of SQuAD's format. Received: {error.msg}."
+            f"{path} line {error.lineno} column {error.colno}: needs JSON of SQuAD's format. Received: {what}."
         ) from None
     except RecursionError:
         raise UserError(f"{path}: needs JSON of SQuAD's format. Received: lists nested too deep.") from None

@@ -90,7 +90,8 @@ def test_a_broken_field_is_named_by_its_place(tmp_path, keys, value, told):
     "content, told",
     [
         (b'{"data": [\n{"title": "t",}]}', "line 2 column 1"),
-        (b"", "line 1 column 1: needs JSON"),
+        (b"", "line 1 column 1: needs JSON of SQuAD's format. Received: no JSON. Give that, or JSON lines"),
+        (b"id,question\n1,Who?\n", "Received: no JSON."),
         (b"[]", "needs an object with 'data'. Received: a list"),
         (b'{"data": [\n"caf\xe9"]}', "line 2: needs JSON in UTF-8 text. Received: not UTF-8"),
         (b'{"a\0": 1}', "Received: binary, not text"),
