@@ -99,6 +99,9 @@ def label_words(task: Task, value: object) -> list[str]:
         value = [word for word in value.split(task.separator) if word.strip()] if listed is None else listed
     if not isinstance(value, list):
         raise BadCell(f"needs a list of labels. Received: {value!r}")
+    if len(set(map(repr, value))) < len(value) and not any(isinstance(word, str) for word in value):
+        # One for each label, as scikit-learn's MultiLabelBinarizer gives: "1" and "0" would be the labels.
+        raise BadCell(f"needs the names of labels, each once. Received: {value!r:.80}")
     return [_word(word) for word in value]
 
 

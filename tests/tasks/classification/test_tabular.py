@@ -83,6 +83,14 @@ def test_labels_as_python_prints_them_are_refused(tmp_path, cell):
     assert f"a.csv line 3: needs labels separated by ',', or a list in JSON. Received: {cell!r}" in told
 
 
+def test_a_number_for_each_label_is_refused(tmp_path):
+    """scikit-learn's MultiLabelBinarizer gives such rows: "1" and "0" would be learned as labels of every text."""
+    rows = [("a", [1, 0, 0]), ("b", [1, 1, 0])]
+    path = write(tmp_path / "a.jsonl", "\n".join(json.dumps({"text": text, "label": labels}) for text, labels in rows))
+    told = refusal(["text"], "label", train=path, kind="multi_label_classification")
+    assert "a.jsonl line 1: needs the names of labels, each once. Received: [1, 0, 0]" in told
+
+
 def test_scores_and_numbers_in_json(tmp_path):
     path = write(tmp_path / "a.jsonl", '{"text": "a", "score": 1}\n{"text": "b", "score": "2.5"}\n')
     task = text_task(["text"], "score", train=path, dev=path, kind="regression")
