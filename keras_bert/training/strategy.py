@@ -33,8 +33,14 @@ def make_strategy(name: str, devices: Sequence[str] = (), tpu: str = "local") ->
         tpu: for `tpu`, its name or address; `local` on a TPU VM.
 
     Raises:
-        UserError: the devices or the processes are not available, or the strategy does not take these devices.
+        UserError: the devices or the processes are not available, the strategy does not take these devices, or the
+            scope of another strategy is open.
     """
+    if tf.distribute.has_strategy():
+        raise UserError(
+            f"training.strategy: needs a run outside of a strategy's scope. Received: {name} within that of "
+            f"{type(tf.distribute.get_strategy()).__name__}. Leave the scope out: the run makes its own strategy."
+        )
     if name in ("auto", "multiworker"):
         join_slurm_step()
     if name == "auto":

@@ -32,6 +32,13 @@ def test_a_device_that_is_named_twice_is_refused():
         make_strategy("auto", ["CPU:0", "CPU:0"])
 
 
+def test_a_run_within_a_scope_is_refused():
+    """Its own strategy would meet the other in a RuntimeError, after the data were read."""
+    with pytest.raises(UserError, match="outside of a strategy's scope. Received: auto within that of OneDevice"):
+        with tf.distribute.OneDeviceStrategy("CPU:0").scope():
+            make_strategy("auto")
+
+
 @pytest.mark.parametrize("computes_on_gpus", [False, True])
 def test_a_gpu_does_without_deterministic_operations(tmp_path, monkeypatch, computes_on_gpus):
     """With them XLA adds the gradients of embeddings one by one: forty times the time of a step."""
