@@ -86,6 +86,9 @@ class Preprocessor(keras.layers.Layer):
         """
         assert self.tokenizer is not None
         columns, vocabulary = _columns(texts), self.tokenizer.vocabulary
+        first, last = columns[0].shape, columns[-1].shape
+        if not first.is_compatible_with(last):  # Ops would pair a single text with each of the others.
+            raise ValueError(f"texts: needs columns of one length. Received: shapes {first} and {last}.")
         with tf.device("CPU"):
             pieces = [PieceSpans.of(self.tokenizer.tokenize(column)) for column in columns]
             segments, _ = fit_rows(pieces, self.max_length, self.long, None, vocabulary)

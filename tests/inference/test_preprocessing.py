@@ -91,6 +91,8 @@ def test_invalid_arguments_are_named(folder):
         ValueError, match="long, length: need truncate or head_tail and longest, fixed, ragged. Received: windows"
     ):
         bert.preprocessor(long="windows")
+    with pytest.raises(ValueError, match=r"needs columns of one length. Received: shapes \(1,\) and \(2,\)"):
+        bert.preprocessor(8)((["w1"], ["w2", "w3"]))
     with pytest.raises(ValueError, match="needs one column of texts, or two for pairs. Received: 3"):
         bert.preprocessor(8)((["a"], ["b"], ["c"]))
     for length in (0, 2):  # Rows would lose their special tokens, and 0 would mean the model's own length.
