@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from keras_bert.api.given_data import GivenData
 from keras_bert.checkpoints.model_folder import open_model_folder
-from keras_bert.core import drawing
+from keras_bert.core import drawing, files
+from keras_bert.core.errors import UserError
 from keras_bert.core.imports import import_extra
 from keras_bert.training.run_folder import RunFolder
 
@@ -31,6 +32,9 @@ class Run:
     Attributes:
         path: the run's folder.
 
+    Raises:
+        UserError: there is no such folder.
+
     Example:
         run = keras_bert.Run("runs/demo")
         run.model.encode(["The cat sat."]).shape
@@ -40,6 +44,8 @@ class Run:
 
     def __init__(self, path: str | os.PathLike[str]):
         self.path = os.fspath(path)
+        if not files.is_folder(self.path):
+            raise UserError(f"{self.path}: needs the folder of a run. Received: no folder. Give the run's output.")
         self._folder = RunFolder(self.path)
 
     def __repr__(self) -> str:

@@ -111,7 +111,7 @@ def test_evaluating_what_is_no_run_writes_nothing(tmp_path):
     """A mistyped name would become a folder with the examples, or below a file a NotADirectoryError."""
     (tmp_path / "file").write_text("text")
     for name in ("absent", "file"):
-        with pytest.raises(UserError, match="needs a model folder"):
+        with pytest.raises(UserError, match="needs the folder of a run. Received: no folder"):
             keras_bert.FinetuningRun(tmp_path / name).evaluate(REVIEWS)
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
