@@ -88,9 +88,7 @@ def _started(workers: int, command: Sequence[str]) -> list[subprocess.Popen]:
     return [
         # A session of its own: a signal from the terminal reaches only this process, which forwards it once.
         subprocess.Popen(
-            [*called_program(), *command],
-            env=worker_environment(addresses, index),
-            start_new_session=True,
+            [*called_program(), *command], env=worker_environment(addresses, index), start_new_session=True
         )
         for index in range(workers)
     ]

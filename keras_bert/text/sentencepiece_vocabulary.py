@@ -7,6 +7,7 @@ its type.
 import base64
 import binascii
 import hashlib
+import os
 import struct
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, TypeVar
@@ -16,10 +17,19 @@ import numpy.typing as npt
 
 from keras_bert.core import imports
 from keras_bert.core.errors import UserError
-from keras_bert.core.files import StrPath, join, open_file
+from keras_bert.core.files import StrPath, is_file, join, open_file
 from keras_bert.core.program import PROGRAM
 from keras_bert.core.whole_files import atomic_write
-from keras_bert.text.tokenizer_files import GENERIC, TOKENIZER_CONFIG, TokenizerSettings, no_casing_note, read_flag
+from keras_bert.core.yaml_and_json import read_json
+from keras_bert.text.tokenizer_files import (
+    GENERIC,
+    TOKENIZER,
+    TOKENIZER_CONFIG,
+    TokenizerSettings,
+    no_casing_note,
+    read_flag,
+    unigrams,
+)
 from keras_bert.text.vocabulary import CLS, MASK, SEP, Vocabulary
 
 _Own = TypeVar("_Own", bound="SentencePieceVocabulary")
@@ -29,6 +39,8 @@ PAD, UNK = "<pad>", "<unk>"
 _QUOTES = "fold_quotes"  # Our own field: whether texts' `` and '' become ".
 _NORMAL, _UNKNOWN, _CONTROL, _USER_DEFINED = 1, 2, 3, 4
 _UNIGRAM, _BPE = 1, 2
+# The normalizers that run before the model's own, by their types in tokenizer.json.
+_NORMALIZERS = ("NFKD", "StripAccents", "Lowercase")
 
 
 def require_sentencepiece() -> None:
@@ -43,6 +55,7 @@ class SentencePieceVocabulary(Vocabulary):
         model_title: the model that the tokenizer belongs to, in messages.
         class_name: its class in transformers.
         special_tokens: padding, unknown, [CLS], [SEP] and [MASK], as the model spells them.
+        first_pieces: the special pieces with which a tokenizer.json begins.
         remedy: what to do about a model without them.
         lower_cases: whether texts are lower-cased if no file says.
 
@@ -62,6 +75,7 @@ class SentencePieceVocabulary(Vocabulary):
     model_title: ClassVar[str] = "ALBERT"
     class_name: ClassVar[str] = "AlbertTokenizer"
     special_tokens: ClassVar[tuple[str, ...]] = (PAD, UNK, CLS, SEP, MASK)
+    first_pieces: ClassVar[tuple[str, ...]] = special_tokens
     remedy: ClassVar[str] = f"Learn a vocabulary with: {PROGRAM} vocab --kind sentencepiece"
     lower_cases: ClassVar[bool] = True
 
@@ -105,11 +119,24 @@ class SentencePieceVocabulary(Vocabulary):
 
     @classmethod
     def is_file(cls, path: str) -> bool:
+        if os.path.basename(path) == TOKENIZER and is_file(path):
+            return cls._begins(unigrams(read_json(path)) or [])
         return path.endswith(".model")
 
     @classmethod
     def read(cls: type[_Own], path: StrPath) -> _Own:
-        return cls(read_model(path, "a spiece.model"), path)
+        if os.path.basename(os.fspath(path)) != TOKENIZER:
+            return cls(read_model(path, "a spiece.model"), path)
+        content = read_json(path)
+        pieces = unigrams(content) or []
+        if not cls._begins(pieces):
+            raise UserError(f"{path}: needs {cls.model_title}'s pieces. Give {cls.file_name}.")
+        charsmap = charsmap_in(content, path, cls.file_name, _NORMALIZERS)
+        return cls(unigram_model(pieces, charsmap, len(cls.first_pieces), cls.first_pieces.index(UNK)), path)
+
+    @classmethod
+    def _begins(cls, pieces: Sequence[tuple[str, float]]) -> bool:
+        return tuple(text for text, _ in pieces[: len(cls.first_pieces)]) == cls.first_pieces
 
     @classmethod
     def read_settings(

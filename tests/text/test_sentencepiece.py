@@ -1,6 +1,7 @@
 """ALBERT's tokenization in the graph: ids, offsets and the model's file."""
 
 import io
+import json
 import os
 import pickle
 import random
@@ -8,8 +9,10 @@ import sys
 import unicodedata
 
 import keras
+import numpy as np
 import pytest
 import tensorflow as tf
+from goldens import run_peer
 from hostile_texts import HOSTILE, random_hostile
 from tiny import sentencepiece_vocabulary
 
@@ -20,7 +23,7 @@ from keras_bert.text.characters import continues_word
 from keras_bert.text.sentencepiece import SentencePieceTokenizer
 from keras_bert.text.sentencepiece_vocabulary import SentencePieceVocabulary
 from keras_bert.text.tokenizers import make_tokenizer
-from keras_bert.text.vocabulary import SPECIAL_TOKENS, Vocabulary
+from keras_bert.text.vocabulary import SPECIAL_TOKENS, Vocabulary, read_tokenizer_settings, vocabulary_file
 from keras_bert.text.vocabulary_learning import learn_sentencepiece
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -75,6 +78,64 @@ def test_rows_without_a_piece_split_nothing(numbers):
     texts = ["1990, 20, 7,000", ""]
     padded = SentencePieceTokenizer(numbers.padded(len(numbers) + 3))
     assert padded(texts).to_list() == SentencePieceTokenizer(numbers)(texts).to_list()
+
+
+@pytest.fixture(scope="module", params=[True, False], ids=["uncased", "cased"])
+def folder(request, vocabulary, processor, tmp_path_factory):
+    """The files of an ALBERT's tokenizer as transformers 5 writes them."""
+    path = tmp_path_factory.mktemp("albert")
+    pieces = [[token, processor.get_score(index)] for index, token in enumerate(vocabulary.tokens)]
+    before = [{"type": "Replace", "pattern": {"String": quote}, "content": '"'} for quote in ("``", "''")]
+    kinds = ["NFKD", "StripAccents", "Lowercase"][: 2 + request.param]
+    content = {
+        "added_tokens": [],
+        "normalizer": {"type": "Sequence", "normalizers": [*before, *({"type": kind} for kind in kinds)]},
+        "model": {"type": "Unigram", "unk_id": 1, "vocab": pieces},
+    }
+    (path / "tokenizer.json").write_text(json.dumps(content), "utf-8")
+    config = {"tokenizer_class": "AlbertTokenizer", "do_lower_case": request.param, "keep_accents": False}
+    (path / "tokenizer_config.json").write_text(json.dumps(config), "utf-8")
+    (path / "config.json").write_text('{"model_type": "albert"}', "utf-8")
+    return path
+
+
+def opened(folder):
+    return make_tokenizer(Vocabulary.from_file(vocabulary_file(str(folder))), read_tokenizer_settings(str(folder))[0])
+
+
+def test_pieces_of_a_tokenizer_json_are_a_model(vocabulary, folder):
+    """transformers 5 writes no other file."""
+    tokenizer = opened(folder)
+    read = tokenizer.vocabulary
+    assert type(read) is SentencePieceVocabulary and read.tokens == vocabulary.tokens
+    np.testing.assert_array_equal(read.is_piece, vocabulary.is_piece)
+    texts = ["The  house,\tof a café", "``quoted'' 1,990 \u3000text", "[CLS] 语 <unk>"]
+    assert tokenizer(texts).to_list() == SentencePieceTokenizer(vocabulary, tokenizer.lower_case)(texts).to_list()
+
+
+def test_a_tokenizer_json_of_other_pieces_is_refused_in_one_line(tmp_path):
+    (tmp_path / "tokenizer.json").write_text(json.dumps({"model": {"type": "Unigram", "vocab": [["<pad>", 0.0]]}}))
+    with pytest.raises(UserError, match="tokenizer.json: needs ALBERT's pieces. Give spiece.model.$"):
+        SentencePieceTokenizer(tmp_path / "tokenizer.json")
+
+
+@pytest.mark.live
+def test_ids_are_those_of_transformers_from_the_same_tokenizer_json(folder, tmp_path):
+    """But for a piece that joins a number and a comma, which this vocabulary lacks, and for 000, which is split in two
+    ways of one score.
+    """
+    rng, parts = (
+        random.Random(3),
+        [*WORDS.split(), "É", "ﬁ", "½", "中", " ", "\t", "\u3000", "``", "''", "-", ".", "\u0301"],
+    )
+    texts = [*corpus(), *("".join(rng.choices(parts, k=rng.randrange(9))) for _ in range(400))]
+    texts = [text for text in texts if "000" not in text]
+    (tmp_path / "texts.json").write_text(json.dumps(texts), "utf-8")
+    run_peer("of_tokenizers.py", "ids", folder, tmp_path / "texts.json", tmp_path / "ids.json")
+    received = json.loads((tmp_path / "ids.json").read_text("utf-8"))
+    tokenizer = opened(folder)
+    start, end = tokenizer.vocabulary.cls_id, tokenizer.vocabulary.sep_id
+    assert received["single"] == [[start, *row, end] for row in tokenizer(texts).to_list()]
 
 
 OWN = [

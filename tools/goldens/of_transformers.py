@@ -146,11 +146,7 @@ CASES = {
     "distilbert_choice": ("DistilBertForMultipleChoice", SMALL_DISTILBERT),
     "distilbert_classes": (
         "DistilBertForSequenceClassification",
-        {
-            **SMALL_DISTILBERT,
-            **labels_of("against", "neutral", "for"),
-            "problem_type": "single_label_classification",
-        },
+        {**SMALL_DISTILBERT, **labels_of("against", "neutral", "for"), "problem_type": "single_label_classification"},
     ),
 }
 CONFIGS = {
