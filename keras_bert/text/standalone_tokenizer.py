@@ -312,7 +312,21 @@ class AddedTokens:
 
     def cut(self, text: str) -> "Iterator[tuple[int, int, int | None]]":
         """`(start, end, id)` of each token and, with None for the id, of the text before, between and after them."""
-        done = place = 0
+        found = list(self._found_in(text))
+        done = 0
+        for (start, end, token), bound in zip(found, [*(first for first, _, _ in found[1:]), len(text)]):
+            while token.lstrip and start > done and text[start - 1] in SPACES:
+                start -= 1
+            while token.rstrip and end < bound and text[end] in SPACES:
+                end += 1
+            yield done, start, None
+            yield start, end, token.id
+            done = end
+        yield done, len(text), None
+
+    def _found_in(self, text: str) -> "Iterator[tuple[int, int, AddedToken]]":
+        """`(start, end, token)` of each, without the spaces that it strips."""
+        place = 0
         while self.tokens and place < len(text):
             lengths = self._lengths.get(text[place], ())
             content = next(filter(self.tokens.__contains__, (text[place : place + length] for length in lengths)), None)
@@ -323,16 +337,8 @@ class AddedTokens:
             if not token.single_word or not (
                 _ends_word(text[max(place - 1, 0) : place]) or _ends_word(text[end : end + 1])
             ):
-                start, after = place, end
-                while token.lstrip and start > done and text[start - 1] in SPACES:
-                    start -= 1
-                while token.rstrip and after < len(text) and text[after] in SPACES:
-                    after += 1
-                yield done, max(done, start), None
-                yield max(done, start), after, token.id
-                done = after
+                yield place, end, token
             place = end
-        yield done, len(text), None
 
 
 def _ends_word(character: str) -> bool:

@@ -15,7 +15,7 @@ from keras_bert.text.wordpiece import WordPieceTokenizer
 
 PIECES = [*SPECIAL_TOKENS, *"abxeé中<>-", *(f"##{letter}" for letter in "abxeé"), "ab", "##ab", "ent", "[E1]"]
 CONTENTS = ["<e>", "<E>", "<ent>", "<entab>", "ab", "abx", "ent", "[E1]", "中", "a中", "a b", "É", "e", "-", "##a"]
-CONTENTS += ["b-", "A<", "<e> ", "中 ", "²", "b\u0301", "["]
+CONTENTS += ["b-", "A<", "<e> ", "中 ", "²", "b\u0301", "[", " a", "\tb"]
 ATOMS = [
     *CONTENTS,
     *"abeExé中<>-_², \t",
@@ -78,6 +78,17 @@ def test_equal_to_hugging_faces_tokenizer(seed):
 
 
 LATER = len(PIECES)
+
+
+@pytest.mark.parametrize("normalized", [True, False])
+def test_a_token_strips_no_space_of_the_next(normalized):
+    added = [AddedToken("be", LATER, rstrip=True), AddedToken(" x", LATER + 1, lstrip=True)]
+    added = [token._replace(normalized=normalized) for token in added]
+    expected = [LATER, LATER + 1], [1, 5], [5, 7]
+    assert StandaloneTokenizer(PIECES, added=added).tokenize_with_offsets(" be   x") == expected
+    assert rows_of(WordPieceTokenizer(Vocabulary(PIECES, added=added)), [" be   x"]) == [expected]
+
+
 EVERY_FLAG = [AddedToken("<ent>", LATER), AddedToken("ⓐ", LATER + 1, True, True, True), AddedToken("x", 7, True)]
 
 
