@@ -40,8 +40,9 @@ def read_pieces(path: StrPath) -> list[str]:
     if not isinstance(model, dict):
         raise UserError(f"{path}: needs a model that is an object. Received: {type(model).__name__}.")
     pieces = model.get("vocab")
-    if model.get("type", "WordPiece") != "WordPiece" or not isinstance(pieces, dict):
-        raise UserError(f"{path}: needs a WordPiece vocabulary. Received: {model.get('type')}. Give a BERT's file.")
+    if (kind := model.get("type", "WordPiece")) != "WordPiece" or not isinstance(pieces, dict):
+        received = kind if pieces else "a JSON file without one"
+        raise UserError(f"{path}: needs a WordPiece vocabulary. Received: {received}. Give a BERT's file.")
     prefix = model.get("continuing_subword_prefix", CONTINUATION)
     if prefix != CONTINUATION:
         raise UserError(f"{path}: needs the prefix {CONTINUATION!r} inside words. Received: {prefix!r}.")

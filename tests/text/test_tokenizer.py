@@ -188,7 +188,7 @@ def test_a_path_of_another_kind_is_refused_in_one_line(tmp_path):
     with pytest.raises(UserError, match="spiece.model: needs UTF-8"):
         WordPieceTokenizer(tmp_path / "spiece.model")
     (tmp_path / "vocab.json").write_text(json.dumps({piece: row for row, piece in enumerate(pieces)}))
-    with pytest.raises(UserError, match="vocab.json: needs a WordPiece vocabulary"):
+    with pytest.raises(UserError, match="vocab.json: needs a WordPiece vocabulary. Received: a JSON file"):
         WordPieceTokenizer(tmp_path / "vocab.json")
 
 
