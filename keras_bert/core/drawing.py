@@ -8,6 +8,9 @@ from keras_bert.core.imports import import_extra
 
 PAGE = 7.3  # Inches; as wide as a page of text.
 ACCENT, PALE, INK = "#2563eb", "#b9cbe9", "#1f2937"
+# Fonts with Chinese, Japanese and Korean characters: of Linux, macOS and Windows.
+_CHINESE = ("Noto Sans CJK SC", "Noto Sans CJK JP", "WenQuanYi Zen Hei", "WenQuanYi Micro Hei", "Droid Sans Fallback")
+_CHINESE += ("Hiragino Sans GB", "Arial Unicode MS", "Microsoft YaHei", "SimHei")
 NAME, TITLE = 30, 70  # The most characters in the name of a row or a curve, and in the title of a picture.
 
 
@@ -39,9 +42,19 @@ def set_logarithmic(axes: Any) -> None:
 
 def png(figure: Any) -> bytes:
     """A Figure as PNG."""
+    for text in figure.findobj(lambda found: max(getattr(found, "get_text", str)(), default="") >= "\u2e80"):
+        text.set_fontfamily([*text.get_fontfamily(), *_fonts()])
     stream = io.BytesIO()
     figure.savefig(stream, format="png", dpi=150)
     return stream.getvalue()
+
+
+@functools.cache
+def _fonts() -> list[str]:
+    """The first of `_CHINESE` that is installed, for what matplotlib's own font lacks; or none."""
+    fonts = import_extra("matplotlib.font_manager", "Drawing pictures").fontManager.ttflist
+    names = {font.name for font in fonts}
+    return [name for name in _CHINESE if name in names][:1]
 
 
 def plain(text: str, most_characters: int = NAME) -> str:

@@ -5,7 +5,9 @@ import pytest
 from finetuning import VOCABULARY
 
 from keras_bert.config.finetuning import FinetuneConfig
+from keras_bert.core import drawing
 from keras_bert.core.drawing import plain
+from keras_bert.tasks.finetuning import pictures
 from keras_bert.tasks.finetuning.pictures import confusion_picture, evaluation_groups, loss_picture, scores_picture
 from keras_bert.tasks.finetuning.results import evaluation_lines
 from keras_bert.tasks.problem import open_problem
@@ -39,6 +41,23 @@ def test_scores_are_drawn_with_and_without_a_range():
         "mrpc\nf1": {"most frequent": [81.2], "ours": [80.0]},
     }
     assert scores_picture(scores, "title").startswith(b"\x89PNG")
+
+
+def test_scores_below_0_are_in_the_picture(monkeypatch):
+    """Those of a correlation may be; their bar and its number lay left of the panel."""
+    monkeypatch.setattr(pictures, "png", lambda figure: figure)
+    figure = scores_picture({"stsb": {"ours": [-8.0, -5.0], "BERT": [85.0]}, "sst2": {"ours": [80.0], "BERT": [90.0]}})
+    assert [axes.get_xlim()[0] < -8.0 for axes in figure.axes] == [True, False]
+    assert figure.axes[1].get_xlim()[0] == 0.0
+
+
+def test_chinese_labels_have_a_font_for_them(monkeypatch):
+    """matplotlib's own lacks the characters: it drew a box for each, whatever fonts are installed."""
+    monkeypatch.setattr(drawing, "_fonts", lambda: ["serif"])
+    figure = drawing.new_figure(2, 2)
+    texts = [figure.text(0, 0, text) for text in ("正面", "label é", "")]
+    drawing.png(figure)
+    assert ["serif" in text.get_fontfamily() for text in texts] == [True, False, False]
 
 
 def test_the_picture_has_what_the_table_has_beside_a_split():
