@@ -9,8 +9,10 @@ from keras_bert.core.imports import import_extra
 PAGE = 7.3  # Inches; as wide as a page of text.
 ACCENT, PALE, INK = "#2563eb", "#b9cbe9", "#1f2937"
 # Fonts with Chinese, Japanese and Korean characters: of Linux, macOS and Windows.
-_CHINESE = ("Noto Sans CJK SC", "Noto Sans CJK JP", "WenQuanYi Zen Hei", "WenQuanYi Micro Hei", "Droid Sans Fallback")
-_CHINESE += ("Hiragino Sans GB", "Arial Unicode MS", "Microsoft YaHei", "SimHei")
+_CHINESE = (
+    *("Noto Sans CJK SC", "Noto Sans CJK JP", "WenQuanYi Zen Hei", "WenQuanYi Micro Hei", "Droid Sans Fallback"),
+    *("Hiragino Sans GB", "Arial Unicode MS", "Microsoft YaHei", "SimHei"),
+)
 NAME, TITLE = 30, 70  # The most characters in the name of a row or a curve, and in the title of a picture.
 
 
