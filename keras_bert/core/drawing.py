@@ -8,11 +8,19 @@ from keras_bert.core.imports import import_extra
 
 PAGE = 7.3  # Inches; as wide as a page of text.
 ACCENT, PALE, INK = "#2563eb", "#b9cbe9", "#1f2937"
-# Fonts with Chinese, Japanese and Korean characters: of Linux, macOS and Windows.
+# Fonts of Linux, macOS and Windows with Chinese characters.
 _CHINESE = (
-    *("Noto Sans CJK SC", "Noto Sans CJK JP", "WenQuanYi Zen Hei", "WenQuanYi Micro Hei", "Droid Sans Fallback"),
-    *("Hiragino Sans GB", "Arial Unicode MS", "Microsoft YaHei", "SimHei"),
+    "Noto Sans CJK SC",
+    "Noto Sans CJK JP",
+    "WenQuanYi Zen Hei",
+    "WenQuanYi Micro Hei",
+    "Droid Sans Fallback",
+    "Hiragino Sans GB",
+    "Arial Unicode MS",
+    "Microsoft YaHei",
+    "SimHei",
 )
+_FIRST_CHINESE = "\u2e80"
 NAME, TITLE = 30, 70  # The most characters in the name of a row or a curve, and in the title of a picture.
 
 
@@ -44,16 +52,17 @@ def set_logarithmic(axes: Any) -> None:
 
 def png(figure: Any) -> bytes:
     """A Figure as PNG."""
-    for text in figure.findobj(lambda found: max(getattr(found, "get_text", str)(), default="") >= "\u2e80"):
-        text.set_fontfamily([*text.get_fontfamily(), *_fonts()])
+    for text in figure.findobj(import_extra("matplotlib.text", "Drawing pictures").Text):
+        if max(text.get_text(), default="") >= _FIRST_CHINESE:
+            text.set_fontfamily([*text.get_fontfamily(), *_chinese_fonts()])
     stream = io.BytesIO()
     figure.savefig(stream, format="png", dpi=150)
     return stream.getvalue()
 
 
 @functools.cache
-def _fonts() -> list[str]:
-    """The first of `_CHINESE` that is installed, for what matplotlib's own font lacks; or none."""
+def _chinese_fonts() -> list[str]:
+    """The first of `_CHINESE` that is installed, if any, for what matplotlib's own font lacks."""
     fonts = import_extra("matplotlib.font_manager", "Drawing pictures").fontManager.ttflist
     names = {font.name for font in fonts}
     return [name for name in _CHINESE if name in names][:1]

@@ -53,7 +53,7 @@ def test_scores_below_0_are_in_the_picture(monkeypatch):
 
 def test_chinese_labels_have_a_font_for_them(monkeypatch):
     """matplotlib's own lacks the characters: it drew a box for each, whatever fonts are installed."""
-    monkeypatch.setattr(drawing, "_fonts", lambda: ["serif"])
+    monkeypatch.setattr(drawing, "_chinese_fonts", lambda: ["serif"])
     figure = drawing.new_figure(2, 2)
     texts = [figure.text(0, 0, text) for text in ("正面", "label é", "")]
     drawing.png(figure)
