@@ -28,7 +28,7 @@ from keras_bert.text.vocabulary import MASK
 DEFAULT = "serving_default"
 TOP_K = N_BEST = 5
 _AT_ONCE = 32
-_TRACING = threading.Lock()  # Tracing changes the types of the model's layers for a while; see `Network.run`.
+_TRACING = threading.RLock()  # Tracing changes the types of the model's layers for a while; see `Network.run`.
 
 
 class _Traced(Mapping[str, tf.types.experimental.ConcreteFunction]):
