@@ -56,6 +56,9 @@ def test_hostile_texts(tokenizer, text):
     assert_equal_to_original(tokenizer, [text])
 
 
+@pytest.mark.skipif(
+    unicodedata.unidata_version < recorded_unicode_version(), reason="broken bytes make characters that it lacks"
+)
 def test_random_hostile_texts(tokenizer):
     assert_equal_to_original(tokenizer, random_hostile(3000, seed=7))
 
