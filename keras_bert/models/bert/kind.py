@@ -127,10 +127,11 @@ class Bert(ModelKind):
         return training_flops(config, sequence_length, predictions_per_sequence)
 
     def class_in_transformers(self, parts: Collection[str], config: BertConfig) -> str:
-        # BertLMHeadModel has no head for next sentence prediction.
-        if config.is_causal and MASKED_LM_HEAD in parts and not (config.pools_cls and NEXT_SENTENCE_HEAD in parts):
+        # Only BERT's classes have a head for next sentence prediction, and BertLMHeadModel has none.
+        predicts_next = NEXT_SENTENCE_HEAD in parts and bool(self.pretraining_heads)
+        if config.is_causal and MASKED_LM_HEAD in parts and not (config.pools_cls and predicts_next):
             return "BertLMHeadModel"
-        if NEXT_SENTENCE_HEAD in parts:
+        if predicts_next:
             return "BertForPreTraining" if MASKED_LM_HEAD in parts else "BertForNextSentencePrediction"
         return "BertForMaskedLM" if MASKED_LM_HEAD in parts else "BertModel"
 

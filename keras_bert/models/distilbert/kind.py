@@ -1,6 +1,6 @@
 """DistilBERT (Sanh et al. 2019): BERT with half the layers, and without segments and pooler."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -131,9 +131,6 @@ class Distilbert(Bert):
 
     def encoder_table(self, config: BertConfig) -> list[Part]:
         return [part for part in super().encoder_table(config) if part.name != "segment embeddings"]
-
-    def class_in_transformers(self, parts: Collection[str], config: BertConfig) -> str:
-        return "BertForMaskedLM" if MASKED_LM_HEAD in parts else "BertModel"
 
 
 KIND = Distilbert()

@@ -141,7 +141,7 @@ class Electra(Bert):
     def class_in_transformers(self, parts: Collection[str], config: Any) -> str:
         if REPLACED_TOKEN_HEAD in parts:
             return "BertForPreTraining"
-        return "BertForMaskedLM" if MASKED_LM_HEAD in parts else "BertModel"
+        return super().class_in_transformers(parts, config)
 
 
 KIND = Electra()

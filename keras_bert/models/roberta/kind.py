@@ -1,6 +1,6 @@
 """RoBERTa (Liu et al. 2019): BERT without segments and next sentences, whose positions begin after the padding's id."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -107,9 +107,6 @@ class Roberta(Bert):
                 *decoder(config, _HEAD),
             ],
         }
-
-    def class_in_transformers(self, parts: Collection[str], config: BertConfig) -> str:
-        return "BertForMaskedLM" if MASKED_LM_HEAD in parts else "BertModel"
 
 
 KIND = Roberta()
