@@ -170,6 +170,7 @@ def make_engine(
     objective: Any,
     clip_norm: float,
     make_memory: Callable[[], Memory] | None = None,
+    parallel: int = 1,
 ) -> Engine:
     """A new `Engine`, with random weights from `training.seed`.
 
@@ -182,6 +183,7 @@ def make_engine(
         objective: the loss; see `Step`.
         clip_norm: the largest global norm of the gradients.
         make_memory: function () -> what training remembers of earlier batches; None for nothing.
+        parallel: how many parts of a slice are computed side by side.
     """
     on_tpu = isinstance(strategy, tf.distribute.TPUStrategy)
     if on_tpu and training.precision == "float16":
@@ -215,6 +217,7 @@ def make_engine(
             loss_scale,
             gradient_parts(model) if training.gradient_norms else None,
             memory,
+            parallel,
         )
 
     more: dict[str, Any] = {"budget": budget} if training.minutes else {}

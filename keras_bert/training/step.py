@@ -82,11 +82,13 @@ class Step:
         optimizer: None if the model is only evaluated.
         clip_norm: the largest norm of all gradients together.
         seed: seed of the dropout masks.
-        jit_compile: compile with XLA: the whole step on one replica, forward and backward on several.
+        jit_compile: compile with XLA: the whole step on one replica, forward and backward on several or in `parallel`
+            slices.
         accumulation: how many slices of a replica's batch are computed one after the other.
         loss_scale: for a model that computes in float16.
         gradient_parts: parts of the model whose gradients' norms `train` returns; see `gradient_norms`.
         memory: what training remembers of earlier batches.
+        parallel: how many parts of each slice are computed side by side, which suits the cores of a CPU.
 
     Attributes:
         update: what `train` does, to be called inside another `tf.function`; see `StepLoop`.
@@ -105,6 +107,7 @@ class Step:
         loss_scale: LossScale | None = None,
         gradient_parts: Mapping[str, Sequence[int]] | None = None,
         memory: Memory | None = None,
+        parallel: int = 1,
     ):
         self.strategy = strategy
         self.model = model
@@ -116,6 +119,7 @@ class Step:
         self.loss_scale = loss_scale
         self.gradient_parts = gradient_parts or {}
         self.memory = memory
+        self.parallel = parallel
         # The step of a single replica compiles as one program, including clipping and update. With several, the
         # reduction in between does not compile, so only forward and backward do. A TPU compiles whatever it runs.
         on_tpu = isinstance(strategy, tf.distribute.TPUStrategy)
@@ -124,13 +128,14 @@ class Step:
         self._bits = counter_bits if jit_compile or on_tpu else stateless_bits
         jit_compile = jit_compile and not on_tpu
         self._attention = cudnn_attention if jit_compile and on_gpus(strategy) else None
-        one_replica = strategy.num_replicas_in_sync == 1
-        self._compiled_gradients = _compiled(self.gradients, jit_compile and not one_replica)
-        self._compiled_replica = _compiled(self._train_replica, jit_compile and one_replica)
+        one_replica, whole = strategy.num_replicas_in_sync == 1, jit_compile and parallel == 1
+        self._compiled_part = _compiled(self._part_gradients, jit_compile and not whole)
+        self._compiled_gradients = _compiled(self.gradients, whole and not one_replica)
+        self._compiled_replica = _compiled(self._train_replica, whole and one_replica)
         # TensorFlow optimizes a graph as a whole. If the step were inlined into its caller, it would add its sums in
         # a different order when run alone than in a loop.
-        whole = {} if on_tpu else {"_noinline": True}
-        self.update = tf.function(self._update, autograph=False, experimental_attributes=whole)
+        attributes = {} if on_tpu else {"_noinline": True}
+        self.update = tf.function(self._update, autograph=False, experimental_attributes=attributes)
 
     @tf.function(autograph=False)
     def train(self, batch: Batch, step: tf.Tensor) -> dict[str, Any]:
@@ -244,7 +249,20 @@ class Step:
     def _slice_gradients(
         self, batch: Batch, totals: dict[str, tf.Tensor], key: tf.Tensor, part: int | tf.Tensor
     ) -> tuple[list[tf.Tensor], Sums]:
-        """(dense gradients of this slice's contribution to the loss of the global batch, the slice's sums)."""
+        """`_part_gradients` of a whole slice, whose parts do not wait for each other."""
+        if self.parallel == 1:
+            return self._part_gradients(batch, totals, key, part)
+        pieces = {name: tf.split(value, self.parallel) for name, value in batch.items()}
+        results = []
+        for number in range(self.parallel):
+            piece = {name: values[number] for name, values in pieces.items()}
+            results.append(self._compiled_part(piece, totals, key, tf.constant(self.parallel) * part + number))
+        return tf.nest.map_structure(lambda *values: tf.add_n(values), *results)
+
+    def _part_gradients(
+        self, batch: Batch, totals: dict[str, tf.Tensor], key: tf.Tensor, part: int | tf.Tensor
+    ) -> tuple[list[tf.Tensor], Sums]:
+        """(dense gradients of this part's contribution to the loss of the global batch, the part's sums)."""
         with attention_kernel(self._attention):
             with tf.GradientTape() as tape, dropout_key(key, self._bits, part):
                 outputs = self.model(batch, training=True)

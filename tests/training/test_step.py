@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 import gc
+import threading
 import time
 
 import numpy as np
@@ -11,6 +12,7 @@ import tensorflow as tf
 from tiny import model_and_optimizer, pretraining_batch, tiny_config, without_dropout
 
 import keras_bert
+from keras_bert.core.runtime import all_cores
 from keras_bert.models.pretraining import BertForPreTraining, PretrainingObjective
 from keras_bert.training.metrics import MetricSums, Throughput
 from keras_bert.training.step import Step, gathered
@@ -19,9 +21,10 @@ STEPS = 10
 CONFIG = without_dropout(num_hidden_layers=1)
 
 
-def make_step(strategy, config, jit_compile=False, clip_norm=0.5, seed=1, accumulation=1):
+def make_step(strategy, config, jit_compile=False, clip_norm=0.5, seed=1, accumulation=1, parallel=1):
     model, optimizer = model_and_optimizer(strategy, config, STEPS)
-    return Step(strategy, model, PretrainingObjective(4), optimizer, clip_norm, seed, jit_compile, accumulation)
+    objective, slices = PretrainingObjective(4), {"accumulation": accumulation, "parallel": parallel}
+    return Step(strategy, model, objective, optimizer, clip_norm, seed, jit_compile, **slices)
 
 
 def train(step, config):
@@ -43,21 +46,24 @@ def one_device(rate=0.0, jit_compile=False):
 
 
 @pytest.mark.parametrize(
-    ("mirrored", "jit_compile", "accumulation", "rate"),
+    ("mirrored", "jit_compile", "accumulation", "parallel", "rate"),
     [
-        (False, True, 1, 0.0),
-        pytest.param(True, False, 2, 0.1, marks=pytest.mark.slow),
-        pytest.param(True, True, 2, 0.1, marks=pytest.mark.slow),
+        (False, True, 1, 1, 0.0),
+        (False, False, 2, 2, 0.1),
+        pytest.param(False, True, 1, 4, 0.1, marks=pytest.mark.slow),
+        pytest.param(True, False, 2, 1, 0.1, marks=pytest.mark.slow),
+        pytest.param(True, True, 2, 1, 0.1, marks=pytest.mark.slow),
     ],
 )
-def test_replicas_xla_and_accumulation_change_nothing(mirrored_strategy, mirrored, jit_compile, accumulation, rate):
+def test_replicas_xla_and_slices_change_nothing(mirrored_strategy, mirrored, jit_compile, accumulation, parallel, rate):
     """Guards the order reduce, clip, update, the division by global counts, Keras' private hook, and the dropout masks.
 
     XLA draws other masks, so it is compared without dropout, or with itself.
     """
     strategy = mirrored_strategy if mirrored else tf.distribute.get_strategy()
     config = dataclasses.replace(CONFIG, hidden_dropout_prob=rate, attention_probs_dropout_prob=rate)
-    weights, results = train(make_step(strategy, config, jit_compile, accumulation=accumulation), config)
+    step = make_step(strategy, config, jit_compile, accumulation=accumulation, parallel=parallel)
+    weights, results = train(step, config)
     reference = one_device(rate, jit_compile and rate > 0)
     for received, expected in zip(weights, reference[0], strict=True):
         np.testing.assert_allclose(received, expected, rtol=0, atol=1e-5)
@@ -150,6 +156,24 @@ def test_slices_of_a_batch_are_computed_one_after_the_other(monkeypatch):
     gradients = tf.function(lambda rows: step.gradients({"rows": rows}, {}, tf.constant([1, 2], tf.uint32))[0])
     assert float(gradients(tf.range(8.0))[0]) == 28.0
     assert together == [1, 1, 1, 1]
+
+
+@pytest.mark.skipif(all_cores() < 2, reason="needs two cores")
+def test_parts_of_a_slice_are_computed_side_by_side(monkeypatch):
+    """One after the other, they would leave cores idle. Each waits for the other here, and would wait in vain."""
+    step = Step(tf.distribute.get_strategy(), None, PretrainingObjective(4), accumulation=2, parallel=2)
+    meeting = threading.Barrier(2, timeout=30)
+
+    def compute(rows):
+        meeting.wait()
+        return np.float32(rows.sum())
+
+    def part_gradients(batch, totals, key, part):
+        return [tf.numpy_function(compute, [batch["rows"]], tf.float32, stateful=False)], {}
+
+    monkeypatch.setattr(step, "_compiled_part", part_gradients)
+    gradients = tf.function(lambda rows: step.gradients({"rows": rows}, {}, tf.constant([1, 2], tf.uint32))[0])
+    assert float(gradients(tf.range(8.0))[0]) == 28.0
 
 
 @pytest.mark.parametrize("jit_compile", [False, pytest.param(True, marks=pytest.mark.slow)])
