@@ -127,7 +127,8 @@ class RunConfig(Checked):
         devices: devices of this machine to use, such as GPU:0; several share each batch; by default, all.
         tpu: name or address of the TPU to train on, with the strategy `tpu`; `local` is the TPU of this machine.
         precision: what the network computes in; variables are float32. In `float16`, for devices without bfloat16, the
-            loss is scaled.
+            loss is scaled. `auto` is bfloat16 on devices that multiply it, on CPUs without XLA, which does not, and
+            float32 on others; a run that has begun keeps its precision.
         jit_compile: compile the step with XLA; `auto` times a few steps at the start and compiles if the run is long
             enough to gain from it.
         accumulation: slices of each replica's part of a batch, computed one after the other, for batches that do not
@@ -157,7 +158,7 @@ class RunConfig(Checked):
     strategy: Literal["auto", "one", "mirrored", "multiworker", "tpu"] = "auto"
     devices: list[str] = field(default_factory=list)
     tpu: str = "local"
-    precision: Literal["float32", "bfloat16", "float16"] = "float32"
+    precision: Literal["auto", "float32", "bfloat16", "float16"] = "float32"
     jit_compile: bool | Literal["auto"] = False
     accumulation: Positive[int] | Literal["auto"] = "auto"
     recompute_every: NotNegative[int] = 0
@@ -194,12 +195,15 @@ class TrainingConfig(RunConfig):
         evaluate_every: steps between validations.
         evaluation_examples: rows of held-out text to validate on.
         profile_at: write a profiler trace of a few steps after this one; 0 for none.
+        parallel_slices: parts of a batch that one CPU computes side by side, each on its share of the cores, which is
+            faster for small models; the results stay the same.
     """
 
     steps: Positive[int] = 1_000_000
     evaluate_every: Positive[int] = 10_000
     evaluation_examples: Positive[int] = 2_048
     profile_at: NotNegative[int] = 0
+    parallel_slices: Positive[int] = 1
 
     def __post_init__(self) -> None:
         super().__post_init__()

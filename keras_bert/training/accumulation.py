@@ -114,8 +114,9 @@ def choose_accumulation(
     choices = [slices for slices in range(1, part + 1) if part % slices == 0]
     # Where little is free, slicing must still be worth it: the batch takes little of a small model's memory.
     room = math.inf if memory is None else max(_USABLE_SHARE * memory, _WORTH_SLICING * needed(part))
-    recorded = run.begun_accumulation() if process_number(strategy) == 0 else None
-    rows = gather(strategy, [recorded or 0, next(slices for slices in choices if needed(slices) <= room)])
+    recorded = run.begun_training().get("accumulation") if process_number(strategy) == 0 else None
+    begun = recorded if isinstance(recorded, int) else 0
+    rows = gather(strategy, [begun, next(slices for slices in choices if needed(slices) <= room)])
     if (begun := int(rows[0, 0])) in choices:
         return begun
     chosen, batch_size = int(rows[:, 1].max()), max(batch.batch_size for batch in batches)

@@ -51,6 +51,7 @@ MAY_DIFFER = (
     "training.profile_at",
     "training.accumulation",  # With recompute_every, what a run that ran out of memory is advised to change.
     "training.recompute_every",
+    "training.parallel_slices",
     "training.steps_per_loop",
     "training.log_every",  # It changes a result only by when a divergence is noticed.
     "training.log_to",
@@ -200,12 +201,11 @@ class RunFolder:
         """The settings in config.yaml that bind the run; None unless it `has_begun`."""
         return self._binding_settings() if self.has_begun() and files.exists(self.config_file) else None
 
-    def begun_accumulation(self) -> int | None:
-        """How many slices a run that `has_begun` computes its batches in."""
+    def begun_training(self) -> dict[str, Any]:
+        """What config.yaml records of `training` in a run that `has_begun`; {} in others."""
         if not (self.has_begun() and files.exists(self.config_file)):
-            return None
-        recorded = settings.section_of(read_yaml(self.config_file), "training").get("accumulation")
-        return recorded if isinstance(recorded, int) else None
+            return {}
+        return settings.section_of(read_yaml(self.config_file), "training")
 
     def begun_init(self, init: str) -> str:
         """The model to open for `init`: the revision that the run began from, if `init` names the model without one.

@@ -1,4 +1,4 @@
-"""What a run is told about the precision that it computes in."""
+"""The precision that a run computes in, what it is told about it, and the threads of an op."""
 
 import logging
 
@@ -7,7 +7,8 @@ import tensorflow as tf
 
 from keras_bert.config.training import RunConfig
 from keras_bert.training import processor
-from keras_bert.training.processor import advise, multiplies_bfloat16
+from keras_bert.training.processor import advise, multiplies_bfloat16, share_cores, with_precision
+from keras_bert.training.run_folder import RunFolder
 
 OFF = "--set training.jit_compile=false"
 
@@ -50,3 +51,49 @@ def test_a_run_is_told_of_a_faster_precision(monkeypatch, caplog, has_unit, prec
     caplog.clear()
     advise(tf.distribute.OneDeviceStrategy("GPU:0"), RunConfig(precision=precision, jit_compile=jit_compile))
     assert not caplog.text
+
+
+@pytest.mark.parametrize(
+    ("devices", "capability", "has_unit", "expected"),
+    [
+        ({}, None, True, ("bfloat16", False)),
+        ({}, None, False, ("float32", True)),
+        ({"GPU": 2}, (8, 0), False, ("bfloat16", True)),
+        ({"GPU": 1}, (7, 5), True, ("float32", True)),
+        ({"TPU": 1}, None, False, ("bfloat16", True)),
+    ],
+)
+def test_auto_takes_bfloat16_where_the_devices_multiply_it(
+    monkeypatch, tmp_path, devices, capability, has_unit, expected
+):
+    """Elsewhere it takes several times as long as float32, as it does under XLA on CPUs."""
+    monkeypatch.setattr(processor, "multiplies_bfloat16", lambda: has_unit)
+    monkeypatch.setattr(tf.config, "list_physical_devices", lambda kind: [kind] * devices.get(kind, 0))
+    details = {"compute_capability": capability}
+    monkeypatch.setattr(tf.config.experimental, "get_device_details", lambda device: details)
+    given = RunConfig(precision="auto", jit_compile=True)
+    chosen = with_precision(given, RunFolder(str(tmp_path)))
+    assert (chosen.precision, chosen.jit_compile) == expected
+    assert with_precision(RunConfig(jit_compile=True), RunFolder(str(tmp_path))) == RunConfig(jit_compile=True)
+
+
+def test_a_run_that_has_begun_keeps_its_precision(monkeypatch, tmp_path):
+    """Another machine would go on with other numbers."""
+    run = RunFolder(str(tmp_path))
+    monkeypatch.setattr(processor, "multiplies_bfloat16", lambda: True)
+    (tmp_path / "checkpoints" / "step-000000001").mkdir(parents=True)
+    (tmp_path / "config.yaml").write_text("training: {precision: float32, jit_compile: true}")
+    chosen = with_precision(RunConfig(precision="auto"), run)
+    assert (chosen.precision, chosen.jit_compile) == ("float32", True)
+
+
+def test_parts_side_by_side_share_the_cores(monkeypatch):
+    """With all cores for each op, the parts would wait for each other's. In a program, other ops need them."""
+    set_to = []
+    monkeypatch.setattr(tf.config.threading, "set_intra_op_parallelism_threads", set_to.append)
+    monkeypatch.setattr(processor, "all_cores", lambda: 8)
+    share_cores(2)
+    monkeypatch.setattr(processor, "command_line", lambda: "run.py pretrain")
+    for parts in (1, 2, 16):
+        share_cores(parts)
+    assert set_to == [4, 1]

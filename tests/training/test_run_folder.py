@@ -58,6 +58,7 @@ OTHERWISE = {
     "training.profile_at": 4,
     "training.accumulation": 2,
     "training.recompute_every": 1,
+    "training.parallel_slices": 2,
     "training.steps_per_loop": 2,
     "training.log_every": 8,
     "training.log_to": [],

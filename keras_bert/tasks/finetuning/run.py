@@ -56,7 +56,7 @@ from keras_bert.training.processes import (
     process_number,
     require_same,
 )
-from keras_bert.training.processor import advise
+from keras_bert.training.processor import advise, with_precision
 from keras_bert.training.run_context import run_context
 from keras_bert.training.run_folder import INIT, RunFolder
 from keras_bert.training.run_loggers import add_to_tensorboard
@@ -104,7 +104,7 @@ class Finetuning:
         callbacks: Iterable[keras.callbacks.Callback] = (),
         teacher: Teacher | None = None,
     ):
-        self.config = config
+        self.config = config = dataclasses.replace(config, training=with_precision(config.training, run))
         self.teacher = teacher
         self.run = run
         self.problem = problem

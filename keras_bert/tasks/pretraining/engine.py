@@ -76,6 +76,7 @@ def pretraining_engine(
         objective,
         config.optimizer.clip_norm,
         make_memory if memory_length or adapt_every else None,
+        training.parallel_slices,
     )
 
 

@@ -93,7 +93,7 @@ def memory_fit(pretraining: Pretraining) -> MemoryFit | None:
     config = pretraining.config
     index = largest_phase(config)
     phase = config.phases[index]
-    unit = pretraining.strategy.num_replicas_in_sync * config.training.slices
+    unit = pretraining.strategy.num_replicas_in_sync * config.training.slices * config.training.parallel_slices
     sizes = _sizes(phase.batch_size, unit)
     limit = memory_of_a_process(pretraining.strategy)
     if not limit:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import logging
+import math
 import time
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from typing import Any
@@ -18,6 +19,7 @@ from keras_bert.checkpoints.writing import write_model_folder
 from keras_bert.config.initialization import InitializationConfig
 from keras_bert.config.pretraining import PretrainConfig
 from keras_bert.core import messages
+from keras_bert.core.runtime import all_cores
 from keras_bert.models.bert.config import DECODED, MASKED, PERMUTED, REPLACED, BertConfig
 from keras_bert.models.term import term_named
 from keras_bert.tasks.model_cards import pretraining_card
@@ -53,7 +55,7 @@ from keras_bert.training.processes import (
     process_count,
     process_number,
 )
-from keras_bert.training.processor import advise
+from keras_bert.training.processor import advise, share_cores, with_precision
 from keras_bert.training.profiling import matmul_peak
 from keras_bert.training.rollbacks import SkippedBatches
 from keras_bert.training.run_context import run_context
@@ -61,7 +63,7 @@ from keras_bert.training.run_folder import RunFolder
 from keras_bert.training.run_loggers import require_loggers
 from keras_bert.training.step import Batch, Step
 from keras_bert.training.step_loop import LoopBatches
-from keras_bert.training.strategy import check_divisible, describe, graphs_as_traced, make_strategy
+from keras_bert.training.strategy import check_divisible, describe, graphs_as_traced, is_one_cpu, make_strategy
 
 _log = logging.getLogger(__name__)
 
@@ -132,6 +134,7 @@ class Pretraining:
     batches: PhasedBatches
 
     def __init__(self, config: PretrainConfig, run: RunFolder):
+        config = dataclasses.replace(config, training=with_precision(config.training, run))
         if config.init:
             config = dataclasses.replace(config, init=run.begun_init(config.init))
         self.config = config
@@ -145,6 +148,7 @@ class Pretraining:
         require_reachable(run, config)
         require_outside(run, config)
         require_loggers(config.training)
+        share_cores(config.training.parallel_slices)
         self.strategy = make_strategy(config.training.strategy, config.training.devices, config.training.tpu)
         self.worker = process_number(self.strategy)
         self.is_chief = self.worker == 0
@@ -223,7 +227,10 @@ class Pretraining:
         self._validation: dict[int, tf.distribute.DistributedDataset] = {}
 
     def _with_slices(self, model: BertConfig) -> PretrainConfig:
-        """The recipe with a number for `training.accumulation`. A collective."""
+        """The recipe with a number for `training.accumulation`, and `parallel_slices` that divide its batches.
+
+        A collective.
+        """
         config, memory = self.config, self.config.objective.memory_length
         shapes = [
             BatchShape(
@@ -240,7 +247,10 @@ class Pretraining:
             compares_logits = self.teacher.mapped_size is None
             companions.append(Companion(self.teacher.folder.config, is_trained=False, predicts=compares_logits))
         slices = choose_accumulation(config.training, self.run, self.strategy, model, shapes, companions=companions)
-        return dataclasses.replace(config, training=dataclasses.replace(config.training, accumulation=slices))
+        parallel = min(config.training.parallel_slices, all_cores()) if is_one_cpu(self.strategy) else 1
+        parallel = math.gcd(parallel, *(phase.batch_size // slices for phase in config.phases))
+        training = dataclasses.replace(config.training, accumulation=slices, parallel_slices=parallel)
+        return dataclasses.replace(config, training=training)
 
     def distribute(self, dataset: tf.data.Dataset) -> tf.distribute.DistributedDataset:
         """The data set, spread over the replicas."""

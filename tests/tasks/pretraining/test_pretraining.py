@@ -20,6 +20,7 @@ from said import listen
 from keras_bert.config.pretraining import PretrainConfig
 from keras_bert.config.recipes import find_config
 from keras_bert.core.errors import RunStopped, UserError
+from keras_bert.core.yaml_and_json import read_yaml
 from keras_bert.inference.loading import load
 from keras_bert.tasks.pretraining import run as pretraining_run
 from keras_bert.tasks.pretraining.run import Pretraining, pretrain
@@ -269,6 +270,16 @@ def test_validation_computes_the_same_rows_in_the_slices_of_training(corpus, tmp
             shutil.rmtree(built.run.data)
         figures.append(built.evaluate(0))
     assert figures[0] == pytest.approx(figures[1], rel=1e-5)
+
+
+@pytest.mark.slow
+def test_parallel_slices_divide_the_batches_and_change_nothing(corpus, straight, tmp_path, monkeypatch):
+    """Batches of 8 on four cores, of which 6 parts leave 4."""
+    monkeypatch.setattr(pretraining_run, "all_cores", lambda: 4)
+    run = RunFolder(str(tmp_path / "run"))
+    results = pretrain(recipe(corpus, **{"training.parallel_slices": 6}), run)
+    assert read_yaml(run.config_file)["training"]["parallel_slices"] == 4
+    assert results["eval_loss"] == pytest.approx(straight[1]["eval_loss"], rel=1e-5)
 
 
 def test_no_document_is_on_both_sides(straight):
