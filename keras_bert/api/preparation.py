@@ -57,9 +57,9 @@ def _require_preparable(recipe: FinetuneConfig, init: str) -> None:
     kind = kind_of_config(config)
     if config.predicts != MASKED or not (kind.attends and kind.has_positions):
         raise UserError(
-            f"--prepare {recipe.prepare.kind}: needs a model of masked tokens whose positions can begin anew, such as "
-            f"a BERT. Received: {init}, of type {kind.model_type}, which predicts {config.predicts} tokens. "
-            "Leave it out."
+            f"--prepare {recipe.prepare.kind}: needs a model of masked tokens whose attention and positions can begin "
+            f"anew, such as a BERT. Received: {init}, of type {kind.model_type}, which predicts {config.predicts} "
+            "tokens. Leave it out."
         )
     problem, _ = _opened(recipe)
     if not problem.task_record().get("pair"):

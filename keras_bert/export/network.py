@@ -304,7 +304,7 @@ def _require_products_in(compute: str, kind: ModelKind, dtype: str, jit: bool) -
     if compute != BFLOAT16:
         raise UserError(f"--compute: needs {FLOAT32} or {BFLOAT16}. Received: {compute}.")
     if not kind.attends:
-        needed = "a model of self-attention blocks such as BERT's"
+        needed = "a model with BERT's attention"
         raise UserError(f"--compute bfloat16: needs {needed}. Received: {kind.model_type}. Leave it out.")
     if jit:
         raise UserError("--compute bfloat16: needs a graph that XLA does not compile. Received: --jit. Leave one out.")

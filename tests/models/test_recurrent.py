@@ -121,7 +121,7 @@ def test_a_task_head_is_on_top_of_it(batch, tmp_path):
     assert again.head == head and not again.report.made_new
     np.testing.assert_array_equal(again.model(batch)["logits"], made(batch)["logits"])
     texts = ["w1 w2 w3", "w4"]  # Served as one batch, with padding.
-    with pytest.raises(UserError, match="--compute bfloat16: needs a model of self-attention blocks"):
+    with pytest.raises(UserError, match="--compute bfloat16: needs a model with BERT's attention"):
         serving_function(again, compute="bfloat16")
     served = serving_function(again)(texts)["probabilities"]
     for text, probabilities in zip(texts, served):

@@ -120,7 +120,7 @@ class FinetuningRuns:
         self.problem = open_problem(config, self._tokenizer)
         if config.training.lora_rank and not kind.attends:
             raise UserError(
-                f"training.lora_rank: needs a model of attention blocks. Received: {self._folder.path}, of type "
+                f"training.lora_rank: needs a model with BERT's attention. Received: {self._folder.path}, of type "
                 f"{kind.model_type}. Leave it out, or start from a BERT."
             )
         self._teacher = Teacher(config, self.problem) if config.teacher.model else None

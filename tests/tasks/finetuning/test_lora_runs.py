@@ -269,7 +269,7 @@ def test_a_model_without_attention_is_refused_in_one_line(glue, tmp_path):
         vocab_size=len(VOCABULARY), hidden_size=16, num_hidden_layers=1, num_attention_heads=2, block="gru"
     )
     write_model_folder(str(tmp_path / "gru"), BertForPreTraining(config), VOCABULARY, lower_case=True)
-    with pytest.raises(UserError, match="training.lora_rank: needs a model of attention blocks. Received: .*gru, of"):
+    with pytest.raises(UserError, match="training.lora_rank: needs a model with BERT's attention. Received: .*gru, of"):
         FinetuningRuns(config_of(str(tmp_path / "gru"), glue))
 
 
