@@ -97,20 +97,22 @@ def go_back(engine: Engine, divergence: Divergence, number: int, rollbacks: Sequ
 
 
 def newly_skipped(
-    slices: Iterable[PhaseSlice], rollbacks: Iterable[Rollback], kept: Iterable[Rollback]
+    slices: Sequence[PhaseSlice], rollbacks: Iterable[Rollback], kept: Iterable[Rollback]
 ) -> list[SkippedBatches]:
     """What to leave out so that the steps of `slices` get the batches after those they had.
 
     Args:
         slices: the steps from the checkpoint to the divergence.
         rollbacks: the rollbacks in force when the steps were done.
-        kept: the rollbacks that the checkpoint holds, usually the same.
+        kept: the rollbacks that the checkpoint holds, usually the same; if not, the first of them.
     """
     had, left = batches_skipped_by(rollbacks), batches_skipped_by(kept)
-    return [
+    skipped = [
         SkippedBatches(phase, first, batch_number(had, phase, first + steps - 1) + 1 - batch_number(left, phase, first))
         for phase, first, steps in slices
     ]
+    # Phases after these were reached by earlier attempts.
+    return skipped + [entry for entry in had[len(left) :] if entry.phase > slices[-1].phase]
 
 
 RECENT = 50  # The logged losses that make the band.

@@ -96,3 +96,12 @@ def test_each_step_gets_the_batch_after_those_that_were_tried():
     third = newly_skipped([PhaseSlice(0, 2, 4), PhaseSlice(1, 0, 2)], rollbacks, [])
     assert numbers(third, 0, 4) == [0, 1, 11, 12] and numbers(third, 1, 3) == [2, 3, 4]
     assert (next_gap(third, 0, 0), next_gap(third, 0, 2), next_gap(third, 1, 0)) == (2, None, None)
+
+
+def test_batches_of_a_later_phase_stay_left_out():
+    """A fault in the second phase, then one in the first, which goes back past the first fault's checkpoint."""
+    first = newly_skipped([PhaseSlice(0, 4, 1), PhaseSlice(1, 0, 2)], [], [])
+    second = newly_skipped([PhaseSlice(0, 2, 3)], [{"left_out": first}], [])
+    assert numbers(second, 0, 4) == [0, 1, 6, 7] and numbers(second, 1, 2) == [2, 3]
+    rollbacks = [{"left_out": second}]
+    assert numbers([*second, *newly_skipped([PhaseSlice(0, 2, 1)], rollbacks, rollbacks)], 1, 2) == [2, 3]
