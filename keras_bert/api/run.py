@@ -63,7 +63,7 @@ class Run:
     def history(self) -> pandas.DataFrame:
         """The metrics in metrics.jsonl, a row for each logged step; validation metrics begin with `eval_`.
 
-        Raises `UserError` if pandas is not installed.
+        After several seeds they are those of the best run. Raises `UserError` if pandas is not installed.
         """
         pandas = import_extra("pandas", "A run's history")
         return pandas.DataFrame(self._figures())
@@ -82,11 +82,12 @@ class Run:
         for name, label, color in (("loss", "training", drawing.PALE), ("eval_loss", "validation", drawing.ACCENT)):
             points = [(line["step"], line[name]) for line in self._figures() if line.get(name) is not None]
             if points:
-                axes.plot(*zip(*points), label=label, color=color)
-        axes.set_xlabel("step")
-        axes.set_ylabel("loss (nats)")
-        axes.legend(frameon=False)
+                # A single validation is a point, which has no line.
+                axes.plot(*zip(*points), marker="." if len(points) < 50 else None, label=label, color=color)
+        axes.set(xlabel="step", ylabel="loss")
+        axes.xaxis.get_major_locator().set_params(integer=True)
         drawing.tidy(axes)
+        axes.legend(frameon=False)
         return figure
 
     def predict(self, texts: Sequence[Any], top_k: int | None = None) -> list[Any]:
@@ -111,7 +112,9 @@ class Run:
     def _figures(self) -> list[dict[str, Any]]:
         from keras_bert.training.metrics_log import read_metrics  # Imports TensorFlow, for its loggers.
 
-        return read_metrics(self._folder.metrics_file)
+        best = self.results.get("best_seed")
+        folder = self._folder if best is None else RunFolder(files.join(self.path, f"seed-{best}"))
+        return read_metrics(folder.metrics_file)
 
 
 class PretrainingRun(Run):

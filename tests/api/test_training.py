@@ -168,6 +168,17 @@ def test_seeds_leave_the_best_model(folder, pretrained):
         max_length=16,
     )
     assert run.results["seeds"] == [1, 2] and run.model.head.labels == ("1", "5")
+    best = metrics(RunFolder(str(folder / "seeds" / f"seed-{run.results['best_seed']}")))
+    assert list(run.history.step) == [line["step"] for line in best]
+
+
+def test_a_single_validation_shows_in_the_plot(tmp_path):
+    """It is a point: a line through it alone has no length."""
+    lines = [{"step": step, "loss": 2.0 / step} for step in range(1, 61)]
+    text = "".join(json.dumps(line) + "\n" for line in [*lines, {"step": 60, "eval_loss": 1.0}])
+    (tmp_path / "metrics.jsonl").write_text(text)
+    training, validation = keras_bert.Run(tmp_path).plot().axes[0].lines
+    assert (training.get_marker(), validation.get_marker()) == ("None", ".")
 
 
 class Recorder(keras.callbacks.Callback):
