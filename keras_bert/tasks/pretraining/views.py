@@ -95,8 +95,9 @@ def write_embeddings(folder: str, name: str, embeddings: np.ndarray, labels: Ite
     with whole_files.atomic_write(files.join(folder, f"{name}.bytes"), "wb") as stream:
         stream.write(np.ascontiguousarray(embeddings, "float32").tobytes())
     with whole_files.atomic_write(files.join(folder, f"{name}_labels.tsv")) as stream:
-        # A line break or a tab in a label would shift all labels after it.
-        stream.writelines(" ".join(label.split()) + "\n" for label in labels)
+        # A line break or a tab in a label would shift all labels after it, and so would a blank line, which is skipped:
+        # the Chinese BERT has a piece U+2028.
+        stream.writelines((" ".join(label.split()) or ascii(label)) + "\n" for label in labels)
     config = projector.ProjectorConfig()
     config.embeddings.add(
         tensor_name=name, tensor_path=f"{name}.bytes", metadata_path=f"{name}_labels.tsv", tensor_shape=embeddings.shape

@@ -42,12 +42,12 @@ def test_rows_without_a_mask_are_left_out():
 
 
 def test_tensorboard_reads_the_embeddings(tmp_path):
-    """Read with the projector plugin's own reader; a label with a line break must not shift the others."""
+    """Read with the projector plugin's own reader; neither a line break nor a blank label may shift the others."""
     table = np.arange(12, dtype="float32").reshape(4, 3)
-    write_embeddings(str(tmp_path), "words", table, ["a", "b\u2028", "c\td", "e"])
+    write_embeddings(str(tmp_path), "words", table, ["a", "\u2028", "c\td", "e\n"])
     path = projector_plugin._rel_to_abs_asset_path("words.bytes", str(tmp_path / "projector_config.pbtxt"))
     np.testing.assert_array_equal(projector_plugin._read_tensor_binary_file(path, table.shape), table)
-    assert (tmp_path / "words_labels.tsv").read_text(encoding="utf-8").split("\n") == ["a", "b", "c d", "e", ""]
+    assert (tmp_path / "words_labels.tsv").read_text(encoding="utf-8").split("\n") == ["a", r"'\u2028'", "c d", "e", ""]
     assert "tensor_shape: 4" in (tmp_path / "projector_config.pbtxt").read_text()
 
 
