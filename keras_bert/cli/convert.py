@@ -26,7 +26,6 @@ _log = logging.getLogger(__name__)
 def convert(to: str, lower_case: bool | None, model: str, directory: str) -> None:
     """Convert a model to Google's or Hugging Face's format, without loss.
 
-    \b
     MODEL is a run folder, a model folder, a Hugging Face or Google folder, a peft adapter's folder, or
     hf:NAME[@REVISION] for a model on the Hugging Face hub. DIR is a new folder.
 

@@ -100,15 +100,15 @@ def embed(
     """Write the embeddings of texts to a file for numpy.load.
 
     \b
-    --pooling mean     mean of the last layer over all tokens, [CLS] and [SEP] included
-    --pooling cls      last layer at [CLS]
-    --pooling max      maximum of each dimension of the last layer over all tokens
-    --pooling last4    last four layers concatenated, then the mean over all tokens
-    --pooling tokens   last layer at every piece: embeddings [pieces, hidden], with the
-                       arrays pieces (ids), starts and ends (character offsets in the
-                       text) and rows (index of each text's first piece, and the end)
-    --pooling sparse   the masked LM's weight for every piece of the vocabulary (SPLADE),
-                       mostly 0, for scipy.sparse.load_npz
+    --pooling mean    mean of the last layer over all tokens, [CLS] and [SEP] too
+    --pooling cls     last layer at [CLS]
+    --pooling max     maximum of each dimension of the last layer over all tokens
+    --pooling last4   last four layers concatenated, then the mean over all tokens
+    --pooling tokens  last layer at every piece: embeddings [pieces, hidden], with
+                      the arrays pieces (ids), starts and ends (offsets of its
+                      characters) and rows (each text's first piece, and the end)
+    --pooling sparse  the masked LM's weight for every piece of the vocabulary
+                      (SPLADE), mostly 0, for scipy.sparse.load_npz
 
     \b
     Examples:

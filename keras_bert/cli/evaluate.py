@@ -56,15 +56,17 @@ def evaluate(
 ) -> None:
     """Score a model that was fine-tuned, here or elsewhere, on labelled examples.
 
+    --noise KIND[=SHARE] changes that share of the words (default: 0.3) or Chinese characters (default: 0.1):
+
     \b
-    --noise KIND[=SHARE]      what changes in that share of words (default: 0.3) or Chinese characters (default: 0.1)
-    typo                      a letter is replaced by a neighbouring key, lost, doubled, or swapped with the next
-    swap                      two neighbouring letters are swapped
-    case                      the word is put in capitals
-    homoglyph                 a letter is replaced by one of another script that looks the same
-    nospace, addspace         spaces are lost (all of them by default), or added inside words
-    zh-shape, zh-sound        Chinese characters are replaced by others that look or sound alike
-    zh-drop, zh-double        Chinese characters are lost or doubled
+    typo                a letter becomes a neighbouring key, or is lost, doubled,
+                        or swapped with the next
+    swap                two neighbouring letters are swapped
+    case                the word is put in capitals
+    homoglyph           a letter becomes one of another script that looks alike
+    nospace, addspace   spaces are lost (by default all), or added inside words
+    zh-shape, zh-sound  characters are replaced by others that look or sound alike
+    zh-drop, zh-double  characters are lost or doubled
 
     \b
     Examples:

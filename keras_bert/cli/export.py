@@ -105,10 +105,8 @@ def export(
 ) -> None:
     """Write a SavedModel for TensorFlow Serving (strings in, answers out), or one for LiteRT or in ONNX (tokens in).
 
-    \b
-    The first export is DIR/1/, the next DIR/2/. Each is self-contained.
-    docs/serving.md lists the inputs and outputs of each kind of model, docs/edge.md those for LiteRT,
-    docs/onnx.md those in ONNX.
+    The first export is DIR/1/, the next DIR/2/. Each is self-contained. docs/serving.md lists the inputs and outputs of
+    each kind of model, docs/edge.md those for LiteRT, docs/onnx.md those in ONNX.
 
     \b
     Example:

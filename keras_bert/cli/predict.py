@@ -64,19 +64,18 @@ def predict(
     and its passage. Models of choices take a context and its choices. Answers to a file of --input go to --output:
 
     \b
-    Model                --input                                        --output
-    classification       a table, or plain text, one text per line      JSON lines
-    tagging              columns or CoNLL-U, as in training             the same file with labels
-    segment              .conllu, a table, or one text per line         the texts, with spaces between words
-    question answering   SQuAD's JSON                                   a folder: predictions, n-best, null odds
-    multiple choice      as in training                                 JSON lines
-    text to text         a table, or plain text, one text per line      JSON lines
-    SuperGLUE's tasks    as in training                                 JSON lines
+    Model               --input                    --output
+    classification      a table or lines of text   JSON lines
+    tagging             columns or CoNLL-U         the same file with labels
+    segment             a table, lines or CoNLL-U  the texts with spaces
+    question answering  SQuAD's JSON               a folder: answers, n-best, odds
+    multiple choice     as in training             JSON lines
+    text to text        a table or lines of text   JSON lines
+    SuperGLUE's tasks   as in training             JSON lines
 
-    \b
-    Files may be of any size. Answers in them are ignored. --split answers a split of the task that the model
-    was trained on, in the same formats or, if the task has a leaderboard, as a folder with a submission.
-    If the split stands for several, as mnli's dev does, --output is a folder with a file for each.
+    Files may be of any size. Answers in them are ignored. --split answers a split of the task that the model was
+    trained on, in the same formats or, if the task has a leaderboard, as a folder with a submission. If the split
+    stands for several, as mnli's dev does, --output is a folder with a file for each.
 
     \b
     Examples:

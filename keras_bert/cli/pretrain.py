@@ -86,7 +86,7 @@ def pretrain(
     continue         with --init
     bert_base_tpu    with --strategy tpu
     bert_base        with --data or another --strategy
-    demo             otherwise: a small model on the documentation that ships with Python
+    demo             otherwise: a small model, on the documentation of Python
 
     All other settings come from the recipe; `settings` lists those that --set can change.
 

@@ -235,11 +235,14 @@ def test_a_bare_strategy_tpu_without_a_tpu_is_one_line_before_any_data(tmp_path,
 
 
 def test_every_command_shows_an_example():
+    """Beside examples, which are to be copied, no line is wider than a terminal."""
     commands = {(name,): command for name, command in main.commands.items()}
     commands |= {("study", name): command for name, command in main.commands["study"].commands.items()}
     for names, command in commands.items():
-        assert f"python run.py {' '.join(names)}" in invoke(*names, "--help").output
+        told = invoke(*names, "--help").output
+        assert f"python run.py {' '.join(names)}" in told
         assert command.params or names == ("study",)
+        assert [line for line in told.partition("Example")[0].splitlines() if len(line) > 80] == []
 
 
 @pytest.mark.slow
