@@ -38,12 +38,15 @@ def loss_picture(runs: Mapping[str, Sequence[Mapping[str, Any]]], title: str = "
     figure = new_figure(PAGE, 4)
     axes = figure.subplots()
     for name, lines in runs.items():
-        training = np.array([(line["step"], line["loss"]) for line in lines if "loss" in line], float).reshape(-1, 2)
-        validation = [(line["step"], line["eval_loss"]) for line in lines if "eval_loss" in line]
+        # A figure that was not finite is null.
+        training, validation = (
+            np.array([(line["step"], line[key]) for line in lines if line.get(key) is not None]).reshape(-1, 2)
+            for key in ("loss", "eval_loss")
+        )
         values = _running_mean(training[:, 1], smoothed)
         (drawn,) = axes.plot(training[:, 0], values, label=f"{plain(name)}: training")
-        if validation:
-            axes.plot(*zip(*validation), "o--", color=drawn.get_color(), label=f"{plain(name)}: validation")
+        if len(validation):
+            axes.plot(*validation.T, "o--", color=drawn.get_color(), label=f"{plain(name)}: validation")
     axes.set(xlabel="step", ylabel="loss", title=plain(title, TITLE), ylim=(0, None))
     axes.xaxis.get_major_locator().set_params(integer=True)
     tidy(axes)

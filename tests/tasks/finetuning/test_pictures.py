@@ -34,6 +34,14 @@ def test_no_name_is_left_out_of_a_legend():
     assert [text.get_text().strip() for text in axes.legend().get_texts()] == ["_hidden"]
 
 
+def test_losses_that_were_not_finite_leave_the_others_in_the_picture(monkeypatch):
+    """They are null in metrics.jsonl; the running mean was NaN from the first of them on."""
+    monkeypatch.setattr(pictures, "png", lambda figure: figure)
+    lines = [{"step": step, "loss": None if step == 2 else 1.0, "eval_loss": None} for step in range(1, 6)]
+    [training] = loss_picture({"run": lines}, smoothed=2).axes[0].lines
+    np.testing.assert_array_equal(training.get_xydata(), [[1, 1], [3, 1], [4, 1], [5, 1]])
+
+
 def test_scores_are_drawn_with_and_without_a_range():
     """A single seed has no range, and not every metric has a score for the most frequent answer."""
     scores = {
