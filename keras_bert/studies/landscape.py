@@ -7,7 +7,7 @@ from typing import Any
 import keras
 import numpy as np
 
-from keras_bert.core.drawing import INK, PAGE, new_figure, plain, png
+from keras_bert.core.drawing import INK, PAGE, TITLE, new_figure, plain, png
 from keras_bert.core.errors import UserError
 from keras_bert.data.batches.length_batches import LengthBatches, choose_shapes
 from keras_bert.studies.runs import StudyRun
@@ -206,5 +206,5 @@ def planes_picture(grids: Mapping[str, Grid], radius: float, title: str) -> byte
         axes.plot(0, 0, "+", color=INK, markersize=12)
         axes.set(title=plain(name), xlabel="first direction", ylabel="second direction", aspect="equal")
     figure.colorbar(drawn, ax=figure.axes, label="training loss", format="%.2f", shrink=0.8)
-    figure.suptitle(plain(title))
+    figure.suptitle(plain(title, TITLE))
     return png(figure)
