@@ -42,12 +42,15 @@ def tidy(axes: Any, along: str = "both") -> None:
 
 
 def set_logarithmic(axes: Any) -> None:
-    """Makes the x axis logarithmic, for values of at least 1."""
+    """Makes the x axis logarithmic, for values of at least 1, once all is drawn."""
     ticker = import_extra("matplotlib.ticker", "Drawing pictures")
     axes.set_xscale("log", subs=())
-    # By default a short axis gets labels such as 3 × 10², which overlap.
-    axes.xaxis.set_major_locator(ticker.LogLocator(subs=(1.0, 2.0, 5.0)))
+    least, most = axes.get_xlim()
+    # By default a short axis gets labels such as 3 × 10², which overlap, as do three labels for each of many decades.
+    subs = (1.0, 2.0, 5.0) if most <= 200 * least else (1.0, 3.0) if most <= 5000 * least else (1.0,)
+    axes.xaxis.set_major_locator(ticker.LogLocator(subs=subs))
     axes.xaxis.set_major_formatter(ticker.StrMethodFormatter("{x:,.0f}"))
+    axes.tick_params(axis="x", labelsize="small")
 
 
 def png(figure: Any) -> bytes:

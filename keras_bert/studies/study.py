@@ -160,7 +160,7 @@ def median_and_range(values: Sequence[float], shown: Callable[[float], str]) -> 
 Curves = Mapping[str, Sequence[tuple[float, float]]]  # {name: [(x, y)]}
 
 _TELLABLE = 10  # The colours of matplotlib's cycle; further curves get another stroke.
-_BESIDE = 6  # Names in a line of the legend.
+_HANDLE, _LETTER = 0.55, 0.07  # Inches in a line of the legend, for a curve's sample and for a letter of its name.
 _STROKES = ("-", "--", ":", "-.")
 
 
@@ -179,22 +179,25 @@ def curves_picture(
         limits: the least and greatest y, None for those of the curves.
     """
     names = list(dict.fromkeys(name for curves in panels.values() for name in curves))
-    lines = -(-len(names) // _BESIDE)
-    figure = new_figure(PAGE, 3.6 + 0.2 * lines)
+    labels = {name: plain(name, TITLE) for name in names}
+    beside = max(1, min(len(names), int(PAGE / (_HANDLE + _LETTER * max(map(len, labels.values()), default=0)))))
+    handles: dict[str, Any] = {}
+    figure = new_figure(PAGE, 3.6 + 0.2 * -(-len(names) // beside))
     for number, (axes, (heading, curves)) in enumerate(
         zip(figure.subplots(1, len(panels), squeeze=False)[0], panels.items())
     ):
         for name, points in curves.items():
             index = names.index(name)
             style = {"color": f"C{index % _TELLABLE}", "linestyle": _STROKES[index // _TELLABLE % len(_STROKES)]}
-            axes.plot(*zip(*points), marker="." if len(points) < 50 else None, label=plain(name), **style)
+            for line in axes.plot(*zip(*points), marker="." if len(points) < 50 else None, **style):
+                handles[name] = line
         axes.set(xlabel=across, ylabel="" if number else up, title=plain(heading), ylim=limits)
         if is_logarithmic:
             set_logarithmic(axes)
         tidy(axes)
-    handles = {label: line for axes in figure.axes for line, label in zip(*axes.get_legend_handles_labels())}
-    where = {"loc": "outside lower center", "ncols": min(len(names), _BESIDE)}
-    figure.legend(handles.values(), handles, frameon=False, fontsize="small", **where)
+    shown = [labels[name] for name in handles]
+    where = {"loc": "outside lower center", "ncols": beside}
+    figure.legend(handles.values(), shown, frameon=False, fontsize="small", **where)
     figure.suptitle(plain(title, TITLE))
     return png(figure)
 

@@ -11,6 +11,7 @@ from keras_bert.config.studies import PilotsPlan
 from keras_bert.core import settings
 from keras_bert.core.errors import UserError
 from keras_bert.core.yaml_and_json import read_yaml
+from keras_bert.studies import study
 from keras_bert.studies.pilots import described, pilots, read, table
 from keras_bert.studies.study import StudyFolder, crossing, curves_picture
 
@@ -138,3 +139,27 @@ def test_what_a_study_would_ignore_is_refused(tmp_path, text, message):
     """A pilot's seed would be replaced by the study's own without a word."""
     with pytest.raises(UserError, match=message):
         planned(text, tmp_path / "plan.yaml")
+
+
+def test_every_curve_is_in_the_legend_which_fits(monkeypatch):
+    """Long names were cut off at both ends of the picture, and those that begin alike had one entry."""
+    monkeypatch.setattr(study, "png", lambda figure: figure)
+    names = [f"pre_norm_twice_the_rate, seed {seed}" for seed in range(12)]
+    figure = curves_picture({"": {name: [(1, 1.0), (2, 2.0)] for name in names}}, "", "")
+    figure.draw_without_rendering()
+    [legend] = figure.legends
+    assert [text.get_text() for text in legend.get_texts()] == names
+    extent = legend.get_window_extent()
+    assert extent.x0 >= 0 and extent.x1 <= figure.bbox.width
+
+
+@pytest.mark.parametrize("last", [1000, 30000, 1000000])
+def test_labels_of_a_logarithmic_axis_do_not_overlap(last, monkeypatch):
+    monkeypatch.setattr(study, "png", lambda figure: figure)
+    panels = {title: {"": [(100, 0.0), (last, 1.0)]} for title in "ab"}
+    figure = curves_picture(panels, "step", "", is_logarithmic=True)
+    figure.draw_without_rendering()
+    axes = figure.axes[0]
+    least, most = axes.get_xlim()
+    shown = [tick.label1.get_window_extent() for tick in axes.xaxis.get_major_ticks() if least < tick.get_loc() < most]
+    assert len(shown) >= 3 and all(left.x1 < right.x0 for left, right in zip(shown, shown[1:]))
