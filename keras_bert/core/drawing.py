@@ -2,9 +2,13 @@
 
 import functools
 import io
+import logging
+import warnings
 from typing import Any
 
 from keras_bert.core.imports import import_extra
+
+_log = logging.getLogger(__name__)
 
 PAGE = 7.3  # Inches; as wide as a page of text.
 ACCENT, PALE, INK = "#2563eb", "#b9cbe9", "#1f2937"
@@ -59,7 +63,9 @@ def png(figure: Any) -> bytes:
         if max(text.get_text(), default="") >= _FIRST_CHINESE:
             text.set_fontfamily([*text.get_fontfamily(), *_chinese_fonts()])
     stream = io.BytesIO()
-    figure.savefig(stream, format="png", dpi=150)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", r"Glyph \d+ \(.N\{CJK")  # Two lines for each; `_chinese_fonts` says why.
+        figure.savefig(stream, format="png", dpi=150)
     return stream.getvalue()
 
 
@@ -68,7 +74,12 @@ def _chinese_fonts() -> list[str]:
     """The first of `_CHINESE` that is installed, if any, for what matplotlib's own font lacks."""
     fonts = import_extra("matplotlib.font_manager", "Drawing pictures").fontManager.ttflist
     names = {font.name for font in fonts}
-    return [name for name in _CHINESE if name in names][:1]
+    found = [name for name in _CHINESE if name in names][:1]
+    if not found:
+        _log.warning(
+            f"Pictures have boxes for Chinese characters: install a font that has them, such as {_CHINESE[0]}."
+        )
+    return found
 
 
 def plain(text: str, most_characters: int = NAME) -> str:

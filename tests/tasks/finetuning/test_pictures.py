@@ -68,6 +68,23 @@ def test_chinese_labels_have_a_font_for_them(monkeypatch):
     assert ["serif" in text.get_fontfamily() for text in texts] == [True, False, False]
 
 
+def test_one_line_says_that_no_font_has_chinese_characters(monkeypatch, caplog, recwarn):
+    """matplotlib warns in two lines of each character that it draws as a box."""
+    from matplotlib import font_manager
+
+    own = [font for font in font_manager.fontManager.ttflist if font.name.startswith("DejaVu")]
+    monkeypatch.setattr(font_manager.fontManager, "ttflist", own)
+    drawing._chinese_fonts.cache_clear()
+    try:
+        for _ in range(2):
+            figure = drawing.new_figure(2, 2)
+            figure.text(0, 0, "正面负面")
+            drawing.png(figure)
+    finally:
+        drawing._chinese_fonts.cache_clear()
+    assert "Noto Sans CJK" in caplog.text and len(caplog.records) == 1 and not recwarn.list
+
+
 def test_the_picture_has_what_the_table_has_beside_a_split():
     """Each of MNLI's two dev sets is shown beside the published scores of its own test set."""
     config = FinetuneConfig.from_mapping({"task": "mnli", "data": {"folder": "not read"}})
