@@ -181,6 +181,7 @@ def test_fine_tuning_from_snapshots_keeps_the_figures_alone(run, tmp_path, monke
     line = ["study", "embryology", run, "--plan", tmp_path / "plan.yaml", "--data", tmp_path / "data"]
     line = [str(word) for word in [*line, "--output", tmp_path / "out", "--only", "tasks", "--tasks-from", "2"]]
     line += ["--seeds", "1"]
+    monkeypatch.setattr("keras_bert.core.terminal_bar._SECONDS_A_LINE", 1e6)  # A slow machine would print the time.
     first = give(*line)
     page = (tmp_path / "out" / "embryology.md").read_text()
     assert "| step | nats below the unigram | reviews, accuracy |" in page
