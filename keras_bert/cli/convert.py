@@ -10,6 +10,7 @@ from keras_bert.checkpoints.writing import FORMATS, convert_folder
 from keras_bert.cli.options import casing_option, folder_to_write
 from keras_bert.core.errors import UserError
 from keras_bert.core.files import list_folder
+from keras_bert.core.locks import folder_taken
 from keras_bert.core.program import PROGRAM
 from keras_bert.text.standalone_tokenizer import strips
 from keras_bert.text.tokenizer_files import TokenizerSettings
@@ -23,7 +24,8 @@ _log = logging.getLogger(__name__)
 @casing_option
 @click.argument("model", metavar="MODEL")
 @click.argument("directory", metavar="DIR", callback=folder_to_write)
-def convert(to: str, lower_case: bool | None, model: str, directory: str) -> None:
+@click.pass_context
+def convert(context: click.Context, to: str, lower_case: bool | None, model: str, directory: str) -> None:
     """Convert a model to Google's or Hugging Face's format, without loss.
 
     MODEL is a run folder, a model folder, a Hugging Face or Google folder, a peft adapter's folder, or
@@ -33,6 +35,7 @@ def convert(to: str, lower_case: bool | None, model: str, directory: str) -> Non
     Example:
       python run.py convert --to google runs/demo demo_in_tf1
     """
+    context.with_resource(folder_taken(directory))
     if list_folder(directory):
         raise UserError(f"{directory}: needs a new or empty folder. Received: one with files in it. Give another DIR.")
     folder = open_model_folder(model, lower_case)

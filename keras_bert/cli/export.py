@@ -9,6 +9,7 @@ import click
 from keras_bert.checkpoints.model_folder import open_model_folder
 from keras_bert.cli.options import casing_option, folder_to_write, load_tensorflow, model_option
 from keras_bert.core.errors import UserError
+from keras_bert.core.locks import folder_taken
 from keras_bert.core.terminal_bar import working
 from keras_bert.models.bert.config import MASKED, NEXT
 from keras_bert.models.kind import with_article
@@ -124,7 +125,7 @@ def export(
         from keras_bert.export.litert import write_litert
         from keras_bert.export.onnx import write_onnx
 
-        with working("Converting the model"):
+        with folder_taken(output), working("Converting the model"):
             if kind == ONNX:
                 size = write_onnx(output, bert, top_k, encoder_only)
             else:

@@ -252,6 +252,16 @@ def take_folder(folder: files.StrPath, path: str) -> "Lock":
         ) from None
 
 
+@contextlib.contextmanager
+def folder_taken(folder: files.StrPath) -> Iterator[None]:
+    """Holds the lock beside a folder during the block, in which the folder gets its name; see `take_folder`."""
+    lock = take_folder(folder, f"{os.fspath(folder).rstrip('/')}{NAME}")
+    try:
+        yield
+    finally:
+        lock.release()
+
+
 def require_own(lock: "Lock", folder: files.StrPath) -> None:
     """Raises `UserError` if another process has taken over this one's lock on `folder`.
 

@@ -9,6 +9,7 @@ from tiny import VOCABULARY, random_model, without_dropout
 
 from keras_bert.checkpoints.writing import write_model_folder
 from keras_bert.cli import main
+from keras_bert.core.locks import take
 from keras_bert.core.whole_files import write_json
 from keras_bert.core.yaml_and_json import read_json
 from keras_bert.models.bert.encoder import BertEncoder
@@ -52,6 +53,19 @@ def test_a_folder_that_is_not_empty_is_left_alone(folder, tmp_path):
     result = give("convert", "--to", "google", folder, str(taken), status=2)
     assert "needs a new or empty folder" in result.output
     assert os.listdir(taken) == ["mine"]
+
+
+@pytest.mark.parametrize(
+    "command", [("convert", "--to", "google"), ("export", "--format", "litert"), ("export", "--format", "onnx")]
+)
+def test_a_second_process_may_not_write_the_same_folder(folder, tmp_path, command):
+    """Both used to write into the same unfinished folder."""
+    target = str(tmp_path / "target")
+    lock = take(f"{target}.lock")
+    to = [folder, target] if command[0] == "convert" else ["--model", folder, "--output", target]
+    assert f"{target}: in use by process" in give(*command, *to, status=2).output
+    assert sorted(os.listdir(tmp_path)) == ["model", "target.lock"]
+    lock.release()
 
 
 @pytest.mark.parametrize("exists", [False, True])

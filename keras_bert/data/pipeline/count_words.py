@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from keras_bert.config.corpus import CorpusConfig
 from keras_bert.core.files import remove_folder
-from keras_bert.core.locks import take_folder
+from keras_bert.core.locks import folder_taken
 from keras_bert.data.corpus.corpus_report import CorpusReport
 from keras_bert.data.corpus.documents import Corpus, no_documents
 from keras_bert.data.corpus.held_out import text_hash, text_hashes, training_hashes_from
@@ -58,8 +58,7 @@ def count_words(corpus: Corpus, lower_case: bool, validation_share: float, folde
             process is using the folder.
     """
     prepare_tfds(corpus, runner)
-    lock = take_folder(folder, f"{folder}.lock")
-    try:
+    with folder_taken(folder):
         # Which documents are duplicates depends on all files.
         pieces = divide(corpus, "words", lower_case, validation_share, compares_all=True)
         work = _CountWork(corpus.config, folder, lower_case)
@@ -79,8 +78,6 @@ def count_words(corpus: Corpus, lower_case: bool, validation_share: float, folde
         for bucket in work.parts.records(map(_bucket_name, range(_BUCKETS))):
             counts.update(bucket or {})
         remove_folder(folder)
-    finally:
-        lock.release()
     if not corpus.report.documents:
         raise no_documents(len(corpus.paths), corpus.report, corpus.config)
     return counts
