@@ -188,6 +188,7 @@ _T = TypeVar("_T")
 
 FLOAT32, BFLOAT16, FLOAT16 = DTYPES = ("float32", "bfloat16", "float16")
 
+_ROWS_AT_ONCE = 32
 _NOTHING: list[float] = []
 
 
@@ -272,6 +273,24 @@ class Network:
         if only_pooled:
             return outputs
         return {**outputs, "sequence_output": outputs["sequence_output"][:, :seq]}
+
+    def by_parts(
+        self, function: Callable[[dict[str, tf.Tensor]], tf.Tensor], inputs: Mapping[str, tf.Tensor]
+    ) -> tf.Tensor:
+        """`function(inputs)`, float32 [batch, …], computed for some rows after the others.
+
+        So a text of any length, read in windows, takes no more memory than a batch of short ones.
+        """
+        computed = tf.function(function, autograph=False).get_concrete_function(dict(inputs))
+        rows = tf.maximum(tf.shape(inputs["input_mask"])[0], 1)  # No rows are a part too.
+
+        def next_part(first: tf.Tensor, found: tf.TensorArray) -> tuple[tf.Tensor, tf.TensorArray]:
+            part = computed({name: column[first : first + _ROWS_AT_ONCE] for name, column in inputs.items()})
+            return first + _ROWS_AT_ONCE, found.write(first // _ROWS_AT_ONCE, part)
+
+        parts = (rows + _ROWS_AT_ONCE - 1) // _ROWS_AT_ONCE
+        found = tf.TensorArray(tf.float32, parts, infer_shape=False, element_shape=computed.output_shapes)
+        return tf.while_loop(lambda first, _: first < rows, next_part, (0, found), parallel_iterations=1)[1].concat()
 
     def run(self, function: Callable[[keras.Model], _T]) -> _T:
         """`function(model)`, such as a head on the result of `encode`, with the stored weights."""

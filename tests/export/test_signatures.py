@@ -31,6 +31,7 @@ import keras_bert
 from keras_bert.config.finetuning import InputConfig
 from keras_bert.core.errors import UserError
 from keras_bert.data.batches.length_batches import LengthBatches
+from keras_bert.export import network
 from keras_bert.export.network import encode
 from keras_bert.export.serving_function import serving_function
 from keras_bert.inference.texts import encoder_inputs
@@ -390,6 +391,32 @@ def test_long_texts_are_read_as_in_training(served, kind, reading):
     answers = bert.predict(list(zip(*texts)) if kind == "pair" else texts[0])
     received = [list(answer.probabilities.values()) for answer in answers]
     np.testing.assert_allclose(received, softmax(expected, axis=-1), **TOLERANCE)
+
+
+@pytest.mark.parametrize("kind", ["single", "tagging", "crf", "features", "answering"])
+def test_the_windows_of_a_request_are_computed_a_few_at_a_time(served, kind, monkeypatch):
+    """They used to be computed at once, so a long text took gigabytes."""
+    bert, function = served(kind, reading=(("max_length", 20), ("long", "windows")))
+    columns = columns_of(function, ["the cat sat", "cat " * 30, "", "sat the " * 60])
+    monkeypatch.setattr(network, "_ROWS_AT_ONCE", 3)
+    most, run = [], network.Network.run
+
+    def counted(self, of_model):
+        result = run(self, of_model)
+        if isinstance(result, tf.Tensor):  # A head's logits.
+            most.append(result.shape[1:])
+            with tf.control_dependencies([tf.debugging.assert_less_equal(tf.shape(result)[0], 3)]):
+                result = tf.identity(result)
+        return result
+
+    monkeypatch.setattr(network.Network, "run", counted)
+    answers, expected = serving_function(bert)(*columns), function(*columns)
+    assert most
+    for name, values in expected.items():
+        if values.dtype == object:
+            np.testing.assert_array_equal(answers[name], values)
+        else:
+            np.testing.assert_allclose(answers[name], values, **TOLERANCE)
 
 
 @pytest.mark.parametrize(

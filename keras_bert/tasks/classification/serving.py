@@ -30,9 +30,9 @@ def classification_signatures(
     logits_of = logits_of or (lambda inputs: _logits(network, inputs))
 
     def answer(inputs: dict[str, tf.Tensor], texts: tf.Tensor | None = None) -> dict[str, tf.Tensor]:
-        logits = logits_of(inputs)
-        if texts is not None:
-            logits = tf.math.segment_mean(logits, texts)
+        if texts is None:
+            return class_outputs(classification, logits_of(inputs))
+        logits = tf.math.segment_mean(network.by_parts(logits_of, inputs), texts)
         return class_outputs(classification, logits)
 
     columns = ("text_a", "text_b") if text_inputs.reading.pair else ("text",)

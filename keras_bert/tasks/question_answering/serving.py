@@ -35,17 +35,20 @@ def question_answering_signatures(
     capacity = text_inputs.reading.max_length - special_tokens
     longest_question = max(min(answering.max_question_length, capacity - 1), 0)
 
-    def answer(inputs: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+    def logits_of(inputs: dict[str, tf.Tensor]) -> tf.Tensor:
         states = network.encoded(inputs)["sequence_output"]
-        logits = network.run(lambda model: model.qa_outputs(states))
-        return {"start_logits": logits[..., 0], "end_logits": logits[..., 1]}
+        return network.run(lambda model: model.qa_outputs(states))
+
+    def answer(inputs: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+        start_logits, end_logits = tf.unstack(logits_of(inputs), axis=-1)
+        return {"start_logits": start_logits, "end_logits": end_logits}
 
     def answer_texts(questions: tf.Tensor, contexts: tf.Tensor) -> dict[str, tf.Tensor]:
         ids, starts, ends = text_inputs.tokenizer.tokenize_with_offsets(contexts)
         asked = truncate(PieceSpans.of(text_inputs.tokenizer.tokenize(questions)), longest_question)
         segments, windows = passage_windows(asked, PieceSpans.of(ids), capacity, answering.stride)
-        logits = answer(padded_rows(segments, text_inputs.vocabulary, text_inputs.lengths))
-        start_logits, end_logits = logits["start_logits"], logits["end_logits"]
+        inputs = padded_rows(segments, text_inputs.vocabulary, text_inputs.lengths)
+        start_logits, end_logits = tf.unstack(network.by_parts(logits_of, inputs), axis=-1)
         best = best_answers(
             _passage_logits(start_logits, segments, text_inputs.vocabulary),
             _passage_logits(end_logits, segments, text_inputs.vocabulary),

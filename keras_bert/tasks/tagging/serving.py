@@ -24,7 +24,8 @@ def word_labeller(text_inputs: TextInputs, network: Network, logits_of: TokenLog
 
     def label(found: TextWords) -> tuple[tf.Tensor, tf.Tensor]:
         windows = word_windows(found.words, text_inputs.reading.max_length, text_inputs.vocabulary)
-        logits = logits_of(padded_rows([windows.spans], text_inputs.vocabulary, text_inputs.lengths))
+        inputs = padded_rows([windows.spans], text_inputs.vocabulary, text_inputs.lengths)
+        logits = network.by_parts(logits_of, inputs)
         of_words = tf.gather_nd(logits, tf.stack([windows.window, windows.column], axis=1))
         if not has_crf:
             return _best(of_words)
