@@ -222,7 +222,11 @@ def tensor(values, dtype):
             return [from_base64(item) for item in value]
         return base64.b64decode(value["b64"]) if isinstance(value, dict) else value
 
-    return tf.constant(from_base64(values), tf.dtypes.as_dtype(dtype))
+    dtype = tf.dtypes.as_dtype(dtype)
+    made = tf.constant(from_base64(values), dtype)
+    if dtype == tf.int32 and tf.reduce_any(tf.cast(made, tf.int64) != tf.constant(values, tf.int64)):
+        raise ValueError("needs int32, which TensorFlow would wrap larger integers to")
+    return made
 
 
 def to_json(name, values):

@@ -88,7 +88,7 @@ class ServingFunction:
         Lists of texts, such as `choices`, may differ in length; shorter ones are padded with "".
 
         Raises:
-            ValueError: there is no such signature, or not a list for each of its inputs.
+            ValueError: there is no such signature, not a list for each of its inputs, or no integer where it takes one.
         """
         if signature not in self.inputs:
             raise ValueError(f"signature: needs one of {', '.join(self.inputs)}. Received: {signature!r}.")
@@ -96,8 +96,7 @@ class ServingFunction:
         if len(values) != len(specs) or any(isinstance(value, str | bytes) for value in values):
             names, kinds = ", ".join(spec.name for spec in specs), [type(value).__name__ for value in values]
             raise ValueError(f"{signature}: needs a list for each of {names}. Received: {', '.join(kinds) or 'none'}.")
-        pairs = zip(values, specs, strict=True)
-        tensors = [tf.constant(_padded(value, spec), spec.dtype) for value, spec in pairs]
+        tensors = [_tensor(value, spec) for value, spec in zip(values, specs, strict=True)]
         return {name: output.numpy() for name, output in self._outputs(signature, tensors).items()}
 
     def _outputs(self, signature: str, tensors: Sequence[tf.Tensor]) -> dict[str, tf.Tensor]:
@@ -201,6 +200,17 @@ def model_signatures(
 def _length(value: str | Sequence[str | int]) -> int:
     """The number of characters in a text or a list of texts; 0 for integers."""
     return len(value) if isinstance(value, str) else sum(len(item) for item in value if isinstance(item, str))
+
+
+def _tensor(values: Sequence | np.ndarray, spec: tf.TensorSpec) -> tf.Tensor:
+    """The values of an input; TensorFlow would wrap integers that do not fit, and truncate an array's fractions."""
+    if spec.dtype.is_integer:
+        numbers, least, most = np.asarray(values), spec.dtype.min, spec.dtype.max
+        is_integer = numbers.dtype.kind in "biu"
+        if numbers.size and not (is_integer and least <= numbers.min() <= numbers.max() <= most):
+            received = f"{numbers.min()} to {numbers.max()}" if is_integer else numbers.dtype.name
+            raise ValueError(f"{spec.name}: needs integers from {least} to {most}. Received: {received}.")
+    return tf.constant(_padded(values, spec), spec.dtype)
 
 
 def _padded(rows: Sequence | np.ndarray, spec: tf.TensorSpec) -> Sequence | np.ndarray:

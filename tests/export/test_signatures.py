@@ -120,6 +120,22 @@ def test_a_text_in_place_of_a_list_and_other_inputs_are_refused(served):
         function.answer("words", [["a", "cat"]])
 
 
+@pytest.mark.parametrize(
+    ("ids", "received"),
+    [
+        ([[2**40 + 5]], f"{2**40 + 5} to {2**40 + 5}"),
+        (np.array([[2**32 + 5, 1]]), f"1 to {2**32 + 5}"),
+        (np.array([[1.7]]), "float64"),
+        ([["a"]], "str32"),
+    ],
+)
+def test_ids_that_are_no_int32_are_refused(served, ids, received):
+    """TensorFlow would wrap them into the vocabulary, or truncate their fractions."""
+    _, function = served("single")
+    with pytest.raises(ValueError, match=f"input_word_ids: needs integers from {-(2**31)} to .* Received: {received}."):
+        function.answer("tokens", ids, np.ones_like(ids, int), np.zeros_like(ids, int))
+
+
 @pytest.mark.parametrize("number", [np.nan, np.inf])
 def test_weights_that_are_not_numbers_are_refused(tmp_path, number):
     """A model that was trained in this process would otherwise be served with NaN beside a label."""

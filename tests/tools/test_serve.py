@@ -22,6 +22,10 @@ from keras_bert.export.saved_model import write_version
 from keras_bert.export.serving_function import serving_function
 
 PAGE = "docs/serving.md"
+BEYOND_INT32 = {
+    "signature_name": "tokens",
+    "inputs": {"input_word_ids": [[2**40]], "input_mask": [[1]], "input_type_ids": [[0]]},
+}
 TEXTS = ["A delightful film.", "Two hours of my life."]
 needs_stubs = pytest.mark.skipif(
     importlib.util.find_spec("tensorflow_serving") is None, reason="tensorflow-serving-api is not installed"
@@ -162,6 +166,7 @@ def test_the_curl_examples(ports, expected):
         ("sst2:predict", '{"instances": [{"words": "cat"}]}', 400),
         ("sst2:predict", '{"signature_name": "other", "instances": ["cat"]}', 400),
         ("sst2:predict", '{"signature_name": "tokens", "instances": ["cat"]}', 400),
+        pytest.param("sst2:predict", json.dumps(BEYOND_INT32), 400, id="tokens beyond int32"),
         ("other:predict", '{"instances": ["cat"]}', 404),
         ("sst2/versions/2:predict", '{"instances": ["cat"]}', 404),
         pytest.param(f"sst2/versions/{'9' * 5000}:predict", "{}", 404, id="a version of too many digits"),
