@@ -46,8 +46,8 @@ def quantize_vectors(
             the highest value of these vectors.
 
     Raises:
-        UserError: vectors of another shape, an unknown precision, a size outside 1 to the vectors' width, or ranges of
-            another width.
+        UserError: vectors of another shape or with NaN or infinite numbers, an unknown precision, a size outside 1 to
+            the vectors' width, or ranges of another width.
 
     Example:
         bert = keras_bert.load("runs/demo")
@@ -61,6 +61,8 @@ def quantize_vectors(
         raise UserError(
             f"vectors: needs the shape [texts, width]. Received: {list(vectors.shape)}. Put one vector into a list."
         )
+    if not np.isfinite(vectors.tocsr().data if scipy.sparse.issparse(vectors) else vectors).all():
+        raise UserError("vectors: needs finite numbers. Received: NaN or infinite ones. Leave their vectors out.")
     check_quantization(vectors.shape[1], precision, size, ranges is not None, scipy.sparse.issparse(vectors))
     vectors = shorten(vectors, size)
     if precision == BINARY:

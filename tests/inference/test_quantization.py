@@ -66,6 +66,16 @@ def test_a_single_vector_is_refused_and_a_list_of_one_taken():
     assert quantize_vectors([VECTORS[0]], "binary").vectors.shape == (1, 3)
 
 
+@pytest.mark.parametrize("precision", ["float32", "int8", "binary"])
+@pytest.mark.parametrize("number", [np.nan, np.inf])
+def test_vectors_that_are_no_numbers_are_refused(precision, number):
+    """NaN used to become 0, like a dimension without a range."""
+    vectors = VECTORS.copy()
+    vectors[3, 1] = number
+    with pytest.raises(UserError, match="vectors: needs finite numbers. Received: NaN or infinite ones."):
+        quantize_vectors(vectors, precision)
+
+
 def test_no_vectors_have_no_ranges():
     with pytest.raises(UserError, match="ranges: needs vectors to take them from"):
         quantize_vectors(VECTORS[:0], "int8")
