@@ -327,6 +327,8 @@ def open_model_folder(path: files.StrPath, lower_case: bool | None = None) -> Mo
         folder = keras_bert.open_model_folder("runs/demo")
         folder.config.hidden_size, folder.lower_case      # Without reading a weight.
     """
+    if not isinstance(path, (str, os.PathLike)):
+        raise UserError(f"path: needs a model's folder or hf:NAME. Received: {path!r}. Give its path as text.")
     path = os.fspath(path)
     if is_hub_name(path):
         hub_model = HubModel(path)

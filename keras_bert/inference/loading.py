@@ -355,6 +355,8 @@ def load(
         bert.encode(["The cat sat.", "A dog slept on the mat."]).shape
         bert.predict(["The cat [MASK] on the mat."])[0].filled
     """
+    if task is None and labels is not None:
+        raise UserError("labels: needs a task, whose new head has them. Received: none. Give one, such as task='text'.")
     folder = open_model_folder(path, lower_case)
     return load_folder(folder) if task is None else _with_new_head(folder, task, labels)
 
@@ -363,8 +365,10 @@ def _with_new_head(folder: ModelFolder, task: str, labels: Iterable[str] | None)
     kind = kind_of_task(task)
     if kind is None:
         raise UserError(f"task: needs one of {', '.join(task_names())}. Received: {task!r}.")
-    if isinstance(labels, str):  # Its characters would be the labels.
-        raise UserError(f"labels: needs a list of labels. Received: the text {labels!r}. Put it into a list.")
+    # The characters of a text would be the labels.
+    if isinstance(labels, str) or not isinstance(labels, Iterable | None):
+        received = f"the text {labels!r}" if isinstance(labels, str) else repr(labels)
+        raise UserError(f"labels: needs a list of labels. Received: {received}. Put it into a list.")
     head = kind.new_head(task, labels)
     model = kind.make_model(folder.config, head)
     report = folder.load_into(model, new_parts=[kind.part])

@@ -78,6 +78,16 @@ def test_a_text_is_no_list_of_labels(bert):
     """Its letters would be the labels."""
     with pytest.raises(UserError, match="labels: needs a list of labels. Received: the text 'no'. Put it into a list."):
         keras_bert.load(bert.path, task="text", labels="no")
+    with pytest.raises(UserError, match="labels: needs a list of labels. Received: 3. Put it into a list."):
+        keras_bert.load(bert.path, task="text", labels=3)
+    with pytest.raises(UserError, match="labels: needs a task, .* Received: none."):
+        keras_bert.load(bert.path, labels=["no", "yes"])
+
+
+@pytest.mark.parametrize("path", [None, 3])
+def test_a_path_is_text(path):
+    with pytest.raises(UserError, match=f"path: needs a model's folder or hf:NAME. Received: {path}."):
+        keras_bert.load(path)
 
 
 @pytest.mark.parametrize("method", ["predict", "fill", "generate", "encode"])
