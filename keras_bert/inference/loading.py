@@ -61,6 +61,9 @@ class LoadedModel:
     new_head: Any = None
     _made: dict[str, Any] = dataclasses.field(default_factory=dict, init=False, repr=False)
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_made": {}}  # Traced functions can be neither copied nor pickled.
+
     @property
     def path(self) -> str:
         """The path of the folder."""

@@ -1,6 +1,8 @@
 """What `keras_bert.load` gives."""
 
+import copy
 import os
+import pickle
 import threading
 
 import numpy as np
@@ -13,7 +15,7 @@ import keras_bert
 from keras_bert.checkpoints import model_folder
 from keras_bert.checkpoints.writing import write_model_folder
 from keras_bert.core.errors import UserError
-from keras_bert.export.serving_function import serving_function
+from keras_bert.export.serving_function import serving_function, signatures_of
 from keras_bert.models.pretraining import BertForPreTraining
 from keras_bert.text.vocabulary import Vocabulary
 
@@ -88,6 +90,16 @@ def test_a_text_is_no_list_of_labels(bert):
 def test_a_path_is_text(path):
     with pytest.raises(UserError, match=f"path: needs a model's folder or hf:NAME. Received: {path}."):
         keras_bert.load(path)
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda bert: pickle.loads(pickle.dumps(bert))])
+def test_a_model_that_has_answered_can_be_copied(bert, copied):
+    """Functions that are traced cannot be."""
+    vectors, answers = bert.encode(["the cat"]), signatures_of(bert)(["the [MASK]"])
+    other = copied(bert)
+    assert other.model is not bert.model
+    np.testing.assert_array_equal(other.encode(["the cat"]), vectors)
+    np.testing.assert_array_equal(signatures_of(other)(["the [MASK]"])["scores"], answers["scores"])
 
 
 @pytest.mark.parametrize("method", ["predict", "fill", "generate", "encode"])
