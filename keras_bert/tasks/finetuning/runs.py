@@ -132,6 +132,10 @@ class FinetuningRuns:
             self.problem.rows(split)
         if config.data.test:  # Read after training, when an error would come too late; here its beginning is enough.
             next(iter(self.problem.windows("test")), None)
+        train = config.data.train
+        for split, own in (("dev", config.data.dev), ("test", config.data.test)):
+            if own and train and files.real(own) == files.real(train):
+                _log.warning(f"{own}: is train and {split}, so its scores say nothing about other texts. Give another.")
         self.problem.require_different_answers()
         for line in self.problem.notes:
             _log.info(line)

@@ -148,6 +148,16 @@ def test_what_cannot_be_learned_from_is_refused_in_one_line(rows, changes, told,
     assert "\n" not in str(refused.value)
 
 
+@pytest.mark.parametrize("split", ["dev", "test"])
+def test_scores_on_the_training_examples_are_told(bart, data, split, caplog):
+    """Under another spelling of the path too."""
+    FinetuningRuns(config_of(bart, data))
+    assert "is train" not in caplog.text
+    path = data["train"].replace("/train.jsonl", "/./train.jsonl")
+    FinetuningRuns(config_of(bart, {**data, split: path}))
+    assert f"{path}: is train and {split}, so its scores say nothing about other texts." in caplog.text
+
+
 def test_a_model_without_a_decoder_and_litert_are_refused(init, data, bart):
     with pytest.raises(UserError, match="needs a model with a decoder, such as BART, for seq2seq. Received: BERT"):
         FinetuningRuns(config_of(init, data))
