@@ -111,7 +111,8 @@ def evaluate(
                 figures = ensemble.evaluate(scored)
             scores[scored][setting] = {**figures, "changed": noise.shares()}
             remarks.append(f"{scored}, {setting}: noise {changes_text(noise.shares())}.")
-    for line in (*finetuned[0].data_changes(splits), *problem.notes, *remarks):
+    changes = dict.fromkeys(line for model in finetuned for line in model.data_changes(splits))
+    for line in (*changes, *problem.notes, *remarks):
         click.echo(line)
     for line in evaluation_lines(scores, problem):
         click.echo(line)
