@@ -24,6 +24,7 @@ _log = logging.getLogger(__name__)
 
 _FEWER_WORKERS = "Give fewer --workers; the same command resumes where it stopped."
 _BATCHES_WORTH_PROCESSES = 32  # Starting a process costs as much as tokenizing some 8 MB.
+_MISFIT_SHARE = 0.5  # Of [UNK]; a fitting vocabulary leaves a few per cent.
 _NO_TOKEN = "no token in it"
 
 
@@ -158,7 +159,8 @@ class PrepareReport:
             f"{self.tokens[side]:,} tokens"
             for side in SIDES
         ]
-        lines.append(f"[UNK]: {self.unknown_share:.3%} of all tokens")
+        misfit = ": the vocabulary does not fit the text" if self.unknown_share > _MISFIT_SHARE else ""
+        lines.append(f"[UNK]: {self.unknown_share:.3%} of all tokens{misfit}")
         if self.phrase_tokens:
             lines.append(f"in phrases: {self.phrase_tokens.total() / max(self.tokens.total(), 1):.3%} of all tokens")
         lines += [

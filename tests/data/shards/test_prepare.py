@@ -125,7 +125,9 @@ def test_what_holds_no_token_is_dropped(tmp_path):
     texts = [*read_texts(tmp_path / "out/train"), *read_texts(tmp_path / "out/validation")]
     assert sorted(texts) == ["a [UNK] .", "the cat . | a dog ."]
     assert report.unknown_share == pytest.approx(1 / 9)
-    assert "[UNK]: 11.111%" in str(report) and "2 documents (no token in it)" in str(report)
+    assert "[UNK]: 11.111% of all tokens\n" in str(report) and "2 documents (no token in it)" in str(report)
+    report.unknown_tokens["train"] = 8  # Nothing was said of a vocabulary for another language.
+    assert "% of all tokens: the vocabulary does not fit the text\n" in str(report)
 
 
 def test_nothing_is_an_error_and_leaves_nothing(tmp_path):
