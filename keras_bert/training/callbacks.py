@@ -19,6 +19,9 @@ class Callbacks:
 
     `callback.model.stop_training = True` ends the run after the step: it validates, saves and writes its results. So
     `keras.callbacks.EarlyStopping("val_loss")` works. Weights must not be changed.
+
+    They are not told when a run goes back to a checkpoint (`training.rollbacks`): they are called again for its steps,
+    and what they have counted or kept stays.
     """
 
     def __init__(self, callbacks: Iterable[keras.callbacks.Callback] = ()):
