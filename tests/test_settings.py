@@ -20,7 +20,7 @@ from keras_bert.config.finetuning import FinetuneConfig, FinetuneTrainingConfig,
 from keras_bert.config.initialization import NAMED
 from keras_bert.config.objectives import PhaseConfig
 from keras_bert.config.pretraining import DataConfig, PretrainConfig
-from keras_bert.config.recipes import configs_folder, find_config
+from keras_bert.config.recipes import by_setting, configs_folder, find_config
 from keras_bert.config.training import OptimizerConfig, TrainingConfig
 from keras_bert.core import settings
 from keras_bert.core.errors import UserError
@@ -216,6 +216,15 @@ def test_a_value_that_says_the_same_gets_the_type_of_its_setting():
 def test_an_override_of_nothing_is_refused(key, message):
     with pytest.raises(UserError, match=message):
         recipe({"phases": [{}, 5] if "phases.1" in key else [{}], "training": "long"}, **{key: 1})
+
+
+@pytest.mark.parametrize("value", [{}, {"batch_size": 8}])
+def test_a_mapping_is_no_list(value):
+    """`--set phases={}` used to be ignored."""
+    by_key = by_setting(PretrainConfig, {"phases": value, "training": {"steps": 3}, "masking": {}})
+    assert by_key == {"phases": value, "training.steps": 3}
+    with pytest.raises(UserError, match="phases: needs a list. Received: {"):
+        recipe({"model": "tiny"}, **by_key)
 
 
 def test_an_item_of_a_list_that_a_recipe_leaves_at_its_default_is_changed():

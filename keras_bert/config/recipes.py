@@ -37,7 +37,8 @@ def by_setting(cls: "type[DataclassInstance]", values: Mapping[str, Any]) -> dic
     keys = [setting.key for setting in settings.every_setting(cls)]
     for key, value in values.items():
         section = re.sub(r"\.\d+\b", ".0", key)  # `keys` have the first item of a list.
-        is_section = isinstance(value, Mapping) and any(other.startswith(f"{section}.") for other in keys)
+        # Not a list's: it is refused as a mapping.
+        is_section = isinstance(value, Mapping) and any(re.match(rf"{section}\.(?!0\.)", other) for other in keys)
         if not is_section or "extends" in value:
             found[key] = value
         else:
