@@ -114,7 +114,8 @@ def _devices(wanted: Sequence[str]) -> list[str]:
     for device in wanted:
         if device not in found["GPU"] + found["CPU"]:
             raise UserError(
-                f"training.devices: {device} is not on this machine. It has {', '.join(found['GPU'] + found['CPU'])}."
+                f"training.devices: {device or repr(device)} is not on this machine. "
+                f"It has {', '.join(found['GPU'] + found['CPU'])}."
             )
     if len(set(wanted)) < len(wanted):
         raise UserError(f"training.devices: needs each device once. Received: {', '.join(wanted)}.")

@@ -125,6 +125,8 @@ def test_no_workers_and_no_such_device_are_named(monkeypatch):
     monkeypatch.setenv("TF_CONFIG", '{"cluster": {}}')
     with pytest.raises(UserError, match="TF_CONFIG: needs"):
         make_strategy("multiworker")
+    with pytest.raises(UserError, match="training.devices: '' is not on this machine. It has .*CPU:0"):
+        make_strategy("mirrored", ["CPU:0", ""])
     with pytest.raises(UserError, match="GPU:7 is not on this machine. It has .*CPU:0"):
         make_strategy("mirrored", ["GPU:7"])
 
