@@ -13,6 +13,8 @@ from keras_bert.core.settings import Checked, Positive, require
 
 _Plan = TypeVar("_Plan")
 
+# The last two are folders of every study.
+_NO_NAMES = ("", ".", "..", "parts", "snapshots")
 # The settings that a study sets itself, in runs by each kind of recipe.
 _OWN: dict[Any, tuple[str, ...]] = {
     PretrainConfig: ("data.files", "training.seed"),
@@ -229,8 +231,10 @@ def selected(plans: Mapping[str, _Plan], names: Collection[str], what: str, sour
 def require_names(names: Iterable[Any], what: str, source: str) -> None:
     """Raises `UserError`, which begins with `source`, unless each `what`, such as a task, can name a folder."""
     for name in names:
-        if not isinstance(name, str) or name in ("", ".", "..") or set(name) & {"/", "\\"}:
-            raise UserError(f"{source}: needs a name for every {what} that a folder may have. Received: {name!r}.")
+        if not isinstance(name, str) or name in _NO_NAMES or set(name) & {"/", "\\"}:
+            raise UserError(
+                f"{source}: needs a name for every {what} that a folder of its own may have. Received: {name!r}."
+            )
 
 
 def _listed(names: Iterable[str]) -> str:

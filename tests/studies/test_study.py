@@ -187,7 +187,7 @@ def test_bad_input_gets_one_line(tmp_path):
     assert "squad: no such task in" in refused("worth", "--only", "squad", *rest, "a=b")
     assert "Each model needs the form NAME=MODEL. Received: runs/a." in refused("worth", *rest, "runs/a")
     assert "basis: no such pilot" in refused("pilots", "--only", "basis", *rest)
-    assert "NAME=MODEL: needs a name for every model that a folder may have. Received: '../a'." in refused(
+    assert "NAME=MODEL: needs a name for every model that a folder of its own may have. Received: '../a'." in refused(
         "worth", *rest, "../a=runs/a"
     )
     attention = ("attention", "--model", "bert", "--output", tmp_path / "out")
@@ -206,12 +206,21 @@ ABLATION = "recipe: five_minutes\nvariants: {base: {}, other: %s}\ntasks: {sst2:
     [
         ("worth", "{}", "plan.yaml: needs at least one task. Received: none."),
         ("pilots", "{recipe: demo, pilots: {}}", "plan.yaml: needs at least one pilot. Received: none."),
-        ("worth", "../a: {folder: ., rates: [1.0e-3]}", "every task that a folder may have. Received: '../a'."),
-        ("pilots", "{recipe: demo, pilots: {..: {}}}", "every pilot that a folder may have. Received: '..'."),
+        (
+            "worth",
+            "../a: {folder: ., rates: [1.0e-3]}",
+            "every task that a folder of its own may have. Received: '../a'.",
+        ),
+        ("worth", "snapshots: {folder: ., rates: [1.0e-3]}", "every task that a folder of its own may have."),
+        (
+            "pilots",
+            "{recipe: demo, pilots: {..: {}}}",
+            "every pilot that a folder of its own may have. Received: '..'.",
+        ),
         (
             "embryology",
             "{treebank: {task: pos, folder: .}, tasks: {../a: {task: sst2, folder: ., rates: [1.0e-3]}}}",
-            "every task that a folder may have. Received: '../a'.",
+            "every task that a folder of its own may have. Received: '../a'.",
         ),
         ("worth", "sst2: {folder: absent, rates: [1.0e-3]}", "absent: needs the files of sst2. Received: no folder."),
         ("worth", "sst3: {folder: ., rates: [1.0e-3]}", "sst3: needs one of boolq, "),
