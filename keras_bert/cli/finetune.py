@@ -48,6 +48,7 @@ from keras_bert.core.settings import MAX_SEED, are_seeds
 from keras_bert.core.yaml_and_json import read_yaml
 from keras_bert.tasks.answer_files import require_unread
 from keras_bert.tasks.benchmarks import BENCHMARKS, Benchmark
+from keras_bert.tasks.noise import Noise
 from keras_bert.training.run_folder import FINETUNING, SEEDS, SWEEP, TASKS, RunFolder
 
 _log = logging.getLogger(__name__)
@@ -158,6 +159,8 @@ def finetune(
         raise UserError("--seed: needs to be the only choice of seeds. Received: --seeds as well. Leave out one.")
     if sweep and picture:
         raise UserError("--sweep: draws no picture. Received: --picture as well. Leave out one.")
+    for noise in noises:
+        Noise(noise)  # Refuses invalid noise before a model is looked for on the hub.
     data = table_settings(data_dir, train, dev, test, texts, label, format)
     by_key = set_by_key(FinetuneConfig, overrides)
     benchmark = BENCHMARKS.get(task or "")

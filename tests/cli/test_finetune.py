@@ -320,6 +320,7 @@ def test_all_of_glue_in_one_table(place, tmp_path):
         ("finetune --task sst2 --set 'training={steps: 9}' --minutes 5", "Received: --minutes too."),
         ("finetune --task glue --init BERT --set task=mrpc", "--set task: conflicts with an option for the same"),
         ("finetune --task sst2 --init BERT --noise typo=0.3 --noise typo", "noise.kinds: needs each noise once"),
+        ("finetune --task sst2 --init absent --noise rain", "noise: needs KIND or KIND=SHARE"),
         ("finetune --task sst2 --seed 5 --set training.seed=6", "--set training.seed: conflicts with an option"),
         ("finetune --task sst2 --seed 0 --seeds 1,2", "--seed: needs to be the only choice of seeds."),
         ("pretrain --seed 5 --set training.seed=6", "--set training.seed: conflicts with an option"),
