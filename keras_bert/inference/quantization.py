@@ -61,7 +61,7 @@ def quantize_vectors(
         raise UserError(
             f"vectors: needs the shape [texts, width]. Received: {list(vectors.shape)}. Put one vector into a list."
         )
-    if not np.isfinite(vectors.tocsr().data if scipy.sparse.issparse(vectors) else vectors).all():
+    if not np.isfinite(scipy.sparse.csr_array(vectors).data if scipy.sparse.issparse(vectors) else vectors).all():
         raise UserError("vectors: needs finite numbers. Received: NaN or infinite ones. Leave their vectors out.")
     check_quantization(vectors.shape[1], precision, size, ranges is not None, scipy.sparse.issparse(vectors))
     vectors = shorten(vectors, size)
