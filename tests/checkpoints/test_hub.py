@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import safetensors.numpy
 from goldens import COMMITTED
-from hub_server import Repository, hub_server, own_cache, point_to
+from hub_server import Repository, forget_sessions, hub_server, own_cache, point_to
 from tiny import VOCABULARY
 from torch_files import BERT_CONFIG, bert_shapes, numbers
 
@@ -54,6 +54,7 @@ def hub(cache, monkeypatch):
 
 def go_offline(monkeypatch):
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
+    forget_sessions()
 
 
 def check(folder):
@@ -114,6 +115,7 @@ def test_what_is_in_the_cache_is_not_fetched_again(hub):
     assert hub.requests == []  # A commit never changes.
 
 
+@pytest.mark.skipif(huggingface_hub.__version__ < "1", reason="huggingface_hub 1 tries again by itself")
 def test_a_fetch_that_is_cut_off_goes_on_where_it_was(hub):
     hub.repositories[NAME].cuts["model.safetensors"] = [3000, 2000]
     check(open_model_folder(f"hf:{NAME}"))

@@ -9,6 +9,7 @@ import threading
 import urllib.parse
 
 import huggingface_hub.constants
+import huggingface_hub.file_download
 
 _IN_LFS = re.compile(r"\.(safetensors|bin|parquet|data-\d{5}-of-\d{5})$")
 _FILE = re.compile(r"/(.+?)/resolve/([^/]+)/(.+)")
@@ -92,9 +93,16 @@ def own_cache(path, monkeypatch):
 
 def point_to(url, monkeypatch):
     """Makes a server the hub of this process, as HF_ENDPOINT does if it is set before the first import."""
-    constants = huggingface_hub.constants
-    monkeypatch.setattr(constants, "ENDPOINT", url)
-    monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", url + "/{repo_id}/resolve/{revision}/{filename}")
+    forget_sessions()
+    monkeypatch.setattr(huggingface_hub.constants, "ENDPOINT", url)
+    for module in (huggingface_hub.constants, huggingface_hub.file_download):  # Before version 1, both.
+        template = url + "/{repo_id}/resolve/{revision}/{filename}"
+        monkeypatch.setattr(module, "HUGGINGFACE_CO_URL_TEMPLATE", template, raising=False)
+
+
+def forget_sessions():
+    """Lets huggingface_hub look again at whether it is offline: before version 1, a session looks when it is made."""
+    getattr(huggingface_hub.utils, "reset_sessions", bool)()
 
 
 class _Handler(http.server.BaseHTTPRequestHandler):
