@@ -74,7 +74,8 @@ class FrontDoor(click.Group):
             raise  # click ends in silence, as programs do whose reader is gone.
         except OSError as error:
             # Errors from an object store (no such bucket, no permission, no network) are never bugs of this program.
-            if error.errno in _USERS_ERRNO or error.filename and files.is_remote(error.filename):
+            no_folder = "temporary directory" in str(error.strerror)  # Which Python looked for in vain.
+            if error.errno in _USERS_ERRNO or no_folder or error.filename and files.is_remote(error.filename):
                 raise BadInput(f"{error.filename or 'Writing'}: {error.strerror}.") from None
             self._keep_traceback(context)
         except (click.ClickException, click.exceptions.Exit, click.Abort, KeyboardInterrupt):

@@ -5,6 +5,7 @@ import re
 import shlex
 import subprocess
 import sys
+import tempfile
 import time
 from types import SimpleNamespace
 
@@ -292,6 +293,14 @@ def test_a_full_disk_is_one_line(tmp_path, monkeypatch):
     monkeypatch.setattr("keras_bert.tasks.pretraining.run.pretrain", full)
     result = give("pretrain", "--output", str(tmp_path / "run"), status=2)
     assert "/runs/x/metrics.jsonl: No space left on device." in result.output
+
+
+def test_no_folder_for_temporary_files_is_one_line(tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", None)
+    monkeypatch.setattr("tempfile._candidate_tempdir_list", list)
+    monkeypatch.setattr("keras_bert.tasks.pretraining.run.pretrain", lambda *_, **__: tempfile.gettempdir())
+    result = give("pretrain", "--output", str(tmp_path / "run"), status=2)
+    assert "Error: Writing: No usable temporary directory found in []." in result.output
 
 
 @pytest.mark.parametrize(
