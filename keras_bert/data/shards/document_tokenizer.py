@@ -2,6 +2,7 @@
 
 import contextlib
 import hashlib
+import logging
 import multiprocessing
 import os
 import pickle
@@ -28,6 +29,8 @@ from keras_bert.text.marks import BEGINS, PhraseMatcher, continuation_marks, mar
 from keras_bert.text.sentences import split_sentences
 from keras_bert.text.tokenizer_files import TokenizerSettings
 from keras_bert.text.vocabulary import Vocabulary
+
+_log = logging.getLogger(__name__)
 
 BATCH_CHARACTERS = 250_000  # In the documents that are tokenized at a time.
 
@@ -181,7 +184,8 @@ def map_in_processes(
 ) -> Iterator[tuple[Tag, Result]]:
     """Yields `(tag, function(batch))` for each `(tag, batch)`, in order, holding a few batches at a time.
 
-    Processes are spawned, because TensorFlow does not survive a fork.
+    Processes are spawned, because TensorFlow does not survive a fork. Where the system has no locks for them to share,
+    this process does the work.
 
     Args:
         function: a picklable callable, sent once to each process.
@@ -192,7 +196,12 @@ def map_in_processes(
         UserError: a process died.
     """
     spawn = multiprocessing.get_context("spawn")
-    processes = ProcessPoolExecutor(workers, spawn, _start_worker, (function,))
+    try:
+        processes = ProcessPoolExecutor(workers, spawn, _start_worker, (function,))
+    except (FileNotFoundError, PermissionError) as error:
+        _log.warning(f"/dev/shm: cannot be used ({error.strerror}), so one process does the work, not {workers}.")
+        yield from ((tag, function(batch)) for tag, batch in batches)
+        return
     # A process that needs nothing of the user's script must not run it again: the script may not be guarded against
     # that.
     hidden: Callable[[], AbstractContextManager[object]]

@@ -1,5 +1,6 @@
 """Prepare in several processes writes the same bytes as one, and leaves nothing half-done after a kill."""
 
+import errno
 import multiprocessing
 import os
 import signal
@@ -58,6 +59,19 @@ def die(batch):
 
 def fail(batch):
     raise ValueError(f"batch {batch}")
+
+
+def test_without_shared_memory_one_process_does_the_work(monkeypatch, caplog):
+    """Some containers have no /dev/shm, where the locks of processes are."""
+
+    def without_folder(*arguments):
+        raise FileNotFoundError(errno.ENOENT, "No such file or directory")
+
+    monkeypatch.setattr("_multiprocessing.SemLock", without_folder)
+    assert list(map_in_processes(len, [("a", "x"), ("b", "xy")], 3, "")) == [("a", 1), ("b", 2)]
+    assert caplog.messages == [
+        "/dev/shm: cannot be used (No such file or directory), so one process does the work, not 3."
+    ]
 
 
 @pytest.mark.slow
