@@ -1,5 +1,6 @@
 """predict as a user runs it: every kind, from a file or stdin to a file or stdout, window by window."""
 
+import inspect
 import io
 import itertools
 import json
@@ -8,6 +9,7 @@ import shutil
 import sys
 
 import pytest
+from click.testing import CliRunner
 from command_line import give
 from served import write_served
 from squad_file import paragraph, write_squad
@@ -168,7 +170,12 @@ def test_no_answer_takes_the_place_of_a_text(model, tmp_path, kind, texts, field
     assert list(answer) == [*texts, *fields] and [answer[name] for name in texts] == [f"the {name}" for name in texts]
 
 
-@pytest.mark.parametrize("output", ["-", "out"])
+MIXED = pytest.mark.skipif(
+    "mix_stderr" in inspect.signature(CliRunner).parameters, reason="click 8.1 mixes the streams of a command"
+)
+
+
+@pytest.mark.parametrize("output", [pytest.param("-", marks=MIXED), "out"])
 def test_what_should_be_known_is_told_beside_the_answers(model, tmp_path, monkeypatch, output):
     """Notes, such as rows skipped, would be lost on users who write answers to stdout."""
 
