@@ -4,7 +4,7 @@ import io
 
 import huggingface_hub.constants
 import pytest
-from hub_server import Repository, hub_server, own_cache, point_to
+from hub_server import Repository, forget_sessions, hub_server, own_cache, point_to
 
 from keras_bert.core.errors import UserError
 from keras_bert.data.corpus.documents import Corpus
@@ -158,8 +158,10 @@ def test_offline_the_cache_is_enough_if_it_has_all_of_the_split(hub, monkeypatch
     monkeypatch.setattr("time.sleep", lambda seconds: None)
     assert "data/part-00001-of-00002.parquet: could not be fetched" in refusal()
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
+    forget_sessions()
     assert "1 of its 2 files are in the cache, and the hub cannot be reached (HF_HUB_OFFLINE is set)" in refusal()
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", False)
+    forget_sessions()
     hub.repositories[NAME].cuts.clear()
     texts()
     hub.is_down = True
