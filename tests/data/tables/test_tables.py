@@ -299,8 +299,8 @@ def test_damage_inside_of_arrow_is_told_and_nothing_else_taken_for_it(tmp_path):
     arrow = pytest.importorskip("pyarrow", reason="the extra datasets is not installed")
     sound, damaged = (struct.pack("<3i", 0, middle, 6) for middle in (3, 1 << 30))
     texts = arrow.array(["one", "two"])
-    seen = texts.cast("string_view") if hasattr(arrow, "string_view") else texts  # Polars writes them.
-    views = arrow.DictionaryArray.from_arrays([1, None], seen)
+    views = arrow.array(["one", "two"], arrow.string_view())  # Polars writes them.
+    views = arrow.DictionaryArray.from_arrays([1, None], views)
     path = write_arrow(tmp_path / "a.arrow", arrow.table({"text": views}), "new_stream")
     assert rows(path, ["text"]) == [(1, "two"), (2, None)]
     for column in (texts, texts.dictionary_encode()):
