@@ -113,7 +113,7 @@ def _is_written(path: str, text: str) -> bool:
     return False
 
 
-@click.group(cls=FrontDoor, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=FrontDoor, context_settings={"help_option_names": ["-h", "--help"], "show_default": True})
 @click.option("--debug", is_flag=True, help="Print the traceback when the program fails.")
 @click.version_option(__version__, prog_name="bert-in-keras")
 def main(debug: bool) -> None:

@@ -58,7 +58,6 @@ _log = logging.getLogger(__name__)
     "--precision",
     type=click.Choice(PRECISIONS),
     default=FLOAT32,
-    show_default=True,
     help="Type of the values. int8: 256 levels between the lowest and the highest value of each dimension, kept as "
     "ranges. binary: whether a value is above 0, 8 dimensions a byte.",
 )

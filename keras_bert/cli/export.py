@@ -43,28 +43,24 @@ _LISTED_BY = {
     "kind",
     type=click.Choice((SAVED_MODEL, LITERT, ONNX)),
     default=SAVED_MODEL,
-    show_default=True,
     help="What to write: a SavedModel, a model for LiteRT (phones; docs/edge.md) or one in ONNX (docs/onnx.md).",
 )
 @click.option(
     "--quantize",
     type=click.Choice(("none", "float16", "int8")),
     default="none",
-    show_default=True,
     help="For LiteRT: storage type of the weights. Activations are float32.",
 )
 @click.option(
     "--dtype",
     type=click.Choice(("float32", "bfloat16", "float16")),
     default="float32",
-    show_default=True,
     help="For a SavedModel: storage type of the weights, whatever --compute is.",
 )
 @click.option(
     "--compute",
     type=click.Choice(("float32", "bfloat16")),
     default="float32",
-    show_default=True,
     help="For a SavedModel: type of the encoder's matrix products. bfloat16 is faster on a server whose processor "
     "multiplies it (amx_bf16 or avx512_bf16 in /proc/cpuinfo) and slower on others.",
 )
@@ -78,14 +74,12 @@ _LISTED_BY = {
     "--top-k",
     type=click.IntRange(min=1),
     default=5,
-    show_default=True,
     help="For a masked LM: pieces listed for each [MASK]; for a left-to-right model: pieces that may come next.",
 )
 @click.option(
     "--n-best",
     type=click.IntRange(min=1),
     default=5,
-    show_default=True,
     help="For question answering: answers to each question; for a model that writes texts: texts for each input.",
 )
 @casing_option

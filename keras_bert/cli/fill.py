@@ -8,9 +8,7 @@ from keras_bert.cli.options import casing_option, load_tensorflow, model_option,
 
 @click.command()
 @model_option
-@click.option(
-    "--top-k", type=click.IntRange(min=1), default=5, show_default=True, help="Candidates listed for each [MASK]."
-)
+@click.option("--top-k", type=click.IntRange(min=1), default=5, help="Candidates listed for each [MASK].")
 @casing_option
 @click.argument("texts", nargs=-1, required=True, metavar="TEXT…")
 def fill(model: str, top_k: int, lower_case: bool | None, texts: tuple[str, ...]) -> None:

@@ -29,7 +29,6 @@ _log = logging.getLogger(__name__)
     "--restart",
     type=click.IntRange(min=0),
     default=0,
-    show_default=True,
     help="After a failure, start all workers again up to this many times. Bad input is not retried.",
 )
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED, metavar="-- COMMAND…")

@@ -48,7 +48,7 @@ def setting_option(
     means, and such a 0 is refused. A "Default: " in `more` replaces the default in the meaning.
     """
     if has_default:
-        attributes |= {"default": getattr(config, field), "show_default": True}
+        attributes["default"] = getattr(config, field)
     meaning, off = re.subn(r"[;.] (0|null) [^;.]*\.$", ".", settings.meanings(config)[field])
     if "Default: " in more:
         meaning = re.sub(r"[;,] by default.*", ".", meaning)
@@ -231,11 +231,7 @@ max_length_option = click.option(
 )
 
 batch_tokens_option = click.option(
-    "--batch-tokens",
-    type=click.IntRange(min=1),
-    default=4096,
-    show_default=True,
-    help="Tokens per batch, padding included.",
+    "--batch-tokens", type=click.IntRange(min=1), default=4096, help="Tokens per batch, padding included."
 )
 
 

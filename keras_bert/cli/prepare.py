@@ -44,13 +44,7 @@ _log = logging.getLogger(__name__)
     help="New folder for the shards; pass it to `pretrain --data`.",
 )
 @text_casing_option
-@click.option(
-    "--workers",
-    type=click.IntRange(min=0),
-    default=0,
-    show_default=True,
-    help="Tokenizer processes; 0 starts one per core.",
-)
+@click.option("--workers", type=click.IntRange(min=0), default=0, help="Tokenizer processes; 0 starts one per core.")
 @validation_share_option
 @setting_option(DataConfig, "shard_megabytes", has_default=True)
 @click.option("--whole-words", type=click.Choice(["jieba"]), help="Mark Chinese words, for whole-word masking.")

@@ -43,7 +43,7 @@ _log = logging.getLogger(__name__)
     help="corpus.jsonl (_id, title, text), queries.jsonl (_id, text) and qrels/SPLIT.tsv (query-id, corpus-id, score), "
     "as in BEIR.",
 )
-@click.option("--split", default="test", show_default=True, help="Split to score, as in qrels/SPLIT.tsv.")
+@click.option("--split", default="test", help="Split to score, as in qrels/SPLIT.tsv.")
 @click.option(
     "--pooling",
     type=click.Choice(TEXT_POOLINGS),

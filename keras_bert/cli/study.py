@@ -53,9 +53,7 @@ _output_option = click.option(
     callback=folder_to_write,
     help="Where the runs, the page and the pictures go.",
 )
-_seeds_option = click.option(
-    "--seeds", default=3, show_default=True, type=click.IntRange(min=1), help="Number of seeds."
-)
+_seeds_option = click.option("--seeds", default=3, type=click.IntRange(min=1), help="Number of seeds.")
 
 _task_data_option = click.option(
     "--data", required=True, metavar="FOLDER", help="Folder that holds the folders named in the plan."
@@ -75,13 +73,7 @@ def _only_option(what: str) -> Callable[..., Any]:
 
 
 def _plan_option(name: str) -> Callable[..., Any]:
-    return click.option(
-        "--plan",
-        default=name,
-        show_default=True,
-        metavar="NAME|FILE",
-        help="Plan: a name in configs/studies, or a file.",
-    )
+    return click.option("--plan", default=name, metavar="NAME|FILE", help="Plan: a name in configs/studies, or a file.")
 
 
 def _carried_out(output: str, make: "Callable[[StudyFolder], Findings]") -> None:
@@ -149,7 +141,7 @@ def _said_of(name: str) -> Iterator[None]:
 @_output_option
 @_seeds_option
 @_only_option("tasks")
-@click.option("--title", default="", help="Title of the page and the picture.")
+@click.option("--title", default="", show_default=False, help="Title of the page and the picture.")
 def worth(
     models: tuple[str, ...], plan: str, data: str, output: str, seeds: int, only: tuple[str, ...], title: str
 ) -> None:
@@ -205,9 +197,7 @@ def pilots(plan: str, data: str, output: str, seeds: int, only: tuple[str, ...])
 @click.option(
     "--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Override a setting of pretraining. Repeatable."
 )
-@click.option(
-    "--pretraining-seeds", default=1, show_default=True, type=click.IntRange(min=1), help="Number of pretraining seeds."
-)
+@click.option("--pretraining-seeds", default=1, type=click.IntRange(min=1), help="Number of pretraining seeds.")
 @_seeds_option
 @_only_option("variants")
 def ablation(
@@ -313,15 +303,9 @@ def attention(texts: tuple[str, ...], model: str, output: str) -> None:
 @click.option("--word", "words", multiple=True, required=True, metavar="WORD", help="Word to look up. Repeatable.")
 @click.option("--text", "texts", multiple=True, required=True, metavar="GLOB", help="Text to read. Repeatable.")
 @click.option(
-    "--tokens",
-    default=500_000,
-    show_default=True,
-    type=click.IntRange(min=1),
-    help="Read at most this many tokens of the text.",
+    "--tokens", default=500_000, type=click.IntRange(min=1), help="Read at most this many tokens of the text."
 )
-@click.option(
-    "--neighbours", default=8, show_default=True, type=click.IntRange(min=1), help="Neighbours to list for each word."
-)
+@click.option("--neighbours", default=8, type=click.IntRange(min=1), help="Neighbours to list for each word.")
 @click.option("--layer", type=int, help="Layer of the contextual vectors, from 1. Default: the last.")
 @_output_option
 def geometry(
@@ -363,17 +347,13 @@ def geometry(
 @click.option(
     "--radius",
     default=0.5,
-    show_default=True,
     type=Number(min=0, min_open=True),
     help="How far the plane reaches each way, as a multiple of the norm of the weights.",
 )
-@click.option(
-    "--points", default=11, show_default=True, type=click.IntRange(min=3), help="Points on each axis, an odd number."
-)
+@click.option("--points", default=11, type=click.IntRange(min=3), help="Points on each axis, an odd number.")
 @click.option(
     "--examples",
     default=512,
-    show_default=True,
     type=click.IntRange(min=1),
     help="Training examples to compute the loss on, rounded down to whole batches of 32, at least one.",
 )

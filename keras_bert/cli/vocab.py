@@ -69,7 +69,6 @@ _OTHERS = {
     "--unused",
     type=click.IntRange(min=0),
     default=0,
-    show_default=True,
     help="Number of [unused] rows to reserve after the special tokens.",
 )
 @setting_option(VocabularyConfig, "kind", has_default=True)
