@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Iterable
+from typing import Any
 
 from keras_bert.models.bert.config import BertConfig
 from keras_bert.models.kind import kind_of_config
@@ -25,15 +26,16 @@ class Part:
     count: int
 
 
-def embedding_parts(config: BertConfig) -> list[Part]:
-    """The parts of embeddings that have a width of their own, E."""
+def embedding_parts(config: BertConfig, has_segments: bool = True) -> list[Part]:
+    """The parts of the embeddings, whose width is E where it may differ from H."""
     V, E, H = config.vocab_size, config.embedding_width, config.hidden_size
-    P, T = config.max_position_embeddings, config.type_vocab_size
+    P, T = config.first_position + config.max_position_embeddings, config.type_vocab_size
+    letter = "E" if config.maps_embeddings else "H"
     return [
-        Part("word embeddings", f"V·E = {V:,}·{E}", V * E),
-        Part("position embeddings", f"{P}·E", P * E),
-        Part("segment embeddings", f"{T}·E", T * E),
-        Part("embedding LayerNorm", "2·E", 2 * E),
+        Part("word embeddings", f"V·{letter} = {V:,}·{E}", V * E),
+        Part("position embeddings", f"{P}·{letter}", P * E),
+        *([Part("segment embeddings", f"{T}·{letter}", T * E)] if has_segments else []),
+        Part("embedding LayerNorm", f"2·{letter}", 2 * E),
         *([Part("mapping of embeddings", "E·H + H", E * H + H)] if config.maps_embeddings else []),
     ]
 
@@ -49,6 +51,18 @@ def block_parts(config: BertConfig) -> list[Part]:
         Part("feed-forward biases", f"{L} layers · (H + {F:,})", L * (H + F)),
         Part("feed-forward LayerNorm", f"{L} layers · 2·H", L * 2 * H),
         Part(POOLER, "H² + H", H * H + H),
+    ]
+
+
+def masked_lm_parts(config: BertConfig) -> list[Part]:
+    """The parts of BERT's masked LM head."""
+    V, E, H = config.vocab_size, config.embedding_width, config.hidden_size
+    transform, letter = ("H·E + E", "E") if config.maps_embeddings else ("H² + H", "H")
+    return [
+        Part("masked LM transform", transform, H * E + E),
+        Part("masked LM LayerNorm", f"2·{letter}", 2 * E),
+        Part("masked LM output bias", "V", V),
+        *([] if config.tie_word_embeddings else [Part("masked LM decoder", f"V·{letter}", V * E)]),
     ]
 
 
@@ -106,6 +120,29 @@ def training_flops(
     masked_lm = P * (2 * H * E + 2 * E * V)
     pooled = 2 * H**2 + 4 * H
     return 3 * (L * layer + mapping + masked_lm + pooled)
+
+
+def text_to_text_flops(config: Any, read: int, written: int, W: int, M: int, G: int) -> int:
+    """The FLOPs of the forward and backward pass of one example of an encoder-decoder; see `training_flops`.
+
+    With S tokens read, P written and D layers of the decoder, the forward pass is
+
+        L · (8·S·H·W + 4·S²·W + 2·M·S·H·F)                 the encoder
+        + D · (8·P·H·W + 4·P²·W)                           the decoder's self-attention
+        + D · (4·P·H·W + 4·S·H·W + 4·P·S·W + 2·M·P·H·G)    attention to S states, feed-forward
+        + P · 2·H·V                                        the output layer
+
+    Args:
+        read, written: S and P.
+        W: the width of all heads.
+        M: the number of matrices in a feed-forward network.
+        G: the decoder's feed-forward size.
+    """
+    S, P, H, V = read, written, config.hidden_size, config.vocab_size
+    L, D, F = config.num_hidden_layers, config.decoder_layers, config.intermediate_size
+    encoder = L * (8 * S * H * W + 4 * S**2 * W + 2 * M * S * H * F)
+    decoder = D * (12 * P * H * W + 4 * P**2 * W + 4 * S * H * W + 4 * P * S * W + 2 * M * P * H * G)
+    return 3 * (encoder + decoder + P * 2 * H * V)
 
 
 def unread_flops(config: BertConfig, sequence_length: int, read: int) -> int:

@@ -11,7 +11,7 @@ from keras_bert.core.settings import Dropout, Positive, require
 from keras_bert.models.bert.config import BIDIRECTIONAL, Activation, BertConfig
 from keras_bert.models.bert.kind import Bert
 from keras_bert.models.kind import GoogleFiles, ModelKind
-from keras_bert.models.sizes import Part, embedding_parts, training_flops
+from keras_bert.models.sizes import Part, embedding_parts, masked_lm_parts, training_flops
 from keras_bert.models.tensor_names import (
     ENCODER,
     MASKED_LM_HEAD,
@@ -236,13 +236,7 @@ class Albert(ModelKind):
         ]
 
     def heads_table(self, config: AlbertConfig) -> list[Part]:
-        V, E, H = config.vocab_size, config.embedding_size, config.hidden_size
-        return [
-            Part("masked LM transform", "H·E + E", H * E + E),
-            Part("masked LM LayerNorm", "2·E", 2 * E),
-            Part("masked LM output bias", "V", V),
-            *([] if config.tie_word_embeddings else [Part("masked LM decoder", "V·E", V * E)]),
-        ]
+        return masked_lm_parts(config)
 
     def training_flops(self, config: AlbertConfig, sequence_length: int, predictions_per_sequence: int) -> int:
         return training_flops(config, sequence_length, predictions_per_sequence)

@@ -9,7 +9,7 @@ from keras_bert.core.settings import Dropout, Positive, require
 from keras_bert.models.bart.names import PARTS
 from keras_bert.models.bert.config import BIDIRECTIONAL, DECODED, LEARNED, BertConfig, require_decoder_tokens
 from keras_bert.models.kind import ModelKind
-from keras_bert.models.sizes import Part, block_parts
+from keras_bert.models.sizes import Part, block_parts, embedding_parts, text_to_text_flops
 from keras_bert.models.tensor_names import DECODER, LM_HEAD, TensorName, for_layers
 
 if TYPE_CHECKING:
@@ -169,14 +169,7 @@ class Bart(ModelKind):
         return {part: for_layers(rows, layers.get(part, config.num_hidden_layers)) for part, rows in PARTS.items()}
 
     def encoder_table(self, config: BartConfig) -> list[Part]:
-        V, H = config.vocab_size, config.hidden_size
-        P = config.first_position + config.max_position_embeddings
-        return [
-            Part("word embeddings", f"V·H = {V:,}·{H}", V * H),
-            Part("position embeddings", f"{P}·H", P * H),
-            Part("embedding LayerNorm", "2·H", 2 * H),
-            *block_parts(config),
-        ]
+        return [*embedding_parts(config, has_segments=False), *block_parts(config)]
 
     def heads_table(self, config: BartConfig) -> list[Part]:
         H, L, F = config.hidden_size, config.decoder_layers, config.decoder_ffn_dim
@@ -194,20 +187,8 @@ class Bart(ModelKind):
         ]
 
     def training_flops(self, config: BartConfig, sequence_length: int, predictions_per_sequence: int) -> int:
-        """The FLOPs of the forward and backward pass of one example; see `models.sizes.training_flops`.
-
-        With S tokens read and P written, the forward pass is
-
-            L · (8·S·H² + 4·S²·H + 4·S·H·F)                    the encoder
-            + D · (8·P·H² + 4·P²·H)                            the decoder's self-attention
-            + D · (4·P·H² + 4·S·H² + 4·P·S·H + 4·P·H·G)        attention to S states, feed-forward of width G
-            + P · 2·H·V                                        the output layer
-        """
-        S, P, H, V = sequence_length, predictions_per_sequence, config.hidden_size, config.vocab_size
-        L, F, D, G = config.num_hidden_layers, config.intermediate_size, config.decoder_layers, config.decoder_ffn_dim
-        encoder = L * (8 * S * H**2 + 4 * S**2 * H + 4 * S * H * F)
-        decoder = D * (12 * P * H**2 + 4 * P**2 * H + 4 * S * H**2 + 4 * P * S * H + 4 * P * H * G)
-        return 3 * (encoder + decoder + P * 2 * H * V)
+        width, inner = config.hidden_size, config.decoder_ffn_dim
+        return text_to_text_flops(config, sequence_length, predictions_per_sequence, width, 2, inner)
 
     def class_in_transformers(self, parts: Collection[str], config: BartConfig) -> str:
         if LM_HEAD in parts:

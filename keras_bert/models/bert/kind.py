@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from keras_bert.models.bert.config import BertConfig
 from keras_bert.models.kind import GoogleFiles, ModelKind
-from keras_bert.models.sizes import Part, block_parts, training_flops
+from keras_bert.models.sizes import Part, block_parts, embedding_parts, masked_lm_parts, training_flops
 from keras_bert.models.tensor_names import (
     ENCODER,
     MASKED_LM_HEAD,
@@ -82,24 +82,10 @@ class Bert(ModelKind):
         }
 
     def encoder_table(self, config: BertConfig) -> list[Part]:
-        V, H, T = config.vocab_size, config.hidden_size, config.type_vocab_size
-        P = config.first_position + config.max_position_embeddings
-        return [
-            Part("word embeddings", f"V·H = {V:,}·{H}", V * H),
-            Part("position embeddings", f"{P}·H", P * H),
-            Part("segment embeddings", f"{T}·H", T * H),
-            Part("embedding LayerNorm", "2·H", 2 * H),
-            *block_parts(config),
-        ]
+        return [*embedding_parts(config), *block_parts(config)]
 
     def heads_table(self, config: BertConfig) -> list[Part]:
-        V, H = config.vocab_size, config.hidden_size
-        return [
-            Part("masked LM transform", "H² + H", H * H + H),
-            Part("masked LM LayerNorm", "2·H", 2 * H),
-            Part("masked LM output bias", "V", V),
-            *([] if config.tie_word_embeddings else [Part("masked LM decoder", "V·H", V * H)]),
-        ]
+        return masked_lm_parts(config)
 
     def quoted_counts(self, config: BertConfig, exact: int) -> list[tuple[str, int, str]]:
         if type(config) is not BertConfig:

@@ -8,7 +8,7 @@ from keras_bert.core import settings
 from keras_bert.core.settings import Dropout, Positive, require
 from keras_bert.models.bert.config import BIDIRECTIONAL, LEARNED, SINUSOIDAL, BertConfig
 from keras_bert.models.bert.kind import Bert
-from keras_bert.models.sizes import Part
+from keras_bert.models.sizes import Part, block_parts, embedding_parts
 from keras_bert.models.tensor_names import (
     ENCODER,
     MASKED_LM_HEAD,
@@ -130,7 +130,7 @@ class Distilbert(Bert):
         return {part: for_layers(rows, config.num_hidden_layers) for part, rows in _PARTS.items()}
 
     def encoder_table(self, config: BertConfig) -> list[Part]:
-        return [part for part in super().encoder_table(config) if part.name != "segment embeddings"]
+        return [*embedding_parts(config, has_segments=False), *block_parts(config)]
 
 
 KIND = Distilbert()

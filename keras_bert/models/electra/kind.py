@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal
 from keras_bert.core.settings import Positive, require
 from keras_bert.models.bert.config import BIDIRECTIONAL, LEARNED, REPLACED, BertConfig
 from keras_bert.models.bert.kind import Bert, blocks
-from keras_bert.models.sizes import Part, block_parts, embedding_parts, training_flops
+from keras_bert.models.sizes import Part, training_flops
 from keras_bert.models.tensor_names import (
     ENCODER,
     MASKED_LM_HEAD,
@@ -125,9 +125,6 @@ class Electra(Bert):
                 TensorName("mlm_head.bias", StoredName(f"{_DECODER}.bias"), StoredName(f"{_HEAD}/output_bias")),
             ],
         }
-
-    def encoder_table(self, config: Any) -> list[Part]:
-        return [*embedding_parts(config), *block_parts(config)]
 
     def heads_table(self, config: Any) -> list[Part]:
         H = config.hidden_size

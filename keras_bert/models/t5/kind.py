@@ -15,7 +15,7 @@ from keras_bert.models.bert.config import (
     require_decoder_tokens,
 )
 from keras_bert.models.kind import ModelKind
-from keras_bert.models.sizes import Part
+from keras_bert.models.sizes import Part, text_to_text_flops
 from keras_bert.models.t5.names import t5_parts
 from keras_bert.models.tensor_names import DECODER, TensorName
 
@@ -223,22 +223,9 @@ class T5(ModelKind):
         return [*_stack(config, config.decoder_layers, 2, "decoder "), *own]
 
     def training_flops(self, config: T5Config, sequence_length: int, predictions_per_sequence: int) -> int:
-        """The FLOPs of the forward and backward pass of one example; see `models.sizes.training_flops`.
-
-        With S tokens read and P written, W the width of all heads and M the number of matrices in a feed-forward
-        network (2, or 3 if gated), the forward pass is
-
-            L · (8·S·H·W + 4·S²·W + 2·M·S·H·F)                 the encoder
-            + D · (8·P·H·W + 4·P²·W)                           the decoder's self-attention
-            + D · (4·P·H·W + 4·S·H·W + 4·P·S·W + 2·M·P·H·F)    attention to S states, feed-forward
-            + P · 2·H·V                                        the output layer
-        """
-        S, P, H, V = sequence_length, predictions_per_sequence, config.hidden_size, config.vocab_size
-        L, D, F, M = config.num_hidden_layers, config.decoder_layers, config.intermediate_size, 2 + config.is_gated
-        W = config.num_attention_heads * config.head_size
-        encoder = L * (8 * S * H * W + 4 * S**2 * W + 2 * M * S * H * F)
-        decoder = D * (12 * P * H * W + 4 * P**2 * W + 4 * S * H * W + 4 * P * S * W + 2 * M * P * H * F)
-        return 3 * (encoder + decoder + P * 2 * H * V)
+        width, matrices = config.num_attention_heads * config.head_size, 2 + config.is_gated
+        sizes = width, matrices, config.intermediate_size
+        return text_to_text_flops(config, sequence_length, predictions_per_sequence, *sizes)
 
     def class_in_transformers(self, parts: Collection[str], config: T5Config) -> str:
         return "BertForConditionalGeneration" if DECODER in parts else self.encoder_class
