@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from keras_bert.core import disks, stores
+from keras_bert.core.errors import UserError
 
 StrPath: TypeAlias = str | os.PathLike[str]
 _T = TypeVar("_T")
@@ -53,6 +54,15 @@ def open_file(path: StrPath, mode: str = "rb", errors: str | None = None, newlin
             if reading := reference():
                 reading.opened(os.fspath(path), stream)
     return stream
+
+
+def read_file(path: StrPath, remedy: str) -> bytes:
+    """The content of a file. Raises `UserError`, which ends with the remedy, if it cannot be read."""
+    try:
+        with open_file(path) as stream:
+            return stream.read()
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read ({error.strerror or error}). {remedy}".rstrip()) from None
 
 
 class BytesRead:

@@ -7,7 +7,7 @@ from typing import Any
 import yaml
 
 from keras_bert.core.errors import UserError
-from keras_bert.core.files import StrPath, open_file
+from keras_bert.core.files import StrPath, read_file
 
 
 def read_yaml(path: StrPath) -> dict[Any, Any]:
@@ -121,10 +121,7 @@ def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _read_text(path: StrPath, kind: str) -> str:
     try:
-        with open_file(path) as stream:
-            return stream.read().decode("utf-8-sig")
-    except OSError as error:
-        raise UserError(f"{path}: cannot be read ({error.strerror or error}).") from None
+        return read_file(path, "").decode("utf-8-sig")
     except UnicodeDecodeError:
         raise UserError(f"{path}: is not UTF-8 text; a {kind} file is needed.") from None
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from keras_bert.core.errors import UserError
-from keras_bert.core.files import StrPath, is_file, join, open_file, parent
+from keras_bert.core.files import StrPath, is_file, join, parent, read_file
 from keras_bert.core.program import PROGRAM
 from keras_bert.core.whole_files import atomic_write, write_json
 from keras_bert.core.yaml_and_json import read_json
@@ -75,9 +75,8 @@ class ByteVocabulary(Vocabulary):
             UserError: a special token or a byte is missing, or the merges name unknown pieces or cannot have been
                 learned in this order.
         """
-        self.tokens, self.merges = list(tokens), list(merges)
-        self.num_pieces = len(self.tokens)
-        self.ids = {token: index for index, token in enumerate(self.tokens)}
+        self._set_tokens(tokens)
+        self.merges = list(merges)
         missing = [name for name in SPECIAL_TOKENS if name not in self.ids]
         if missing:
             raise UserError(
@@ -202,10 +201,7 @@ def _merges_bytes(merges: Iterable[tuple[str, str]]) -> bytes:
 
 def _read_merges(path: str) -> list[tuple[str, str]]:
     try:
-        with open_file(path) as stream:
-            lines = stream.read().decode("utf-8").split("\n")
-    except OSError as error:
-        raise UserError(f"{path}: cannot be read ({error.strerror or error}). It belongs to vocab.json.") from None
+        lines = read_file(path, "It belongs to vocab.json.").decode("utf-8").split("\n")
     except UnicodeDecodeError:
         raise UserError(f"{path}: needs UTF-8. Received: other bytes. Fetch or write it again.") from None
     if lines[0].startswith("#version"):

@@ -12,12 +12,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from keras_bert.core.errors import UserError
-from keras_bert.core.files import StrPath, is_file, join, parent
+from keras_bert.core.files import StrPath, is_file, join, parent, read_file
 from keras_bert.core.program import PROGRAM
 from keras_bert.core.whole_files import write_json
 from keras_bert.core.yaml_and_json import read_json
 from keras_bert.text.model_vocabulary import ModelVocabulary
-from keras_bert.text.sentencepiece_vocabulary import charsmap_in, read_model, read_pieces, unigram_model
+from keras_bert.text.sentencepiece_vocabulary import charsmap_in, read_pieces, unigram_model
 from keras_bert.text.standalone_tokenizer import SPACES
 from keras_bert.text.tokenizer_files import TOKENIZER, TOKENIZER_CONFIG, TokenizerSettings, read_if_there, unigrams
 from keras_bert.text.vocabulary import RowPattern
@@ -83,9 +83,7 @@ class FairseqVocabulary(ModelVocabulary):
                 f"Learn one with: {PROGRAM} vocab --kind {XLM_ROBERTA.model_type}"
             )
         own = pieces[dictionary.left_out :]
-        self.tokens = [*dictionary.first, *(text for text, _ in own), MASK]
-        self.num_pieces = len(self.tokens)
-        self.ids = {token: index for index, token in enumerate(self.tokens)}
+        self._set_tokens([*dictionary.first, *(text for text, _ in own), MASK])
         self.cls_id, self.pad_id, self.sep_id, self.unk_id, self.mask_id = (
             self.ids[name] for name in (CLS, PAD, SEP, UNK, MASK)
         )
@@ -113,7 +111,7 @@ class FairseqVocabulary(ModelVocabulary):
             if dictionary is None:
                 raise UserError(f"{path}: needs XLM-RoBERTa's pieces or CamemBERT's. Give {cls.file_name}.")
             return cls(_model_in(content, dictionary, path), path, dictionary)
-        return cls(read_model(path, cls.file_name), path, _dictionary_of(parent(path)))
+        return cls(read_file(path, f"Give {cls.file_name}."), path, _dictionary_of(parent(path)))
 
     def to_file(self, path: StrPath) -> None:
         """Writes the model's file and, unless it is XLM-RoBERTa's, the tokenizer's class into tokenizer_config.json."""

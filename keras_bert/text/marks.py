@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from keras_bert.core import imports
 from keras_bert.core.errors import UserError
-from keras_bert.core.files import StrPath, open_file
+from keras_bert.core.files import StrPath, read_file
 from keras_bert.text.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -120,10 +120,7 @@ BEGINS, CONTINUES = 1, 2
 def read_phrases(path: StrPath) -> list[str]:
     """The phrases in a file, one per line, without duplicates. Raises `UserError` if it has none or cannot be read."""
     try:
-        with open_file(path) as stream:
-            lines = stream.read().decode("utf-8-sig").split("\n")
-    except OSError as error:
-        raise UserError(f"{path}: cannot be read ({error.strerror or error}). Give a file of phrases.") from None
+        lines = read_file(path, "Give a file of phrases.").decode("utf-8-sig").split("\n")
     except UnicodeDecodeError as error:
         raise UserError(f"{path}: needs UTF-8. Received: an invalid byte at {error.start}. Convert the file.") from None
     phrases = list(dict.fromkeys(line.strip() for line in lines if line.strip()))

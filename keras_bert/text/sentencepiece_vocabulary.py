@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from keras_bert.core import imports
 from keras_bert.core.errors import UserError
-from keras_bert.core.files import StrPath, is_file, join, open_file
+from keras_bert.core.files import StrPath, is_file, join, read_file
 from keras_bert.core.program import PROGRAM
 from keras_bert.core.whole_files import atomic_write
 from keras_bert.core.yaml_and_json import read_json
@@ -87,9 +87,7 @@ class SentencePieceVocabulary(Vocabulary):
         """
         self.model = model
         pieces = read_pieces(model, source)
-        self.tokens = [text for text, _ in pieces]
-        self.num_pieces = len(self.tokens)
-        self.ids = {token: index for index, token in enumerate(self.tokens)}
+        self._set_tokens(text for text, _ in pieces)
         missing = [name for name in self.special_tokens if name not in self.ids]
         if missing:
             raise UserError(
@@ -126,17 +124,23 @@ class SentencePieceVocabulary(Vocabulary):
     @classmethod
     def read(cls: type[_Own], path: StrPath) -> _Own:
         if os.path.basename(os.fspath(path)) != TOKENIZER:
-            return cls(read_model(path, "a spiece.model"), path)
+            return cls(read_file(path, "Give a spiece.model."), path)
         content = read_json(path)
-        pieces = unigrams(content) or []
-        if not cls._begins(pieces):
-            raise UserError(f"{path}: needs {cls.model_title}'s pieces. Give {cls.file_name}.")
+        pieces = cls._own_pieces(content, path)
         charsmap = charsmap_in(content, path, cls.file_name, _NORMALIZERS)
         return cls(unigram_model(pieces, charsmap, len(cls.first_pieces), cls.first_pieces.index(UNK)), path)
 
     @classmethod
     def _begins(cls, pieces: Sequence[tuple[str, float]]) -> bool:
         return tuple(text for text, _ in pieces[: len(cls.first_pieces)]) == cls.first_pieces
+
+    @classmethod
+    def _own_pieces(cls, content: Mapping[str, Any], path: StrPath) -> list[tuple[str, float]]:
+        """The pieces in a tokenizer.json. Raises `UserError` if they are not of this kind."""
+        pieces = unigrams(content) or []
+        if not cls._begins(pieces):
+            raise UserError(f"{path}: needs {cls.model_title}'s pieces. Give {cls.file_name}.")
+        return pieces
 
     @classmethod
     def read_settings(
@@ -193,15 +197,6 @@ class SentencePieceVocabulary(Vocabulary):
 
     def _file_bytes(self) -> bytes:
         return self.model
-
-
-def read_model(path: StrPath, wanted: str) -> bytes:
-    """The content of a model's file. Raises `UserError`, which says to give the `wanted` file, if it cannot be read."""
-    try:
-        with open_file(path) as stream:
-            return stream.read()
-    except OSError as error:
-        raise UserError(f"{path}: cannot be read ({error.strerror or error}). Give {wanted}.") from None
 
 
 def read_pieces(model: bytes, source: StrPath) -> list[tuple[str, int]]:

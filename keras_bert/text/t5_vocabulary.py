@@ -3,18 +3,17 @@
 import hashlib
 import os
 import re
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from keras_bert.core.errors import UserError
-from keras_bert.core.files import StrPath, is_file, join, open_file, parent
+from keras_bert.core.files import StrPath, is_file, join, open_file, parent, read_file
 from keras_bert.core.whole_files import write_json
 from keras_bert.core.yaml_and_json import read_json
 from keras_bert.text.model_vocabulary import ModelVocabulary
-from keras_bert.text.sentencepiece_vocabulary import charsmap_in, read_model, read_pieces, unigram_model
-from keras_bert.text.tokenizer_files import TOKENIZER, TOKENIZER_CONFIG, TokenizerSettings, read_if_there, unigrams
+from keras_bert.text.sentencepiece_vocabulary import charsmap_in, read_pieces, unigram_model
+from keras_bert.text.tokenizer_files import TOKENIZER, TOKENIZER_CONFIG, TokenizerSettings, read_if_there
 from keras_bert.text.vocabulary import RowPattern
 
 PAD, END, UNK = FIRST_PIECES = ("<pad>", "</s>", "<unk>")  # In the order of their ids, from 0.
@@ -37,6 +36,7 @@ class T5Vocabulary(ModelVocabulary):
     title = "a SentencePiece model like T5's"
     tokenizer = "keras_bert.text.t5_pieces:T5Tokenizer"
     class_names = ("T5Tokenizer",)
+    model_title, first_pieces = "T5", FIRST_PIECES
     example_recipe = "t5_mini"
 
     def __init__(self, model: bytes, source: StrPath = "vocabulary", sentinels: int = SENTINELS) -> None:
@@ -55,9 +55,7 @@ class T5Vocabulary(ModelVocabulary):
             )
         names = [f"<{SENTINEL}{number}>" for number in range(sentinels)]
         own = {text for text, _ in pieces}
-        self.tokens = [*(text for text, _ in pieces), *(name for name in reversed(names) if name not in own)]
-        self.num_pieces = len(self.tokens)
-        self.ids = {token: index for index, token in enumerate(self.tokens)}
+        self._set_tokens([*(text for text, _ in pieces), *(name for name in reversed(names) if name not in own)])
         self.pad_id, self.sep_id, self.unk_id = (self.ids[name] for name in FIRST_PIECES)
         self.cls_id = self.pad_id
         self.sentinel_ids = [self.ids[name] for name in names]
@@ -75,10 +73,10 @@ class T5Vocabulary(ModelVocabulary):
 
     @classmethod
     def is_file(cls, path: str) -> bool:
-        if os.path.basename(path) == TOKENIZER and is_file(path):
-            return _pieces_in(read_json(path)) is not None
         if not super().is_file(path) or not is_file(path):
             return False
+        if os.path.basename(path) == TOKENIZER:
+            return True
         with open_file(path) as stream:
             return _IN_FIRST_BYTES.search(stream.read(_FIRST_BYTES)) is not None
 
@@ -92,15 +90,13 @@ class T5Vocabulary(ModelVocabulary):
             )
         if os.path.basename(os.fspath(path)) == TOKENIZER:
             content = read_json(path)
-            pieces = _pieces_in(content)
-            if pieces is None:
-                raise UserError(f"{path}: needs T5's pieces. Give {cls.file_name}.")
+            pieces = cls._own_pieces(content, path)
             own = [piece for piece in pieces if not _NAMED.fullmatch(piece[0])]
             model = unigram_model(
                 own, charsmap_in(content, path, cls.file_name), len(FIRST_PIECES), FIRST_PIECES.index(UNK)
             )
             return cls(model, path, len(pieces) - len(own) if sentinels is None else sentinels)
-        return cls(read_model(path, cls.file_name), path, SENTINELS if sentinels is None else sentinels)
+        return cls(read_file(path, f"Give {cls.file_name}."), path, SENTINELS if sentinels is None else sentinels)
 
     def to_file(self, path: StrPath) -> None:
         """Writes the model's file and, unless it is T5's 100, the number of sentinels into tokenizer_config.json."""
@@ -114,9 +110,3 @@ class T5Vocabulary(ModelVocabulary):
 
     def _special_token_fields(self) -> dict[str, str]:
         return {"eos_token": END, "unk_token": UNK, "pad_token": PAD}
-
-
-def _pieces_in(content: Mapping[str, Any]) -> list[tuple[str, float]] | None:
-    """The pieces in a tokenizer.json if it has a unigram model that begins like T5's; else None."""
-    pieces = unigrams(content)
-    return pieces if pieces and tuple(text for text, _ in pieces[: len(FIRST_PIECES)]) == FIRST_PIECES else None

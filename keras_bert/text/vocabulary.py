@@ -163,25 +163,30 @@ class Vocabulary:
             UserError: a row is empty, a piece is duplicated or unusable, a special token is missing, or an added token
                 has the id of another.
         """
-        self.tokens = list(tokens)
-        self.num_pieces = len(self.tokens)
+        self._set_tokens(tokens)
         self.added = tuple(sorted(added, key=lambda token: token.id))
         for token in self.added:
             if token.id == len(self.tokens):
                 self.tokens.append(token.content)
+                self.ids[token.content] = token.id
             elif not 0 <= token.id < len(self.tokens) or self.tokens[token.id] != token.content:
                 raise UserError(
                     f"{source}: needs a piece or an added token for every id. Received: {token.content!r} with id "
                     f"{token.id} after {self.num_pieces} pieces. Give each added token the id of its row."
                 )
         _check(self.tokens, source)
-        self.ids = {token: index for index, token in enumerate(self.tokens)}
         self.pad_id, self.unk_id, self.cls_id, self.sep_id, self.mask_id = (self.ids[name] for name in SPECIAL_TOKENS)
         self.is_continuation = np.array([token.startswith(CONTINUATION) for token in self.tokens])
         self.is_continuation[self.num_pieces :] = False
         self.is_continued = np.ones(len(self.tokens), bool)
         added_bytes = json.dumps(self._added_fields()).encode() if self.added else b""
         self.fingerprint = hashlib.sha256(self._file_bytes() + added_bytes).hexdigest()
+
+    def _set_tokens(self, tokens: Iterable[str]) -> None:
+        """Sets `tokens`, `num_pieces` and `ids`."""
+        self.tokens = list(tokens)
+        self.num_pieces = len(self.tokens)
+        self.ids = {token: index for index, token in enumerate(self.tokens)}
 
     @property
     def row_pattern(self) -> RowPattern:

@@ -19,7 +19,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from keras_bert.core.errors import UserError
-from keras_bert.core.files import exists, join, open_file
+from keras_bert.core.files import exists, join, read_file
 from keras_bert.core.whole_files import atomic_write
 from keras_bert.core.yaml_and_json import parse_json
 from keras_bert.data.windows import offsets
@@ -63,11 +63,7 @@ def read_verified(path: str, sha256: str) -> bytes:
 def _read_bytes(path: str) -> bytes:
     if not exists(path):
         raise UserError(f"{path}: is missing. {_REMEDY}.")
-    try:
-        with open_file(path) as stream:
-            return stream.read()
-    except OSError as error:
-        raise UserError(f"{path}: cannot be read ({error.strerror or error}). {_REMEDY}.") from None
+    return read_file(path, f"{_REMEDY}.")
 
 
 def read_meta(path: str) -> Meta:
