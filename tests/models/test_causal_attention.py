@@ -168,12 +168,10 @@ def test_a_classifier_of_transformers_reads_cls(classifier, tmp_path):
     )  # Fine-tuning it would otherwise learn from [CLS], which is blind.
 
 
-@pytest.mark.parametrize(
-    "fields", [{"keras_bert": {"architecture": "BertCrfTagger"}}, {"architectures": ["BertLMHeadModel"]}]
-)
-def test_folders_of_older_versions_read_the_last_token(fields):
-    """They have no `pools_cls`."""
-    assert BertConfig.from_fields({"is_decoder": True, **fields}, "config.json").pools_last
+def test_a_pooler_of_transformers_reads_cls():
+    """Its files have no `pools_cls`, and its BertLMHeadModel has no pooler."""
+    of_lm = {"is_decoder": True, "architectures": ["BertLMHeadModel"]}
+    assert BertConfig.from_fields(of_lm, "config.json").pools_last
     assert not BertConfig.from_fields({"is_decoder": True, "architectures": ["BertModel"]}, "config.json").pools_last
 
 

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-from keras_bert.config.reading import FIELD
 from keras_bert.core import settings
 from keras_bert.core.errors import UserError
 from keras_bert.core.settings import Checked, Dropout, Positive, require
@@ -211,7 +210,9 @@ class BertConfig(Checked):
         names = cls.json_fields()
         known = {key: value for key, value in values.items() if key in names}
         if known.pop(IS_DECODER, False):
-            known = {"pools_cls": not _pools_last(values), **known, "attention": CAUSAL}
+            # transformers' files do not say; its BertLMHeadModel has no pooler.
+            has_pooler = "BertLMHeadModel" not in (values.get("architectures") or ())
+            known = {"pools_cls": has_pooler, **known, "attention": CAUSAL}
         return settings.from_mapping(cls, known, where)
 
     @classmethod
@@ -236,13 +237,3 @@ def require_decoder_tokens(config: BertConfig) -> None:
         token = getattr(config, name)
         is_row = token is None or 0 <= token < config.vocab_size
         require(is_row, name, f"an id from 0 to vocab_size - 1 ({config.vocab_size - 1})", token)
-
-
-def _pools_last(values: Mapping[str, Any]) -> bool:
-    """Whether a causal model's config.json without `pools_cls` was written here, by an older version.
-
-    transformers' BertLMHeadModel has no pooler, so if there is one, it is ours.
-    """
-    own = values.get(FIELD)
-    names_ours = isinstance(own, dict) and bool(own.get("architecture"))
-    return names_ours or "BertLMHeadModel" in (values.get("architectures") or ())
