@@ -6,9 +6,12 @@ lines with "idx" and "label".
 
 import json
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
-from keras_bert.tasks.task import PublishedScore, Split
+from keras_bert.config.finetuning import SINGLE_LABEL
+from keras_bert.tasks.task import PublishedScore, Split, Task, TfdsFields
+
+_AnyTask = TypeVar("_AnyTask", bound=Task)
 
 BOOLQ, CB, COPA, MULTIRC, RECORD = "BoolQ", "CB", "COPA", "MultiRC", "ReCoRD"
 RTE, WIC, WSC, AX_B, AX_G = "RTE", "WiC", "WSC", "AX-b", "AX-g"
@@ -50,10 +53,25 @@ SYSTEMS = ("BERT large", "human")
 
 def tfds_name(task: str) -> str:
     """The name of a task's data set in TFDS."""
-    return f"super_glue/{TASKS[task].config}"
+    return f"super_glue/{TASKS[task].config if task in TASKS else task}"  # The diagnostic sets are no tasks to train.
 
 
-def splits(folder: str) -> dict[str, Split]:
+def new_task(cls: type[_AnyTask], name: str, folder: str, **fields: Any) -> _AnyTask:
+    """A task on texts with one label each; `fields` are its own, in addition to what most share or instead of it."""
+    shared = {
+        "kind": SINGLE_LABEL,
+        "label": "label",
+        "labels": ("False", "True"),
+        "metrics": ("accuracy",),
+        "splits": _splits(folder),
+        "folders": (folder,),
+        "tfds": TfdsFields(tfds_name(name)),
+        "published": published(folder),
+    }
+    return cls(**{"name": name, **shared, **fields})
+
+
+def _splits(folder: str) -> dict[str, Split]:
     """The splits of the task with this folder; labels of the test set are hidden."""
     return {
         "train": Split(("train.jsonl",), tfds="train"),

@@ -170,47 +170,30 @@ GLUE = {task.name: task for task in (COLA, SST2, MRPC, STSB, QQP, MNLI, QNLI, RT
 # a model of RTE; their labels are public.
 
 
-def _superglue(
-    name: str,
-    folder: str,
-    labels: tuple[str, ...],
-    texts: tuple[str, str],
-    metrics: tuple[str, ...] = ("accuracy",),
-    tfds: str | None = None,
-    **settings: Any,
-) -> Task:
-    settings = {"splits": superglue.splits(folder), **settings}
-    return Task(
-        name=name,
-        kind=SINGLE_LABEL,
-        texts=texts,
-        label="label",
-        metrics=metrics,
-        labels=labels,
-        folders=(folder,),
-        format="jsonl",
-        tfds=TfdsFields(tfds or superglue.tfds_name(name)),
-        published=superglue.published(folder),
-        **settings,
-    )
+def _superglue(name: str, folder: str, texts: tuple[str, str], **fields: Any) -> Task:
+    return superglue.new_task(Task, name, folder, texts=texts, format="jsonl", **fields)
 
 
 def _diagnostic(name: str, folder: str, texts: tuple[str, str], metrics: tuple[str, ...]) -> Task:
     file = f"{folder}.jsonl"
     test = Split((file,), labelled=None, index="idx", tfds="test", submission=file)
-    tfds = f"super_glue/{name}"
-    return _superglue(
-        name, folder, _ENTAILMENT, texts, metrics, tfds, splits={"test": test}, trained_by="superglue_rte"
-    )
+    fields = {"labels": _ENTAILMENT, "metrics": metrics, "splits": {"test": test}, "trained_by": "superglue_rte"}
+    return _superglue(name, folder, texts, **fields)
 
 
 SUPERGLUE = {
     task.name: task
     for task in (
         # In the file, a label is true or false.
-        _superglue("boolq", superglue.BOOLQ, ("False", "True"), ("passage", "question"), written=("false", "true")),
-        _superglue("cb", superglue.CB, ("entailment", "contradiction", "neutral"), _PREMISE, ("macro_f1", "accuracy")),
-        _superglue("superglue_rte", superglue.RTE, _ENTAILMENT, _PREMISE),
+        _superglue("boolq", superglue.BOOLQ, ("passage", "question"), written=("false", "true")),
+        _superglue(
+            "cb",
+            superglue.CB,
+            _PREMISE,
+            labels=("entailment", "contradiction", "neutral"),
+            metrics=("macro_f1", "accuracy"),
+        ),
+        _superglue("superglue_rte", superglue.RTE, _PREMISE, labels=_ENTAILMENT),
         _diagnostic("axb", superglue.AX_B, _SENTENCES, ("matthews",)),
         _diagnostic("axg", superglue.AX_G, _PREMISE, ("gender_parity", "accuracy")),
     )

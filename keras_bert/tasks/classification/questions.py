@@ -7,14 +7,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from keras_bert.config.finetuning import SINGLE_LABEL
 from keras_bert.core.errors import UserError
 from keras_bert.data.tables.rows import Row
 from keras_bert.data.tables.tables import read_table
 from keras_bert.tasks import superglue
 from keras_bert.tasks.labels import BadCell, check_text, is_whole
 from keras_bert.tasks.sources import Source, TfdsSource, split_file
-from keras_bert.tasks.task import Task, TfdsFields
+from keras_bert.tasks.task import Task
 
 
 @dataclass(frozen=True)
@@ -32,24 +31,11 @@ class QuestionTask(Task):
         return ("f1", "exact") if self.is_cloze else ("f1a", "exact")
 
 
-def _task(name: str, folder: str, metrics: tuple[str, ...], is_cloze: bool) -> QuestionTask:
-    return QuestionTask(
-        name=name,
-        kind=SINGLE_LABEL,
-        texts=("passage", "question"),
-        label="label",
-        splits=superglue.splits(folder),
-        metrics=metrics,
-        labels=("False", "True"),
-        folders=(folder,),
-        tfds=TfdsFields(superglue.tfds_name(name)),
-        published=superglue.published(folder),
-        is_cloze=is_cloze,
-    )
-
-
-MULTIRC = _task("multirc", superglue.MULTIRC, ("f1a", "exact"), is_cloze=False)
-RECORD = _task("record", superglue.RECORD, ("f1", "exact"), is_cloze=True)
+_TEXTS = ("passage", "question")
+MULTIRC = superglue.new_task(QuestionTask, "multirc", superglue.MULTIRC, texts=_TEXTS, metrics=("f1a", "exact"))
+RECORD = superglue.new_task(
+    QuestionTask, "record", superglue.RECORD, texts=_TEXTS, metrics=("f1", "exact"), is_cloze=True
+)
 QUESTION_TASKS = {task.name: task for task in (MULTIRC, RECORD)}
 
 

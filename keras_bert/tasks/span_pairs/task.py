@@ -5,14 +5,14 @@ from dataclasses import dataclass
 from numbers import Integral
 from typing import Any, ClassVar
 
-from keras_bert.config.finetuning import SINGLE_LABEL, FinetuneConfig
+from keras_bert.config.finetuning import FinetuneConfig
 from keras_bert.config.reading import own_field
 from keras_bert.models.bert.config import BertConfig
 from keras_bert.models.tensor_names import dense, own_tensor
 from keras_bert.tasks import superglue
 from keras_bert.tasks.classification.head import ClassificationConfig
 from keras_bert.tasks.kind import TaskKind
-from keras_bert.tasks.task import Task, TfdsFields
+from keras_bert.tasks.task import Task
 
 
 @dataclass(frozen=True)
@@ -40,32 +40,11 @@ class SpanPairTask(Task):
 
 
 # Both follow Wang et al. 2019, section 4.1: WiC's classifier sees [CLS] and the marked word, WSC's only the spans.
-WIC = SpanPairTask(
-    name="wic",
-    kind=SINGLE_LABEL,
-    texts=("sentence1", "sentence2"),
-    label="label",
-    splits=superglue.splits(superglue.WIC),
-    metrics=("accuracy",),
-    labels=("False", "True"),
-    written=("false", "true"),
-    folders=(superglue.WIC,),
-    tfds=TfdsFields(superglue.tfds_name("wic")),
-    published=superglue.published(superglue.WIC),
+WIC = superglue.new_task(
+    SpanPairTask, "wic", superglue.WIC, texts=("sentence1", "sentence2"), written=("false", "true")
 )
-WSC = SpanPairTask(
-    name="wsc",
-    kind=SINGLE_LABEL,
-    texts=("text",),
-    label="label",
-    splits=superglue.splits(superglue.WSC),
-    metrics=("accuracy",),
-    labels=("False", "True"),  # The server wants capitals; in the file, a label is true or false.
-    folders=(superglue.WSC,),
-    tfds=TfdsFields(superglue.tfds_name("wsc")),
-    published=superglue.published(superglue.WSC),
-    reads_cls=False,
-)
+# The server wants capitals; in the file, a label is true or false.
+WSC = superglue.new_task(SpanPairTask, "wsc", superglue.WSC, texts=("text",), reads_cls=False)
 SPAN_PAIRS = {task.name: task for task in (WIC, WSC)}
 
 
