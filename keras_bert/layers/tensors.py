@@ -74,12 +74,17 @@ class PlainLayer(keras.layers.Layer):
     """A layer whose config is its constructor's arguments: plain values, kept as attributes of the same names."""
 
     def get_config(self) -> dict[str, Any]:
-        config = super().get_config()
-        for cls in itertools.takewhile(lambda cls: cls is not PlainLayer, type(self).__mro__):
-            if constructor := vars(cls).get("__init__"):
-                _, *arguments = inspect.signature(constructor).parameters.values()
-                config |= {one.name: getattr(self, one.name) for one in arguments if one.kind is not one.VAR_KEYWORD}
-        return config
+        return {**super().get_config(), **arguments_of(self, PlainLayer)}
+
+
+def arguments_of(thing: keras.layers.Layer, base: type) -> dict[str, Any]:
+    """The constructor's arguments in the classes between that of `thing` and `base`, from attributes of these names."""
+    found: dict[str, Any] = {}
+    for cls in itertools.takewhile(lambda cls: cls is not base, type(thing).__mro__):
+        if constructor := vars(cls).get("__init__"):
+            _, *arguments = inspect.signature(constructor).parameters.values()
+            found |= {one.name: getattr(thing, one.name) for one in arguments if one.kind is not one.VAR_KEYWORD}
+    return found
 
 
 @contextlib.contextmanager

@@ -6,7 +6,7 @@ from keras import ops
 
 from keras_bert.layers.bilstm import BiLstm
 from keras_bert.layers.heads import ClassificationHead
-from keras_bert.layers.tensors import Batch, Tensor
+from keras_bert.layers.tensors import Batch, Tensor, arguments_of
 from keras_bert.models.bert.config import BertConfig
 from keras_bert.models.configured_model import ConfiguredModel
 from keras_bert.models.kind import kind_of_config
@@ -14,6 +14,8 @@ from keras_bert.models.kind import kind_of_config
 
 class EncoderWithHeads(ConfiguredModel):
     """An encoder of the config's kind of model. Subclasses create their heads and then call `build()`.
+
+    They keep further arguments of their own as attributes of the same names, for `get_config`.
 
     Args:
         bilstm_size: the units in each direction of a BiLSTM between the encoder and the heads, instead of the pooler;
@@ -70,4 +72,4 @@ class EncoderWithHeads(ConfiguredModel):
 
     def get_config(self) -> dict[str, Any]:
         own = {} if self.bilstm is None else {"bilstm_size": self.bilstm.lstm_size}
-        return {**super().get_config(), **own}
+        return {**arguments_of(self, EncoderWithHeads), **super().get_config(), **own}

@@ -43,9 +43,6 @@ class BertForSequenceClassification(EncoderWithHeads):
     def call(self, inputs: Batch, training: bool = False) -> dict[str, Tensor]:
         return {"logits": self.classifier(self.pooled(inputs, training), training=training)}
 
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "num_labels": self.num_labels}
-
 
 @keras.saving.register_keras_serializable(package="keras_bert")
 class BertForNextSentencePrediction(EncoderWithHeads):

@@ -43,9 +43,6 @@ class BertForFewShotClassification(EncoderWithHeads):
         vectors = mean_vectors(states, inputs["input_mask"])
         return {"logits": self.logistic_head(vectors), "vectors": vectors}
 
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "num_labels": self.num_labels}
-
 
 class LabelPairsObjective(ExampleObjective):
     """Squared error of the cosine of two texts, over all pairs of the batch.

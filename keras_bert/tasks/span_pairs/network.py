@@ -111,6 +111,3 @@ class BertForSpanPairs(EncoderWithHeads):
         pooled = outputs["pooled_output"] if self.reads_cls else None
         states = outputs["sequence_output"]
         return self.span_classifier(states, inputs["span_starts"], inputs["span_ends"], pooled, training=training)
-
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "num_labels": self.num_labels, "reads_cls": self.reads_cls}

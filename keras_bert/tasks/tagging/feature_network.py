@@ -144,11 +144,3 @@ class BertFeatureTagger(EncoderWithHeads):
     def call(self, inputs: Batch, training: bool = False) -> dict[str, Tensor]:
         states = inputs["features"] if "features" in inputs else self.frozen_features(inputs)
         return {"logits": self.tagger(states, inputs["input_mask"] > 0, training=training)}
-
-    def get_config(self) -> dict[str, Any]:
-        return {
-            **super().get_config(),
-            "num_labels": self.num_labels,
-            "features": self.features,
-            "lstm_size": self.lstm_size,
-        }

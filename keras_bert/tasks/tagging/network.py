@@ -43,9 +43,6 @@ class BertForTokenClassification(EncoderWithHeads):
         states = self.encoded(inputs, training=training)["sequence_output"]
         return {"logits": self.classifier(states, training=training)}
 
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "num_labels": self.num_labels}
-
 
 class TaggingObjective(ExampleObjective):
     """The cross-entropy at the first piece of each word (paper, section 5.3), averaged over words, not over sentences.
@@ -121,8 +118,9 @@ class BertCrfTagger(EncoderWithHeads):
         correct = ops.sum(ops.cast(ops.logical_and(mask, best == labels), "float32"), axis=1)
         return {"logits": logits, "log_likelihood": likelihood, "correct": correct}
 
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "num_labels": self.num_labels, "forbidden": self.crf.forbidden.tolist()}
+    @property
+    def forbidden(self) -> list[list[bool]]:
+        return self.crf.forbidden.tolist()
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
