@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 from keras_bert.config.finetuning import FinetuneConfig
 from keras_bert.config.reading import own_field
 from keras_bert.core.errors import UserError
+from keras_bert.core.imports import named_class
 from keras_bert.core.program import PROGRAM
 from keras_bert.models.bert.config import BertConfig
 from keras_bert.models.kind import bert_counterpart
@@ -38,6 +39,7 @@ class TaskKind(abc.ABC):
 
     Class attributes:
         head: the class of the head's config.
+        model: the class of its model, as `module:class`.
         part: the part of the model that holds the head's tensors, a key of `models.tensor_names.parts(config)`.
         tensors: the head's `TensorName`s, by part; empty if pretraining models have the head too. The last one of
             `part` is the output layer's bias, whose length is the number of outputs.
@@ -71,6 +73,7 @@ class TaskKind(abc.ABC):
     """
 
     head: ClassVar[type[Head]]
+    model: ClassVar[str]
     part: ClassVar[str]
     tensors: ClassVar[Mapping[str, tuple[Any, ...]]] = {}
     titles: ClassVar[Mapping[str, str]] = {}
@@ -104,13 +107,17 @@ class TaskKind(abc.ABC):
             bert_counterpart, fields.get("architectures") or ()
         )
 
-    @abc.abstractmethod
     def make_model(self, config: BertConfig, head: Any, **keras_options: Any) -> Any:
-        """A new `keras.Model`.
+        """A new `keras.Model`, a `model` unless a kind overrides this.
 
         Args:
             keras_options: `dtype` and `name`.
         """
+        return named_class(self.model)(config, **self.model_arguments(head), **keras_options)
+
+    def model_arguments(self, head: Any) -> dict[str, Any]:
+        """The arguments of `model` besides its config."""
+        return {"bilstm_size": head.bilstm_size} if self.takes_bilstm else {}
 
     @abc.abstractmethod
     def signatures(self, bert: Any, text_inputs: Any, network: Any, n_best: int) -> dict[str, Any]:

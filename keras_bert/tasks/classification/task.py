@@ -6,7 +6,6 @@ from typing import Any, ClassVar
 
 from keras_bert.config.finetuning import MULTI_LABEL, REGRESSION, FinetuneConfig
 from keras_bert.config.reading import FIELD, WINDOWS, own_field
-from keras_bert.models.bert.config import BertConfig
 from keras_bert.models.tensor_names import NEXT_SENTENCE_HEAD, TensorName
 from keras_bert.tasks.classification.benchmarks import GLUE, SUPERGLUE
 from keras_bert.tasks.classification.head import (
@@ -31,6 +30,7 @@ class Classification(TaskKind):
     """A label, several labels or a number for a text or a pair of texts."""
 
     head: ClassVar[type[Any]] = ClassificationConfig
+    model: ClassVar[str] = "keras_bert.tasks.classification.network:BertForSequenceClassification"
     part: ClassVar[str] = CLASSIFIER
     tensors: ClassVar[Mapping[str, tuple[TensorName, ...]]] = CLASSIFIER_TENSORS
     titles: ClassVar[Mapping[str, str]] = CLASSIFIER_TITLES
@@ -40,10 +40,8 @@ class Classification(TaskKind):
     strides = (WINDOWS,)
     pipeline = "text-classification"
 
-    def make_model(self, config: BertConfig, head: ClassificationConfig, **keras_options: Any) -> Any:
-        from keras_bert.tasks.classification.network import BertForSequenceClassification
-
-        return BertForSequenceClassification(config, head.num_labels, bilstm_size=head.bilstm_size, **keras_options)
+    def model_arguments(self, head: ClassificationConfig) -> dict[str, Any]:
+        return {**super().model_arguments(head), "num_labels": head.num_labels}
 
     def new_head(self, task: str, labels: Iterable[str] | None) -> ClassificationConfig:
         if task != RERANK and (task not in _BENCHMARKS or _BENCHMARKS[task].kind != REGRESSION):
@@ -144,14 +142,13 @@ class NextSentence(Classification):
     """Whether a text follows another. No task trains it alone: it is a head of pretraining."""
 
     head: ClassVar[type[Any]] = NextSentenceConfig
+    model = "keras_bert.tasks.classification.network:BertForNextSentencePrediction"
     part, tasks, own_task = NEXT_SENTENCE_HEAD, (), None
     tensors, titles = {}, {}
     in_google = takes_bilstm = weighs_classes = False
 
-    def make_model(self, config: BertConfig, head: Any, **keras_options: Any) -> Any:
-        from keras_bert.tasks.classification.network import BertForNextSentencePrediction
-
-        return BertForNextSentencePrediction(config, **keras_options)
+    def model_arguments(self, head: ClassificationConfig) -> dict[str, Any]:
+        return {}
 
     def signatures(self, bert: Any, text_inputs: Any, network: Any, n_best: int) -> dict[str, Any]:
         from keras_bert.tasks.classification.serving import classification_signatures

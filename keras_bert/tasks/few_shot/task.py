@@ -5,7 +5,6 @@ from collections.abc import Collection, Mapping
 from typing import Any, ClassVar
 
 from keras_bert.config.finetuning import FinetuneConfig
-from keras_bert.models.bert.config import BertConfig
 from keras_bert.models.tensor_names import dense
 from keras_bert.tasks.classification.head import ClassificationConfig
 from keras_bert.tasks.classification.task import Classification
@@ -25,15 +24,11 @@ class FewShot(Classification):
     """A class for a text or a pair of texts, learned from a few examples of each class."""
 
     head, part = FewShotConfig, PART
+    model = "keras_bert.tasks.few_shot.network:BertForFewShotClassification"
     tasks, own_task = (NAME,), NAME
     tensors = {PART: dense(f"{PART}.dense", f"keras_bert.{PART}")}
     titles = {PART: "logistic head"}
     in_transformers = pools = in_google = takes_bilstm = weighs_classes = takes_teacher = False
-
-    def make_model(self, config: BertConfig, head: Any, **keras_options: Any) -> Any:
-        from keras_bert.tasks.few_shot.network import BertForFewShotClassification
-
-        return BertForFewShotClassification(config, head.num_labels, **keras_options)
 
     def signatures(self, bert: Any, text_inputs: Any, network: Any, n_best: int) -> dict[str, Any]:
         from keras_bert.layers.pooling import mean_vectors

@@ -7,7 +7,6 @@ from typing import Any, ClassVar
 
 from keras_bert.config.finetuning import FinetuneConfig
 from keras_bert.core.errors import UserError
-from keras_bert.models.bert.config import BertConfig
 from keras_bert.tasks import superglue
 from keras_bert.tasks.classification.head import CLASSIFIER, CLASSIFIER_TENSORS, CLASSIFIER_TITLES
 from keras_bert.tasks.head import Head
@@ -111,16 +110,12 @@ class MultipleChoice(TaskKind):
     """One score for each choice (paper, section 4.4)."""
 
     head, part, tasks = MultipleChoiceConfig, CLASSIFIER, tuple(MULTIPLE_CHOICE)
+    model = "keras_bert.tasks.multiple_choice.network:BertForMultipleChoice"
     tensors, titles = CLASSIFIER_TENSORS, CLASSIFIER_TITLES
     own_task = "choice"
     pools = takes_bilstm = takes_teacher = True
     pipeline = "multiple-choice"
     example_files = ("choices.csv", "answers.jsonl")
-
-    def make_model(self, config: BertConfig, head: MultipleChoiceConfig, **keras_options: Any) -> Any:
-        from keras_bert.tasks.multiple_choice.network import BertForMultipleChoice
-
-        return BertForMultipleChoice(config, bilstm_size=head.bilstm_size, **keras_options)
 
     def signatures(self, bert: Any, text_inputs: Any, network: Any, n_best: int) -> dict[str, Any]:
         from keras_bert.tasks.multiple_choice.serving import multiple_choice_signatures

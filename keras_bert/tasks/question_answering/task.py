@@ -8,7 +8,6 @@ from keras_bert.config.finetuning import FinetuneConfig, TaskDataConfig
 from keras_bert.config.reading import LONG, read_own_field
 from keras_bert.core.errors import UserError
 from keras_bert.core.settings import Checked, NotNegative, Positive, require
-from keras_bert.models.bert.config import BertConfig
 from keras_bert.models.tensor_names import output_layer
 from keras_bert.tasks.head import Head
 from keras_bert.tasks.kind import TaskKind
@@ -176,6 +175,7 @@ class QuestionAnswering(TaskKind):
     """Where an answer starts and where it ends (paper, sections 4.2 and 4.3)."""
 
     head, part, tasks = SpanExtractionConfig, SPAN_HEAD, (*QUESTION_ANSWERING, OWN)
+    model = "keras_bert.tasks.question_answering.network:BertForQuestionAnswering"
     tensors = {SPAN_HEAD: output_layer("qa_outputs.dense", "qa_outputs", "cls/squad/")}
     titles = {SPAN_HEAD: "answer span head"}
     own_task = OWN
@@ -184,11 +184,6 @@ class QuestionAnswering(TaskKind):
     takes_bilstm = cuts_questions = answers_in_folder = lists_answers = True
     strides = LONG  # Passages are always read in windows.
     noun, example_files = "questions", ("questions.json", "answers")
-
-    def make_model(self, config: BertConfig, head: SpanExtractionConfig, **keras_options: Any) -> Any:
-        from keras_bert.tasks.question_answering.network import BertForQuestionAnswering
-
-        return BertForQuestionAnswering(config, bilstm_size=head.bilstm_size, **keras_options)
 
     def signatures(self, bert: Any, text_inputs: Any, network: Any, n_best: int) -> dict[str, Any]:
         from keras_bert.tasks.question_answering.serving import question_answering_signatures

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from keras_bert.config.finetuning import FinetuneConfig
-from keras_bert.models.bert.config import BertConfig
 from keras_bert.tasks.segmentation.data import segmented_reader
 from keras_bert.tasks.tagging.head import CrfTaggingConfig
 from keras_bert.tasks.tagging.task import CrfTagging, TaggingTask
@@ -22,15 +21,10 @@ class Segmentation(CrfTagging):
     """A conditional random field over the characters of a text."""
 
     head: ClassVar[type[Any]] = SegmentationConfig
+    model = "keras_bert.tasks.tagging.network:BertSegmenter"
     tasks: ClassVar[tuple[str, ...]] = ("segment",)
     own_task = "segment"
     noun, example_files = "characters", ("texts.txt", "segmented.txt")
-
-    def make_model(self, config: BertConfig, head: Any, **keras_options: Any) -> Any:
-        from keras_bert.tasks.tagging.network import BertSegmenter
-
-        forbidden = self.forbidden(head)
-        return BertSegmenter(config, head.num_labels, forbidden, bilstm_size=head.bilstm_size, **keras_options)
 
     def signatures(self, bert: Any, text_inputs: Any, network: Any, n_best: int) -> dict[str, Any]:
         from keras_bert.tasks.segmentation.serving import segmentation_signatures

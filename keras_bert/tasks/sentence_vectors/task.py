@@ -135,6 +135,7 @@ class SentenceVectors(TaskKind):
     """
 
     head, part, tasks = SentenceVectorsConfig, PART, (NAME,)
+    model = "keras_bert.tasks.sentence_vectors.network:BertForSentenceVectors"
     tensors = {
         PART: (
             TensorName(
@@ -148,11 +149,6 @@ class SentenceVectors(TaskKind):
     in_transformers = False
     trains_vectors = has_own_rows = True
     pipeline, library = "sentence-similarity", "sentence-transformers"
-
-    def make_model(self, config: BertConfig, head: SentenceVectorsConfig, **keras_options: Any) -> Any:
-        from keras_bert.tasks.sentence_vectors.network import BertForSentenceVectors
-
-        return BertForSentenceVectors(config, **keras_options)
 
     def signatures(self, bert: Any, text_inputs: Any, network: Any, n_best: int) -> dict[str, Any]:
         from keras_bert.tasks.sentence_vectors.serving import sentence_vector_signatures

@@ -8,7 +8,7 @@ from keras_bert.checkpoints.generation import GENERATION
 from keras_bert.config.finetuning import FinetuneConfig
 from keras_bert.config.reading import own_field
 from keras_bert.core.errors import UserError
-from keras_bert.models.bert.config import DECODER_TOKENS, BertConfig
+from keras_bert.models.bert.config import DECODER_TOKENS
 from keras_bert.models.kind import kind_of_config
 from keras_bert.tasks.head import Head, HeadT
 from keras_bert.tasks.kind import TaskKind
@@ -72,17 +72,13 @@ class Seq2Seq(TaskKind):
     """A text for each text, such as its title, its correction or its translation."""
 
     head, part, tasks = ConditionalGenerationConfig, "decoder", (NAME,)
+    model = "keras_bert.tasks.seq2seq.network:BertForConditionalGeneration"
     own_task = NAME
     writes_texts = lists_answers = True
     not_portable = "a model that answers in one pass"
     pipeline = "text2text-generation"
     noun = "texts"
     baseline = "copy"
-
-    def make_model(self, config: BertConfig, head: ConditionalGenerationConfig, **keras_options: Any) -> Any:
-        from keras_bert.tasks.seq2seq.network import BertForConditionalGeneration
-
-        return BertForConditionalGeneration(config, **keras_options)
 
     def signatures(self, bert: Any, text_inputs: Any, network: Any, n_best: int) -> dict[str, Any]:
         from keras_bert.tasks.seq2seq.serving import seq2seq_signatures

@@ -7,7 +7,6 @@ from typing import Any, ClassVar
 
 from keras_bert.config.finetuning import FinetuneConfig
 from keras_bert.config.reading import own_field
-from keras_bert.models.bert.config import BertConfig
 from keras_bert.models.tensor_names import dense, own_tensor
 from keras_bert.tasks import superglue
 from keras_bert.tasks.classification.head import ClassificationConfig
@@ -55,6 +54,7 @@ class SpanPairs(TaskKind):
     """A label for two spans (Wang et al. 2019, section 4.1)."""
 
     head, part, tasks = SpanPairConfig, PART, tuple(SPAN_PAIRS)
+    model = "keras_bert.tasks.span_pairs.network:BertForSpanPairs"
     has_own_rows = True
     tensors = {
         PART: (
@@ -68,10 +68,8 @@ class SpanPairs(TaskKind):
     pipeline = "text-classification"
     example_files = ("spans.jsonl", "answers.jsonl")
 
-    def make_model(self, config: BertConfig, head: SpanPairConfig, **keras_options: Any) -> Any:
-        from keras_bert.tasks.span_pairs.network import BertForSpanPairs
-
-        return BertForSpanPairs(config, head.num_labels, head.reads_cls, bilstm_size=head.bilstm_size, **keras_options)
+    def model_arguments(self, head: SpanPairConfig) -> dict[str, Any]:
+        return {**super().model_arguments(head), "num_labels": head.num_labels, "reads_cls": head.reads_cls}
 
     def signatures(self, bert: Any, text_inputs: Any, network: Any, n_best: int) -> dict[str, Any]:
         from keras_bert.tasks.span_pairs.serving import span_pair_signatures

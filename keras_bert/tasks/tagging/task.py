@@ -7,7 +7,6 @@ from typing import Any, ClassVar, cast
 from keras_bert.config.features import TAGGING_TASKS
 from keras_bert.config.finetuning import FinetuneConfig
 from keras_bert.config.reading import own_field
-from keras_bert.models.bert.config import BertConfig
 from keras_bert.models.tensor_names import TensorName, dense, lstms, own_tensor
 from keras_bert.tasks.classification.head import CLASSIFIER, CLASSIFIER_TENSORS, CLASSIFIER_TITLES
 from keras_bert.tasks.kind import TaskKind, kind_of_head, transformers_pipeline
@@ -31,6 +30,7 @@ class Tagging(TaskKind):
     has_crf: ClassVar[bool] = False
 
     head: ClassVar[type[Any]] = TokenClassificationConfig
+    model: ClassVar[str] = "keras_bert.tasks.tagging.network:BertForTokenClassification"
     part: ClassVar[str] = CLASSIFIER
     tensors: ClassVar[Mapping[str, tuple[TensorName, ...]]] = CLASSIFIER_TENSORS
     titles: ClassVar[Mapping[str, str]] = CLASSIFIER_TITLES
@@ -41,10 +41,8 @@ class Tagging(TaskKind):
     takes_teacher: ClassVar[bool] = True
     noun, example_files = "words", ("words.txt", "tagged.txt")
 
-    def make_model(self, config: BertConfig, head: Any, **keras_options: Any) -> Any:
-        from keras_bert.tasks.tagging.network import BertForTokenClassification
-
-        return BertForTokenClassification(config, head.num_labels, bilstm_size=head.bilstm_size, **keras_options)
+    def model_arguments(self, head: Any) -> dict[str, Any]:
+        return {**super().model_arguments(head), "num_labels": head.num_labels}
 
     def signatures(self, bert: Any, text_inputs: Any, network: Any, n_best: int) -> dict[str, Any]:
         from keras_bert.tasks.tagging.serving import tagging_signatures
@@ -110,6 +108,7 @@ class FeatureTagging(Tagging):
     """Two BiLSTM layers over the states of a frozen encoder (paper, table 7); transformers has no class for it."""
 
     head, part, tasks = FeatureTaggingConfig, FEATURE_TAGGER, ()
+    model = "keras_bert.tasks.tagging.feature_network:BertFeatureTagger"
     tensors = {
         FEATURE_TAGGER: (
             *lstms("tagger.lstms", "tagger.lstm"),
@@ -125,10 +124,8 @@ class FeatureTagging(Tagging):
         # The first versions did not write `architecture`.
         return super().is_of(fields) or "features" in own_field(fields)
 
-    def make_model(self, config: BertConfig, head: FeatureTaggingConfig, **keras_options: Any) -> Any:
-        from keras_bert.tasks.tagging.feature_network import BertFeatureTagger
-
-        return BertFeatureTagger(config, head.num_labels, head.features, head.lstm_size, **keras_options)
+    def model_arguments(self, head: FeatureTaggingConfig) -> dict[str, Any]:
+        return {"num_labels": head.num_labels, "features": head.features, "lstm_size": head.lstm_size}
 
     def logits(self, network: Any, inputs: Mapping[str, Any]) -> Any:
         return network.run(lambda model: model(inputs)["logits"])
@@ -138,6 +135,7 @@ class CrfTagging(Tagging):
     """A conditional random field over the words; transformers has no class for it."""
 
     head: ClassVar[type[Any]] = CrfTaggingConfig
+    model: ClassVar[str] = "keras_bert.tasks.tagging.network:BertCrfTagger"
     part = CRF_TAGGER
     tensors = {
         CRF_TAGGER: (
@@ -151,11 +149,8 @@ class CrfTagging(Tagging):
     in_transformers = takes_teacher = False
     has_crf = True
 
-    def make_model(self, config: BertConfig, head: CrfTaggingConfig, **keras_options: Any) -> Any:
-        from keras_bert.tasks.tagging.network import BertCrfTagger
-
-        forbidden = self.forbidden(head)
-        return BertCrfTagger(config, head.num_labels, forbidden, bilstm_size=head.bilstm_size, **keras_options)
+    def model_arguments(self, head: CrfTaggingConfig) -> dict[str, Any]:
+        return {**super().model_arguments(head), "forbidden": self.forbidden(head)}
 
     def forbidden(self, head: CrfTaggingConfig) -> Any:
         from keras_bert.tasks.tagging.label_schemes import forbidden_transitions
