@@ -20,7 +20,7 @@ from keras_bert.config.reading import own_field
 from keras_bert.core.errors import UserError
 from keras_bert.models.bert.config import BertConfig
 from keras_bert.models.kind import kind_of_config
-from keras_bert.models.tensor_names import StoredName, TensorName
+from keras_bert.models.tensor_names import own_tensor
 from keras_bert.tasks.classification.benchmarks import STSB
 from keras_bert.tasks.classification.head import ClassificationConfig
 from keras_bert.tasks.head import require_no_labels
@@ -136,15 +136,7 @@ class SentenceVectors(TaskKind):
 
     head, part, tasks = SentenceVectorsConfig, PART, (NAME,)
     model = "keras_bert.tasks.sentence_vectors.network:BertForSentenceVectors"
-    tensors = {
-        PART: (
-            TensorName(
-                "similarity.log_scale",
-                StoredName("keras_bert.similarity.log_scale"),
-                StoredName("keras_bert/similarity/log_scale"),
-            ),
-        )
-    }
+    tensors = {PART: (own_tensor("similarity.log_scale", "similarity.log_scale"),)}
     titles = {PART: "scale of the cosines"}
     in_transformers = False
     trains_vectors = has_own_rows = True
