@@ -11,7 +11,7 @@ from typing import Any
 from keras_bert.config.inference import VectorConfig
 from keras_bert.core.errors import UserError
 from keras_bert.core.files import StrPath, is_file, join
-from keras_bert.core.yaml_and_json import read_json, read_json_list
+from keras_bert.core.yaml_and_json import read_if_there, read_json, read_json_list
 from keras_bert.text.tokenizer_files import TOKENIZER_CONFIG
 
 MODULES, LIBRARY_CONFIG = "modules.json", "config_sentence_transformers.json"
@@ -85,12 +85,12 @@ def read_vectors(folder: StrPath, lower_case: bool) -> VectorConfig | None:
     modes = _modes(read_json(join(folder, file)))
     if len(modes) != 1 or modes[0] not in _READ_HERE:
         raise _not_done(folder, file, f"one pooling of {', '.join(_READ_HERE)}", " and ".join(modes))
-    library = _read(folder, LIBRARY_CONFIG)
+    library = read_if_there(join(folder, LIBRARY_CONFIG))
     for field in ("default_prompt_name", "truncate_dim"):
         if library.get(field):
             raise _not_done(folder, LIBRARY_CONFIG, f"no {field}", repr(library[field]))
     for name in READING_CONFIGS:
-        if _read(folder, name).get("do_lower_case") and not lower_case:
+        if read_if_there(join(folder, name)).get("do_lower_case") and not lower_case:
             raise _not_done(folder, name, "do_lower_case false, as the tokenizer does not lower-case,", "true")
     return VectorConfig(_READ_HERE[modes[0]], "Normalize" in modules)
 
@@ -107,7 +107,7 @@ def read_max_length(folder: StrPath) -> int | None:
     if is_file(join(folder, MODULES)):
         places.append((TOKENIZER_CONFIG, "model_max_length"))
     for name, field in places:
-        found = _read(folder, name).get(field)
+        found = read_if_there(join(folder, name)).get(field)
         if found is not None:
             if not isinstance(found, int) or found < 1:
                 raise UserError(f"{join(folder, name)}: {field} needs a number of tokens. Received: {found!r}.")
@@ -133,7 +133,7 @@ def stored_files(folder: StrPath, longest: int) -> dict[str, Any] | None:
         return None
     names = [LIBRARY_CONFIG, *READING_CONFIGS]
     names += [join(path, "config.json") for path in modules.values() if path]
-    found: dict[str, Any] = {name: content for name in names if (content := _read(folder, name))}
+    found: dict[str, Any] = {name: content for name in names if (content := read_if_there(join(folder, name)))}
     if max_length := read_max_length(folder):  # A tokenizer is written with the model's maximum.
         named = next((name for name in READING_CONFIGS if name in found), READING_CONFIGS[0])
         found[named] = {**found.get(named, {}), "max_seq_length": min(max_length, longest)}
@@ -163,12 +163,6 @@ def _modes(config: Mapping[str, Any]) -> list[str]:
     if named is None:
         named = [mode for field, mode in _MODE_FIELDS.items() if config.get(field)] or ["mean"]
     return list(map(str, named)) if isinstance(named, list) else [str(named)]
-
-
-def _read(folder: StrPath, name: str) -> dict[str, Any]:
-    """The content of a file of the folder; empty without it."""
-    path = join(folder, name)
-    return read_json(path) if is_file(path) else {}
 
 
 def _not_done(folder: StrPath, file: str, needed: str, received: str) -> UserError:

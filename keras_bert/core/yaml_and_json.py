@@ -7,7 +7,7 @@ from typing import Any
 import yaml
 
 from keras_bert.core.errors import UserError
-from keras_bert.core.files import StrPath, read_file
+from keras_bert.core.files import StrPath, is_file, read_file
 
 
 def read_yaml(path: StrPath) -> dict[Any, Any]:
@@ -26,6 +26,11 @@ def read_yaml(path: StrPath) -> dict[Any, Any]:
 def read_json(path: StrPath) -> dict[str, Any]:
     """The object in a JSON file. Raises `UserError` naming the file and the line."""
     return _read_json(path, dict, "object")
+
+
+def read_if_there(path: StrPath) -> dict[str, Any]:
+    """The object in a JSON file; empty without the file."""
+    return read_json(path) if is_file(path) else {}
 
 
 def read_json_list(path: StrPath) -> list[Any]:

@@ -13,7 +13,7 @@ from keras_bert.checkpoints.model_folder import ModelFolder
 from keras_bert.core import files, whole_files
 from keras_bert.core.errors import UserError
 from keras_bert.core.patterns import matched
-from keras_bert.core.yaml_and_json import read_json
+from keras_bert.core.yaml_and_json import read_if_there
 from keras_bert.data.corpus.documents import Corpus
 from keras_bert.data.shards.prepared_folder import difference
 from keras_bert.data.tables.tables import table_files
@@ -44,8 +44,7 @@ def require_same_data(run: RunFolder, problem: Problem) -> None:
 
 def data_changes(run: str, problem: Problem, splits: Iterable[str]) -> list[str]:
     """Says which splits have changed since the run in this folder read them; skips those that it did not read."""
-    path, changed = files.join(run, FILE), []
-    recorded = read_json(path) if files.exists(path) else {}
+    recorded, changed = read_if_there(files.join(run, FILE)), []
     for split in splits:
         before = recorded.get(split, {})
         if before.get("from") == problem.origin(split):
@@ -104,7 +103,7 @@ def require_unchanged(run: RunFolder, changed: str) -> None:
 def _before(run: RunFolder, name: str) -> dict[str, Any]:
     path = files.join(run.path, name)
     # A run that failed before it learned anything may change its data.
-    return read_json(path) if run.any_has_begun() and files.exists(path) else {}
+    return read_if_there(path) if run.any_has_begun() else {}
 
 
 def _record(run: RunFolder, name: str, before: Mapping[str, Any], now: Mapping[str, Any], changed: str) -> None:

@@ -19,17 +19,10 @@ from keras_bert.core.errors import UserError
 from keras_bert.core.files import StrPath, is_file, join, parent, read_file
 from keras_bert.core.program import PROGRAM
 from keras_bert.core.whole_files import atomic_write, write_json
-from keras_bert.core.yaml_and_json import read_json
+from keras_bert.core.yaml_and_json import read_if_there, read_json
 from keras_bert.text.standalone_byte_tokenizer import BLANK, SPECIAL_TOKENS, byte_characters
 from keras_bert.text.standalone_tokenizer import SPACES
-from keras_bert.text.tokenizer_files import (
-    GENERIC,
-    TOKENIZER,
-    TOKENIZER_CONFIG,
-    TokenizerSettings,
-    read_flag,
-    read_if_there,
-)
+from keras_bert.text.tokenizer_files import GENERIC, TOKENIZER, TOKENIZER_CONFIG, TokenizerSettings, read_flag
 from keras_bert.text.vocabulary import RowPattern, Vocabulary
 
 VOCABULARY_FILE, MERGES_FILE = "vocab.json", "merges.txt"

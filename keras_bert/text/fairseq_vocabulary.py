@@ -15,11 +15,11 @@ from keras_bert.core.errors import UserError
 from keras_bert.core.files import StrPath, is_file, join, parent, read_file
 from keras_bert.core.program import PROGRAM
 from keras_bert.core.whole_files import write_json
-from keras_bert.core.yaml_and_json import read_json
+from keras_bert.core.yaml_and_json import read_if_there, read_json
 from keras_bert.text.model_vocabulary import ModelVocabulary
 from keras_bert.text.sentencepiece_vocabulary import charsmap_in, read_pieces, unigram_model
 from keras_bert.text.standalone_tokenizer import SPACES
-from keras_bert.text.tokenizer_files import TOKENIZER, TOKENIZER_CONFIG, TokenizerSettings, read_if_there, unigrams
+from keras_bert.text.tokenizer_files import TOKENIZER, TOKENIZER_CONFIG, TokenizerSettings, unigrams
 from keras_bert.text.vocabulary import RowPattern
 
 CLS, PAD, SEP, UNK, MASK = "<s>", "<pad>", "</s>", "<unk>", "<mask>"

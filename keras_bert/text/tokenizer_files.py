@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from keras_bert.core import files
 from keras_bert.core.errors import UserError
 from keras_bert.core.files import StrPath
-from keras_bert.core.yaml_and_json import read_json
+from keras_bert.core.yaml_and_json import read_if_there, read_json
 from keras_bert.text.standalone_tokenizer import (
     FLAGS,
     MAX_CHARACTERS_PER_WORD,
@@ -101,11 +101,6 @@ def read_added_tokens(path: StrPath, pieces: Sequence[str]) -> list[AddedToken]:
     for name in names & rows.keys() - found.keys():
         found[name] = added_token(rows[name], {"content": name, "special": True})
     return beside_pieces(found.values(), rows)
-
-
-def read_if_there(path: str) -> Mapping[str, Any]:
-    """The object in a JSON file; empty without the file."""
-    return read_json(path) if files.is_file(path) else {}
 
 
 def unigrams(content: Mapping[str, Any]) -> list[tuple[str, float]] | None:

@@ -18,7 +18,7 @@ from keras_bert.core.errors import UserError
 from keras_bert.core.files import StrPath, is_file, join, open_file, parent
 from keras_bert.core.imports import named_class
 from keras_bert.core.whole_files import atomic_write, write_json
-from keras_bert.core.yaml_and_json import read_json
+from keras_bert.core.yaml_and_json import read_if_there
 from keras_bert.text.standalone_tokenizer import SPECIAL_TOKENS, AddedToken, strips
 from keras_bert.text.tokenizer_files import (
     CONTINUATION,
@@ -28,7 +28,6 @@ from keras_bert.text.tokenizer_files import (
     berts_tokenizer_config,
     read_added_tokens,
     read_berts_settings,
-    read_if_there,
     read_pieces,
 )
 
@@ -323,8 +322,7 @@ class Vocabulary:
         """Writes a `vocab.txt`, and the added tokens into the `tokenizer_config.json` beside it."""
         if self.added:
             config = join(parent(path), TOKENIZER_CONFIG)
-            fields = read_json(config) if is_file(config) else {}
-            write_json(config, {**fields, "added_tokens_decoder": self._added_fields()})
+            write_json(config, {**read_if_there(config), "added_tokens_decoder": self._added_fields()})
         with atomic_write(path, "wb") as stream:
             stream.write(self._file_bytes())
 

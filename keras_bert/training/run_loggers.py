@@ -20,7 +20,7 @@ from keras_bert.config.training import RunConfig
 from keras_bert.core import files, imports, settings, whole_files
 from keras_bert.core.errors import UserError
 from keras_bert.core.stores import as_os_errors
-from keras_bert.core.yaml_and_json import read_json, read_yaml
+from keras_bert.core.yaml_and_json import read_if_there, read_yaml
 from keras_bert.training.goodput import PARTS
 from keras_bert.training.run_folder import RunFolder
 
@@ -267,7 +267,7 @@ def _ids_file(run: RunFolder) -> str:
 
 def _known_ids(run: RunFolder) -> dict[str, Any]:
     """The services' ids of this run that an earlier start recorded, so that logging continues there."""
-    return read_json(_ids_file(run)) if files.exists(_ids_file(run)) else {}
+    return read_if_there(_ids_file(run))
 
 
 def _keep_id(run: RunFolder, service: str, number: str) -> None:

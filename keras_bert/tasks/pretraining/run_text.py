@@ -10,7 +10,7 @@ from typing import Any
 from keras_bert.config.pretraining import PretrainConfig
 from keras_bert.core import files, whole_files
 from keras_bert.core.errors import UserError
-from keras_bert.core.yaml_and_json import read_json
+from keras_bert.core.yaml_and_json import read_if_there
 from keras_bert.data.collocations import COLLOCATIONS_FILE
 from keras_bert.data.corpus.documents import Corpus, require_without_written
 from keras_bert.data.corpus.held_out import SIDES
@@ -126,7 +126,7 @@ def require_run_text(run: RunFolder, config: PretrainConfig) -> None:
     elif run.has_begun():
         prepared = given_folder(config)
         now = _made_from(config, PreparedText(prepared) if prepared else corpus_of(config))
-        before = _recorded(run.data) or _read(files.join(run.path, DATA))
+        before = _recorded(run.data) or read_if_there(files.join(run.path, DATA))
         require_unchanged(run, _change(before, now))
         _write(run.data, before, now)  # Older versions did not.
 
@@ -134,7 +134,7 @@ def require_run_text(run: RunFolder, config: PretrainConfig) -> None:
 def keep_record(run: RunFolder, config: PretrainConfig) -> None:
     """Copies the record of the text to where it outlasts the run's data, which may be removed and made again."""
     recorded, path = _recorded(run.data), files.join(run.path, DATA)
-    if config.data.source != "text" and recorded and recorded != _read(path):
+    if config.data.source != "text" and recorded and recorded != read_if_there(path):
         whole_files.write_json(path, recorded)
 
 
@@ -176,11 +176,7 @@ def _made_from(config: PretrainConfig, corpus: Corpus | PythonDocumentation | Pr
 
 def _recorded(folder: str) -> dict[str, Any]:
     """What the data in a folder were made from; {} if there are none, or if an older version made them."""
-    return _read(files.join(folder, FILE))
-
-
-def _read(path: str) -> dict[str, Any]:
-    return read_json(path) if files.exists(path) else {}
+    return read_if_there(files.join(folder, FILE))
 
 
 def _change(before: dict[str, Any], now: dict[str, Any]) -> str:
