@@ -8,6 +8,7 @@ from collections.abc import Callable, Generator, Iterator
 import numpy as np
 import tensorflow as tf
 
+from keras_bert.core.runtime import all_cores
 from keras_bert.core.stores import as_os_errors
 from keras_bert.training.step import Batch
 from keras_bert.training.step_loop import LoopBatches, steps_of
@@ -70,20 +71,24 @@ _SIZES = {"CPU": 1536, "GPU": 8192, "TPU": 8192}
 def matmul_peak(strategy: tf.distribute.Strategy, dtype: str = "float32") -> float:
     """FLOP/s of a large square matrix product on all devices of this process together, the best of a few tries.
 
-    Logical CPU devices share the same cores and count once.
+    Logical CPU devices share the same cores and count once. On a CPU whose ops have only some of the cores each, there
+    are as many products side by side as fill all cores.
     """
     devices = strategy.extended.worker_devices
     kind = tf.DeviceSpec.from_string(devices[0]).device_type
-    size = _SIZES[kind]
+    size, count = _SIZES[kind], 1
+    if kind == "CPU" and (threads := tf.config.threading.get_intra_op_parallelism_threads()):
+        count = max(all_cores() // threads, 1)
     with tf.device(devices[0]):
-        square = tf.cast(tf.random.stateless_uniform([size, size], [0, 0]), dtype)
-        product = tf.function(lambda: tf.reduce_sum(tf.matmul(square, square)), autograph=False)
-        product().numpy()  # Traces, and makes the first call's allocations.
-        seconds = np.min([_seconds(product) for _ in range(3)])
-    return 2.0 * size**3 / seconds * (1 if kind == "CPU" else len(devices))
+        squares = [tf.cast(tf.random.stateless_uniform([size, size], [0, part]), dtype) for part in range(count)]
+        products = tf.function(lambda: [tf.reduce_sum(tf.matmul(one, one)) for one in squares], autograph=False)
+        _seconds(products)  # Traces, and makes the first call's allocations.
+        seconds = np.min([_seconds(products) for _ in range(3)])
+    return 2.0 * size**3 * count / seconds * (1 if kind == "CPU" else len(devices))
 
 
-def _seconds(product: Callable[[], tf.Tensor]) -> float:
+def _seconds(products: Callable[[], list[tf.Tensor]]) -> float:
     started_at = time.perf_counter()
-    product().numpy()
+    for total in products():
+        total.numpy()
     return time.perf_counter() - started_at

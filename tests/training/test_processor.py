@@ -6,7 +6,7 @@ import pytest
 import tensorflow as tf
 
 from keras_bert.config.training import RunConfig
-from keras_bert.training import processor
+from keras_bert.training import processor, profiling
 from keras_bert.training.processor import advise, multiplies_bfloat16, share_cores, with_precision
 from keras_bert.training.run_folder import RunFolder
 
@@ -85,6 +85,17 @@ def test_a_run_that_has_begun_keeps_its_precision(monkeypatch, tmp_path):
     (tmp_path / "config.yaml").write_text("training: {precision: float32, jit_compile: true}")
     chosen = with_precision(RunConfig(precision="auto"), run)
     assert (chosen.precision, chosen.jit_compile) == ("float32", True)
+
+
+def test_the_peak_is_that_of_all_cores(monkeypatch):
+    """With a thread for each op, a single product would measure one core, and a run would seem twice as efficient."""
+    monkeypatch.setattr(profiling, "_SIZES", {"CPU": 64})
+    monkeypatch.setattr(profiling, "all_cores", lambda: 8)
+    monkeypatch.setattr(tf.config.threading, "get_intra_op_parallelism_threads", lambda: 2)
+    counts = []
+    monkeypatch.setattr(profiling, "_seconds", lambda products: counts.append(len(products())) or 1.0)
+    assert profiling.matmul_peak(tf.distribute.OneDeviceStrategy("CPU:0")) == 4 * 2.0 * 64**3
+    assert set(counts) == {4}
 
 
 def test_parts_side_by_side_share_the_cores(monkeypatch):
