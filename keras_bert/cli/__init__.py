@@ -120,7 +120,7 @@ def main(debug: bool) -> None:
     """BERT in TensorFlow and Keras: pretraining, fine-tuning, serving.
 
     \b
-    python run.py pretrain    the demo: no download, three to four minutes
+    python run.py pretrain    the demo: no download, two to four minutes
 
     \b
     From text to a server (the first two steps are optional):
