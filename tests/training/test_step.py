@@ -3,7 +3,6 @@
 import dataclasses
 import functools
 import gc
-import threading
 import time
 
 import numpy as np
@@ -12,7 +11,6 @@ import tensorflow as tf
 from tiny import model_and_optimizer, pretraining_batch, tiny_config, without_dropout
 
 import keras_bert
-from keras_bert.core.runtime import all_cores
 from keras_bert.models.pretraining import BertForPreTraining, PretrainingObjective
 from keras_bert.training.metrics import MetricSums, Throughput
 from keras_bert.training.step import Step, gathered
@@ -158,22 +156,22 @@ def test_slices_of_a_batch_are_computed_one_after_the_other(monkeypatch):
     assert together == [1, 1, 1, 1]
 
 
-@pytest.mark.skipif(all_cores() < 2, reason="needs two cores")
-def test_parts_of_a_slice_are_computed_side_by_side(monkeypatch):
-    """One after the other, they would leave cores idle. Each waits for the other here, and would wait in vain."""
-    step = Step(tf.distribute.get_strategy(), None, PretrainingObjective(4), accumulation=2, parallel=2)
-    meeting = threading.Barrier(2, timeout=30)
+@pytest.mark.parametrize("jit_compile", [False, True])
+def test_parts_of_a_slice_do_not_wait_for_each_other(monkeypatch, jit_compile):
+    """One after the other, they would leave cores idle."""
+    step = make_step(tf.distribute.get_strategy(), CONFIG, jit_compile, parallel=2)
+    if not jit_compile:  # Otherwise each part is a call already.
+        monkeypatch.setattr(step, "_compiled_part", tf.function(step._part_gradients, autograph=False))
+    batch = {name: tf.constant(value) for name, value in pretraining_batch(CONFIG, batch=8).items()}
+    gradients = tf.function(lambda: step.gradients(batch, step.objective.counts(batch), tf.constant([1, 2], tf.uint32)))
 
-    def compute(rows):
-        meeting.wait()
-        return np.float32(rows.sum())
+    def needed(op):
+        before = {*(tensor.op for tensor in op.inputs), *op.control_inputs}
+        return before.union(*map(needed, before))
 
-    def part_gradients(batch, totals, key, part):
-        return [tf.numpy_function(compute, [batch["rows"]], tf.float32, stateful=False)], {}
-
-    monkeypatch.setattr(step, "_compiled_part", part_gradients)
-    gradients = tf.function(lambda rows: step.gradients({"rows": rows}, {}, tf.constant([1, 2], tf.uint32))[0])
-    assert float(gradients(tf.range(8.0))[0]) == 28.0
+    graph = gradients.get_concrete_function().graph
+    first, second = (op for op in graph.get_operations() if "part_gradients" in str(op.node_def.attr.get("f")))
+    assert first not in needed(second) and second not in needed(first)
 
 
 @pytest.mark.parametrize("jit_compile", [False, pytest.param(True, marks=pytest.mark.slow)])
