@@ -58,13 +58,14 @@ def _has(*kinds: str) -> bool:
     return any(tf.config.list_physical_devices(kind) for kind in kinds)
 
 
-def share_cores(parts: int) -> None:
+def share_cores(training: RunConfig, parts: int) -> None:
     """Gives the ops of `parts` that one CPU computes side by side their share of the cores each.
 
     It changes nothing where there is another device or another process, or once TensorFlow has started. Nor does it in
     somebody's own program, whose other ops would be slower.
     """
-    if parts > 1 and command_line() and not _has("GPU", "TPU") and not worker_addresses():
+    is_one = training.strategy in ("auto", "one") and len(training.devices) < 2 and not worker_addresses()
+    if parts > 1 and is_one and command_line() and not _has("GPU", "TPU"):
         with contextlib.suppress(RuntimeError):
             tf.config.threading.set_intra_op_parallelism_threads(max(all_cores() // parts, 1))
 

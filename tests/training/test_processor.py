@@ -103,8 +103,10 @@ def test_parts_side_by_side_share_the_cores(monkeypatch):
     set_to = []
     monkeypatch.setattr(tf.config.threading, "set_intra_op_parallelism_threads", set_to.append)
     monkeypatch.setattr(processor, "all_cores", lambda: 8)
-    share_cores(2)
+    share_cores(RunConfig(), 2)
     monkeypatch.setattr(processor, "command_line", lambda: "run.py pretrain")
     for parts in (1, 2, 16):
-        share_cores(parts)
+        share_cores(RunConfig(), parts)
+    for several in ({"strategy": "mirrored"}, {"devices": ["CPU:0", "CPU:1"]}):
+        share_cores(RunConfig(**several), 2)
     assert set_to == [4, 1]

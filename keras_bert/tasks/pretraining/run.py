@@ -148,7 +148,7 @@ class Pretraining:
         require_reachable(run, config)
         require_outside(run, config)
         require_loggers(config.training)
-        share_cores(config.training.parallel_slices)
+        share_cores(config.training, self._parallel(config.training.slices))
         self.strategy = make_strategy(config.training.strategy, config.training.devices, config.training.tpu)
         self.worker = process_number(self.strategy)
         self.is_chief = self.worker == 0
@@ -247,10 +247,14 @@ class Pretraining:
             compares_logits = self.teacher.mapped_size is None
             companions.append(Companion(self.teacher.folder.config, is_trained=False, predicts=compares_logits))
         slices = choose_accumulation(config.training, self.run, self.strategy, model, shapes, companions=companions)
-        parallel = min(config.training.parallel_slices, all_cores()) if is_one_cpu(self.strategy) else 1
-        parallel = math.gcd(parallel, *(phase.batch_size // slices for phase in config.phases))
+        parallel = self._parallel(slices) if is_one_cpu(self.strategy) else 1
         training = dataclasses.replace(config.training, accumulation=slices, parallel_slices=parallel)
         return dataclasses.replace(config, training=training)
+
+    def _parallel(self, slices: int) -> int:
+        """How many parts of each of `slices` one CPU computes side by side: at most a core each, and of equal size."""
+        most = min(self.config.training.parallel_slices, all_cores())
+        return math.gcd(most, *(phase.batch_size // slices for phase in self.config.phases))
 
     def distribute(self, dataset: tf.data.Dataset) -> tf.distribute.DistributedDataset:
         """The data set, spread over the replicas."""

@@ -274,11 +274,20 @@ def test_validation_computes_the_same_rows_in_the_slices_of_training(corpus, tmp
 
 @pytest.mark.slow
 def test_parallel_slices_divide_the_batches_and_change_nothing(corpus, straight, tmp_path, monkeypatch):
-    """Batches of 8 on four cores, of which 6 parts leave 4."""
+    """Batches of 8 on four cores, of which 6 parts leave 4.
+
+    As many share the cores: a batch without halves used to be computed on one core, and the others had nothing to do.
+    """
+    shared = []
     monkeypatch.setattr(pretraining_run, "all_cores", lambda: 4)
+    monkeypatch.setattr(pretraining_run, "share_cores", lambda training, parts: shared.append(parts))
     run = RunFolder(str(tmp_path / "run"))
     results = pretrain(recipe(corpus, **{"training.parallel_slices": 6}), run)
     assert read_yaml(run.config_file)["training"]["parallel_slices"] == 4
+    Pretraining(
+        recipe(corpus, **{"phases.0.batch_size": 7, "training.parallel_slices": 2}), RunFolder(f"{tmp_path}/odd")
+    )
+    assert shared == [4, 1]
     assert results["eval_loss"] == pytest.approx(straight[1]["eval_loss"], rel=1e-5)
 
 
