@@ -171,6 +171,7 @@ def make_engine(
     clip_norm: float,
     make_memory: Callable[[], Memory] | None = None,
     parallel: int = 1,
+    adversarial: float = 0.0,
 ) -> Engine:
     """A new `Engine`, with random weights from `training.seed`.
 
@@ -184,6 +185,7 @@ def make_engine(
         clip_norm: the largest global norm of the gradients.
         make_memory: function () -> what training remembers of earlier batches; None for nothing.
         parallel: how many parts of a slice are computed side by side.
+        adversarial: see `Step`.
     """
     on_tpu = isinstance(strategy, tf.distribute.TPUStrategy)
     if on_tpu and training.precision == "float16":
@@ -218,6 +220,7 @@ def make_engine(
             gradient_parts(model) if training.gradient_norms else None,
             memory,
             parallel,
+            adversarial,
         )
 
     more: dict[str, Any] = {"budget": budget} if training.minutes else {}

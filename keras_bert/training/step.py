@@ -10,6 +10,8 @@ from keras import ops
 
 from keras_bert.layers.attention_kernel import attention_kernel
 from keras_bert.layers.dropout import counter_bits, dropout_key, is_static
+from keras_bert.layers.perturbation import perturbation
+from keras_bert.training.adversary import adversarial_change
 from keras_bert.training.cudnn_attention import cudnn_attention
 from keras_bert.training.device_integers import narrowed
 from keras_bert.training.loss_scale import LossScale
@@ -89,6 +91,7 @@ class Step:
         gradient_parts: parts of the model whose gradients' norms `train` returns; see `gradient_norms`.
         memory: what training remembers of earlier batches.
         parallel: how many parts of each slice are computed side by side, which suits the cores of a CPU.
+        adversarial: the size of an `adversarial_change`; gradients are then the mean of those with and without it.
 
     Attributes:
         update: what `train` does, to be called inside another `tf.function`; see `StepLoop`.
@@ -108,6 +111,7 @@ class Step:
         gradient_parts: Mapping[str, Sequence[int]] | None = None,
         memory: Memory | None = None,
         parallel: int = 1,
+        adversarial: float = 0.0,
     ):
         self.strategy = strategy
         self.model = model
@@ -120,6 +124,7 @@ class Step:
         self.gradient_parts = gradient_parts or {}
         self.memory = memory
         self.parallel = parallel
+        self.adversarial = adversarial
         # The step of a single replica compiles as one program, including clipping and update. With several, the
         # reduction in between does not compile, so only forward and backward do. A TPU compiles whatever it runs.
         on_tpu = isinstance(strategy, tf.distribute.TPUStrategy)
@@ -264,18 +269,46 @@ class Step:
     ) -> tuple[list[tf.Tensor], Sums]:
         """(dense gradients of this part's contribution to the loss of the global batch, the part's sums)."""
         with attention_kernel(self._attention):
-            with tf.GradientTape() as tape, dropout_key(key, self._bits, part):
+            gradients, sums, changes = self._derived(batch, totals, key, part)
+            if self.adversarial:
+                changed, _, _ = self._derived(batch, totals, key, part, changes)
+                gradients = [(one + other) / 2 for one, other in zip(gradients, changed)]
+        return gradients, sums
+
+    def _derived(
+        self,
+        batch: Batch,
+        totals: dict[str, tf.Tensor],
+        key: tf.Tensor,
+        part: int | tf.Tensor,
+        changes: Sequence[tf.Tensor] = (),
+    ) -> tuple[list[tf.Tensor], Sums, list[tf.Tensor]]:
+        """(gradients, sums, changes) of a part whose embeddings are changed by `changes`, if given.
+
+        The changes returned are the adversarial ones, of as many tensors as encoders read.
+        """
+        read: list[tf.Tensor] = []
+
+        def change(embeddings: tf.Tensor) -> tf.Tensor:
+            tape.watch(embeddings)
+            read.append(embeddings)
+            return embeddings + changes[len(read) - 1] if changes else embeddings
+
+        with tf.GradientTape() as tape, dropout_key(key, self._bits, part):
+            with perturbation(change if self.adversarial else None):
                 outputs = self.model(batch, training=True)
-                sums = self.objective.sums(outputs, batch)
-                terms = [tf.math.divide_no_nan(sums[term]["loss"], totals[term]) for term in self.objective.terms]
-                loss = tf.add_n(terms)
-                if self.loss_scale is not None:
-                    loss = loss * self.loss_scale.scale
-            gradients = tape.gradient(loss, self.model.trainable_variables)  # It may call blocks again.
+            sums = self.objective.sums(outputs, batch)
+            terms = [tf.math.divide_no_nan(sums[term]["loss"], totals[term]) for term in self.objective.terms]
+            loss = tf.add_n(terms)
+            if self.loss_scale is not None:
+                loss = loss * self.loss_scale.scale
+        # It may call blocks again.
+        gradients, of_read = tape.gradient(loss, (self.model.trainable_variables, read))
         if self.memory is not None:
             sums[MEMORY] = self.memory.of_rows(outputs, batch, part)
         # Dense, because Keras' optimizers would square an embedding's sparse gradient before summing repeated rows.
-        return [tf.convert_to_tensor(gradient) for gradient in gradients], sums
+        gradients = [tf.convert_to_tensor(gradient) for gradient in gradients]
+        return gradients, sums, [adversarial_change(*both, self.adversarial) for both in zip(read, of_read)]
 
     def _evaluate_replica(self, batch: Batch) -> dict[str, Any]:
         return self._predict_replica(batch)[1]

@@ -10,6 +10,7 @@ from keras_bert.layers.dropout import recomputed
 from keras_bert.layers.embeddings import BertEmbeddings
 from keras_bert.layers.encoder_block import EncoderBlock, SelfAttention
 from keras_bert.layers.heads import Pooler
+from keras_bert.layers.perturbation import perturbed
 from keras_bert.layers.tensors import Batch, Tensor, gather_positions
 from keras_bert.layers.visibility import as_bias, hidden_positions
 from keras_bert.models.bert.config import SINUSOIDAL, BertConfig
@@ -179,7 +180,7 @@ class BertEncoder(ConfiguredEncoder):
         positions: Tensor | None = None,
     ) -> dict[str, Any]:
         self.require_inputs(inputs, "input_word_ids", "input_mask", "input_type_ids")
-        hidden = self.embeddings(inputs["input_word_ids"], inputs["input_type_ids"], training=training)
+        hidden = perturbed(self.embeddings(inputs["input_word_ids"], inputs["input_type_ids"], training=training))
         causal = self.config.is_causal if causal is None else causal
         attention_bias = self.visibility(inputs["input_mask"], causal)
         hidden_states, attentions = [hidden], []

@@ -8,6 +8,7 @@ from keras import ops
 from keras_bert.layers.dropout import Dropout
 from keras_bert.layers.embeddings import WordEmbeddings
 from keras_bert.layers.heads import Pooler
+from keras_bert.layers.perturbation import perturbed
 from keras_bert.layers.tensors import Batch, PlainLayer, Tensor
 from keras_bert.models.bert.encoder import ConfiguredEncoder, last_state
 from keras_bert.models.elmo.kind import ElmoConfig
@@ -95,7 +96,7 @@ class ElmoEncoder(ConfiguredEncoder):
         if return_attentions:
             raise ValueError("return_attentions: needs a model with attention. Received: an ELMo.")
         self.require_inputs(inputs, "input_word_ids", "input_mask")
-        words = self.embeddings(inputs["input_word_ids"], training=training)
+        words = perturbed(self.embeddings(inputs["input_word_ids"], training=training))
         is_token = ops.not_equal(inputs["input_mask"], 0)
         states = [ops.concatenate([words, words], axis=-1)]
         for block in self.blocks:

@@ -9,6 +9,7 @@ from keras import ops
 from keras_bert.layers.bucketed_bias import BucketedBias
 from keras_bert.layers.dropout import Dropout
 from keras_bert.layers.embeddings import WordEmbeddings
+from keras_bert.layers.perturbation import perturbed
 from keras_bert.layers.pooling import mean_of_tokens
 from keras_bert.layers.tensors import Batch, PlainLayer, Tensor, normal
 from keras_bert.layers.visibility import as_bias, hidden_positions
@@ -97,7 +98,7 @@ class T5Encoder(ConfiguredEncoder):
         if causal:
             raise ValueError("causal: is not supported by a T5, whose encoder sees both sides.")
         self.require_inputs(inputs, "input_word_ids", "input_mask")
-        hidden = self.embeddings(inputs["input_word_ids"], training=training)
+        hidden = perturbed(self.embeddings(inputs["input_word_ids"], training=training))
         seq = ops.shape(hidden)[1]
         padding = as_bias(hidden_positions(inputs["input_mask"], causal=False), self.compute_dtype)
         attention_bias = self.relative_bias.between(seq, seq) + padding

@@ -9,6 +9,7 @@ from keras_bert.layers.dropout import Dropout
 from keras_bert.layers.embeddings import WordEmbeddings
 from keras_bert.layers.encoder_block import EncoderBlock
 from keras_bert.layers.heads import Pooler
+from keras_bert.layers.perturbation import perturbed
 from keras_bert.layers.relative_attention import RelativeAttention, hidden_by_order, relative_sinusoids
 from keras_bert.layers.tensors import Batch, Tensor, gather_positions, truncated_normal
 from keras_bert.layers.visibility import as_bias
@@ -128,7 +129,7 @@ class XlnetEncoder(ConfiguredEncoder):
             raise ValueError("causal: is not supported by an XLNet, whose perm_mask says what a token sees.")
         predicted = () if inputs.get("permutation_ranks") is None else ("masked_lm_positions",)
         self.require_inputs(inputs, "input_word_ids", "input_mask", "input_type_ids", *predicted)
-        states = self.embeddings(inputs["input_word_ids"], training=training)
+        states = perturbed(self.embeddings(inputs["input_word_ids"], training=training))
         batch, seq, width = ops.shape(states)
         mems = inputs.get("mems")
         remembered = 0 if mems is None else ops.shape(mems[0])[1]

@@ -227,6 +227,7 @@ class Finetuning:
             lambda budget, model: make_optimizer(config.optimizer, steps, budget.share, model, steps_per_epoch),
             objective,
             config.optimizer.clip_norm,
+            adversarial=training.adversarial,
         )
         evaluator = Evaluator(problem, self.engine.model, pad_id, self.strategy, self._examples_at_once)
         self.validation = Validation(problem, evaluator, baseline)
