@@ -297,6 +297,8 @@ class Step:
         with tf.GradientTape() as tape, dropout_key(key, self._bits, part):
             with perturbation(change if self.adversarial else None):
                 outputs = self.model(batch, training=True)
+            if self.adversarial and not read:
+                raise ValueError("training.adversarial: needs an encoder that calls `perturbed` on its embeddings.")
             sums = self.objective.sums(outputs, batch)
             terms = [tf.math.divide_no_nan(sums[term]["loss"], totals[term]) for term in self.objective.terms]
             loss = tf.add_n(terms)

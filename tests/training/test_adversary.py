@@ -152,3 +152,16 @@ def test_every_kind_of_encoder_reads_the_changed_embeddings(encoder_class):
     with perturbation(tf.zeros_like):
         first, second = encoder(inputs)["sequence_output"]
     np.testing.assert_allclose(first, second, atol=1e-6)
+
+
+def test_an_encoder_that_would_not_be_changed_is_refused():
+    """A kind of model from elsewhere; it would learn each batch twice for nothing."""
+
+    class Deaf(SumOfWords):
+        def __call__(self, batch, training):
+            return {"scores": tf.reduce_sum(tf.gather(self.table, batch["input_word_ids"]), axis=(1, 2))}
+
+    model = Deaf(np.ones((9, 4), np.float32), np.ones(4, np.float32))
+    batch = {"input_word_ids": tf.zeros((1, 2), tf.int32), "labels": tf.ones(1)}
+    with pytest.raises(ValueError, match="training.adversarial: needs an encoder that calls `perturbed`"):
+        gradients_of(model, Logistic(), batch, TOTALS, adversarial=SIZE)
