@@ -24,6 +24,7 @@ from keras_bert.core.program import command_line
 from keras_bert.core.runtime import import_tensorflow
 from keras_bert.core.yaml_and_json import read_yaml
 from keras_bert.tasks.benchmarks import BENCHMARKS
+from keras_bert.tasks.sources import own_file
 from keras_bert.training.run_folder import FINETUNING, SEEDS, RunFolder
 
 if TYPE_CHECKING:
@@ -114,9 +115,11 @@ def finetune(
     RunFolder(folder).require(SEEDS if seeds else FINETUNING)
     paths = [os.path.join(folder, f"seed-{seed}") for seed in seeds] or [folder]
     init = path_of(by_key.get("init"), "init") if model is None else path_of(model, "model")
+    splits = {"data.train": train, "data.dev": dev, "data.test": test}
+    named = {key: os.fspath(data) for key, data in splits.items() if isinstance(data, str | os.PathLike)}
+    require_files(task, by_key | named)
     start = starting_model(init, file, paths, lower_case)
     kept = GivenData(folder)
-    splits = {"data.train": train, "data.dev": dev, "data.test": test}
     options = {
         **{key: kept.source(key.removeprefix("data."), data) for key, data in splits.items() if data is not None},
         **given(
@@ -169,6 +172,13 @@ def _seeds(given: Sequence[int]) -> list[int]:
     raise UserError(
         f"seeds: needs distinct whole numbers from 0 to {settings.MAX_SEED}, as in [1, 2]. Received: {given!r}."
     )
+
+
+def require_files(task: str, chosen: Mapping[str, Any]) -> None:
+    """Raises `MissingData` if a file chosen for a split is not there, before a model is fetched from the hub."""
+    for split in ("train", "dev", "test"):
+        if path := settings.text_of(chosen, f"data.{split}"):
+            own_file(path, split, task)
 
 
 def starting_model(init: str | None, recipe_file: str, paths: Sequence[str], lower_case: bool | None) -> ModelFolder:

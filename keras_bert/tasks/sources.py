@@ -30,30 +30,43 @@ _SHOWN = 20
 def split_file(task: Task | SpanTask, split: str, folder: str = "") -> str:
     """The file of a split: in the task's own folder below `folder`, or else in `folder` itself.
 
-    Without a folder, it may be anything that `read_table` takes.
+    Without a folder, it is the `own_file` of the split.
 
     Raises `MissingData`, naming the files that the folder does hold, if there is none.
     """
     names = task.splits[split].files
-    if not folder and (is_data_set(names[0]) or glob.has_magic(names[0]) and not files.exists(names[0])):
-        return names[0]
+    if not folder:
+        return own_file(names[0], split, task.name)
     homes = [files.join(folder, home) for home in task.folders] + [os.fspath(folder)]
     for home in homes:
         for name in names:
-            for ending in ("", *COMPRESSED):
-                path = files.join(home, name + ending)
-                if files.exists(path):
-                    return path
-    if not folder:
-        raise MissingData(
-            f"{names[0]}: needs to exist, for the split {split!r} of {task.name}. Received: "
-            f"{_contents(files.parent(names[0]), ())}. Give the file that holds it."
-        )
+            if found := _as_stored(files.join(home, name)):
+                return found
     needed = " or ".join(files.join(home, name) for home in (*task.folders[:1], "") for name in names[:1])
     raise MissingData(
         f"{folder}: needs {needed}, for the split {split!r} of {task.name}. Received: "
         f"{_contents(folder, task.folders)}. Give the folder or the file that holds it."
     )
+
+
+def own_file(path: str, split: str, task_name: str) -> str:
+    """The file that a user gives for a split, or its compressed form; anything else that `read_table` takes as it is.
+
+    Raises `MissingData`, naming the files that its folder does hold, if there is none.
+    """
+    if is_data_set(path) or glob.has_magic(path) and not files.exists(path):
+        return path
+    if found := _as_stored(path):
+        return found
+    raise MissingData(
+        f"{path}: needs to exist, for the split {split!r} of {task_name}. Received: "
+        f"{_contents(files.parent(path), ())}. Give the file that holds it."
+    )
+
+
+def _as_stored(path: str) -> str | None:
+    """The path, or that of its compressed form, whichever exists."""
+    return next(filter(files.exists, (path + ending for ending in ("", *COMPRESSED))), None)
 
 
 def find_split_files(task: TaggingTask | ChoiceTask, folder: str | None) -> dict[str, str]:

@@ -107,6 +107,12 @@ def test_called_again_it_returns_the_finished_run_and_other_settings_are_refused
     assert longer.results["steps"] == 8
 
 
+def test_a_missing_file_is_noticed_before_a_model_is_looked_for():
+    """Half a gigabyte used to come from the hub first."""
+    with pytest.raises(UserError, match="mine.csv: needs to exist, for the split 'dev' of text."):
+        keras_bert.finetune("hf:nobody/none", train=REVIEWS, dev="mine.csv")
+
+
 def test_evaluating_what_is_no_run_writes_nothing(tmp_path):
     """A mistyped name would become a folder with the examples, or below a file a NotADirectoryError."""
     (tmp_path / "file").write_text("text")

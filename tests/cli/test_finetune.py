@@ -305,6 +305,8 @@ def test_all_of_glue_in_one_table(place, tmp_path):
             "Received: optimizer.learning_rate.",
         ),
         ("finetune --task sst2 --init absent", "absent: needs a model folder"),
+        ("finetune --task text --init absent --dev mine.csv", "mine.csv: needs to exist, for the split 'dev' of text."),
+        ("finetune --task ner --init absent --set data.train=mine", "mine: needs to exist, for the split 'train' of n"),
         ("finetune --task sst2 --init BERT --seeds 1,1", "--seeds: needs distinct whole numbers"),
         ("finetune --task sst2 --sweep --picture a.png", "--sweep: draws no picture."),
         ("finetune --task sst2 --output a --picture ./a", "./a: needs a place of its own. Received: that of another"),
