@@ -15,6 +15,7 @@ _NAMES = re.compile(r"#\s*global\.columns\s*=\s*(.*)")  # CoNLL-U Plus.
 _NEW_DOCUMENT = re.compile(r"#\s*newdoc\b")  # CoNLL-U.
 _NO_WORD = re.compile(r"\d+[-.]\d+[ \t]")
 _BLANKS = re.compile(r"[ \t]+")
+_JSON_LIST = re.compile(r'\s*\[\s*".*"\s*\]\s*')
 
 
 def words_reader(path: str, **options: Any) -> TaggedReader:
@@ -81,7 +82,7 @@ class ColumnsReader(TaggedReader):
             self._in_sentence = False
             return
         where = f"{self.path} line {number}"
-        if self._split is None and is_json(text):
+        if self._split is None and (is_json(text) or _JSON_LIST.fullmatch(text)):
             raise UserError(f"{where}: needs {self.needed}. Received: JSON. Give a file whose name ends in .json.")
         self._split = self._split or (_by_tabs if "\t" in text else _by_blanks)
         cells = self._split(text)

@@ -142,6 +142,7 @@ def test_predictions_are_the_last_column_of_every_line_with_cells(tmp_path):
         ("-DOCSTART- O\n", {}, "needs words in columns"),
         ("a X\0\n", {}, "needs UTF-8 text. Received: binary"),
         ('\n{"tokens":["a"]}\n', {"labels_needed": False}, "line 2: needs words in columns, .* Received: JSON"),
+        ('["The", "cat"]\n["A", "dog"]', {"labels_needed": False}, "line 1: needs words in columns, .* Received: JSON"),
     ],
 )
 def test_what_is_refused_is_named_with_its_line(tmp_path, content, options, message):
