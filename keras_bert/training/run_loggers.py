@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
+from tensorboard.compat.proto.event_pb2 import Event
 from tensorboard.plugins.custom_scalar import layout_pb2
 from tensorboard.plugins.custom_scalar import summary as custom_scalar
 from tensorboard.plugins.hparams import api as hparams
@@ -101,13 +102,17 @@ class TensorBoardLogger(RunLogger):
         with as_os_errors(self._folder):
             for name in (_TRAINING, _VALIDATION, *[_UNIGRAM] * had_unigram):
                 self._open(name)
-            with self._writers[_VALIDATION].as_default(step=0):  # Its figures are those that HPARAMS compares.
-                if config:
-                    flat = settings.flattened(config)
-                    unused = {*_LENGTHS} - {next((key for key in _LENGTHS if flat.get(key)), None)}
-                    compared = {key: flat[key] for key in _COMPARED if key not in unused and flat.get(key) is not None}
-                    hparams.hparams(compared, trial_id=run.path)
-                if charts:
+            if config:
+                flat = settings.flattened(config)
+                unused = {*_LENGTHS} - {next((key for key in _LENGTHS if flat.get(key)), None)}
+                compared = {key: flat[key] for key in _COMPARED if key not in unused and flat.get(key) is not None}
+                row = Event(wall_time=time.time(), summary=hparams.hparams_pb(compared, trial_id=run.path))
+                # With the validation, whose figures HPARAMS compares. A run's first row counts, so one of an earlier
+                # start, which may have had fewer steps, is replaced: by a file that sorts before all others.
+                with tf.io.TFRecordWriter(files.join(self._folder, _VALIDATION, "events.out.tfevents.0")) as writer:
+                    writer.write(row.SerializeToString())
+            if charts:
+                with self._writers[_VALIDATION].as_default(step=0):
                     tf.summary.experimental.write_raw_pb(_layout({**charts, **_CHARTS}))
 
     def _open(self, name: str) -> None:
