@@ -254,7 +254,7 @@ def take_folder(folder: files.StrPath, path: str) -> "Lock":
 
 @contextlib.contextmanager
 def folder_taken(folder: files.StrPath) -> Iterator[None]:
-    """Holds the lock beside a folder during the block, in which the folder gets its name; see `take_folder`."""
+    """Holds the lock beside a folder or a file during the block, in which it gets its name; see `take_folder`."""
     lock = take_folder(folder, f"{os.fspath(folder).rstrip('/')}{NAME}")
     try:
         yield

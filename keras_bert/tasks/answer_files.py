@@ -8,6 +8,7 @@ from typing import IO, Any
 
 from keras_bert.core import files, whole_files
 from keras_bert.core.errors import UserError
+from keras_bert.core.locks import folder_taken
 from keras_bert.core.patterns import matched
 
 STANDARD_STREAM = "-"
@@ -87,8 +88,22 @@ def text_output(path: str) -> Iterator[Callable[[Iterable[str]], None]]:
         sys.stdout.flush()
         yield write
         return
-    with whole_files.atomic_write(path) as stream:
+    with _held_write(path) as stream:
         yield stream.writelines
+
+
+@contextlib.contextmanager
+def _held_write(path: str) -> Iterator[IO[str]]:
+    """`atomic_write`, for a file that stays open while answers are computed.
+
+    Two commands with the same output would write into one temporary file. In a store each has its own until the end.
+
+    Raises `UserError` if another process writes the file.
+    """
+    needs_none = files.is_remote(path) or files.is_stream(path)
+    lock = contextlib.nullcontext() if needs_none else folder_taken(path)
+    with lock, whole_files.atomic_write(path) as stream:
+        yield stream
 
 
 def with_texts(texts: Mapping[str, str], answer: Mapping[str, Any]) -> dict[str, Any]:
@@ -112,7 +127,7 @@ def json_objects(folder: str, names: Iterable[str]) -> Iterator[dict[str, Callab
     with contextlib.ExitStack() as stack:
         writers = {}
         for name in names:
-            stream = stack.enter_context(whole_files.atomic_write(files.join(folder, name)))
+            stream = stack.enter_context(_held_write(files.join(folder, name)))
             writers[name] = _Members(stream)
         yield {name: members.add for name, members in writers.items()}
         for members in writers.values():

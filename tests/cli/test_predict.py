@@ -339,6 +339,16 @@ def test_what_goes_out_is_utf8_whatever_the_locale(monkeypatch):
         assert out.getvalue() == b"\xe4\xb8\xad\n"  # At once, for a reader that waits for it.
 
 
+def test_two_commands_with_one_output_do_not_mix(tmp_path):
+    """They used to write into one temporary file, which got its name while the second still wrote into it."""
+    path = tmp_path / "answers"
+    with text_output(str(path)) as write:
+        write(["the first's\n"])
+        with pytest.raises(UserError, match="answers: in use by process .* or give another --output."):
+            text_output(str(path)).__enter__()
+    assert path.read_text() == "the first's\n" and list(tmp_path.iterdir()) == [path]
+
+
 @pytest.mark.parametrize("parts", [[], [{}], [{"a": 1}, {"b": [{"c": "\u4e2d"}], "d": []}, {}, {"e": {}}]])
 def test_json_in_parts_is_the_json_of_the_whole(tmp_path, parts):
     with json_objects(str(tmp_path), ["x.json"]) as members:
