@@ -22,7 +22,7 @@ class ReplacementConfig(Checked):
         generator_size: the generator's width, heads and feed-forward width as a share of the discriminator's.
         embeddings: `shared`: the discriminator reads the generator's embeddings (Clark et al. 2020, section 3.2);
             `disentangled`: it adds a difference to them and trains only that (He et al. 2021, DeBERTaV3, section 3.2).
-        weight: factor on the discriminator's loss, which is added to the generator's.
+        weight: factor on the discriminator's loss, which is added to the generator's; not used without a generator.
     """
 
     made_by: Maker = "generator"
