@@ -6,7 +6,7 @@ from itertools import chain
 
 from keras_bert.core.errors import UserError
 from keras_bert.data.corpus.corpus_report import LONGEST_DOCUMENT, CorpusReport
-from keras_bert.data.corpus.text_lines import Unreadable, plain_ending, until_damage, what_is_no_text
+from keras_bert.data.corpus.text_lines import Unreadable, plain_ending, remedy_of, until_damage, what_is_no_text
 from keras_bert.data.tables.tables import table_format
 from keras_bert.data.windows import groups
 from keras_bert.text.sentences import divide_text, split_sentences
@@ -31,7 +31,8 @@ def format_of(path: str, start: bytes) -> str:
         UserError: the format cannot be read, such as HTML or PDF.
     """
     if found := what_is_no_text(plain_ending(path), start):
-        raise UserError(f"{path}: needs text. Received: {found}. Extract its text first, or leave it out.")
+        remedy = remedy_of(found, "Extract its text first, or leave it out.")
+        raise UserError(f"{path}: needs text. Received: {found}. {remedy}")
     if magic := next((name for mark, name in _MAGIC.items() if start.startswith(mark)), None):
         return magic
     if table_format(path, start):

@@ -283,6 +283,7 @@ def until_damage(lines: Iterable[str], damage: list[Unreadable]) -> Iterator[str
         damage.append(problem)
 
 
+_POINTER = "a pointer of Git LFS"
 _MAGIC_OF_NO_TEXT = {
     b"%PDF-": "PDF",
     b"%!PS": "PostScript",
@@ -298,7 +299,7 @@ _MAGIC_OF_NO_TEXT = {
     b"\xff\xd8\xff": "an image",
     b"GIF8": "an image",
     b"SQLite format 3": "a database",
-    b"version https://git-lfs.github.com/": "a pointer of Git LFS, for which `git lfs pull` fetches the file",
+    b"version https://git-lfs.github.com/": _POINTER,
 }
 _TAR = slice(257, 262)
 _MARKUP = re.compile(
@@ -324,3 +325,8 @@ def what_is_no_text(ending: str, start: bytes) -> str | None:
     if _MARKUP.match(start):
         return "HTML"
     return _MARKUP_ENDINGS.get(ending) if start.startswith(b"<") and not start.startswith(b"<mediawiki") else None
+
+
+def remedy_of(found: str, others: str) -> str:
+    """What to do about a file of a kind that `what_is_no_text` found; `others`: about any but a pointer."""
+    return "Fetch the file itself: git lfs pull." if found == _POINTER else others

@@ -21,6 +21,7 @@ from keras_bert.data.corpus.text_lines import (
     plain_ending,
     read_chunks,
     read_lines,
+    remedy_of,
     what_is_no_text,
 )
 from keras_bert.data.tables.arrow_rows import ARROW, FILE_MAGIC, PARQUET, PARQUET_MAGIC, STREAM_MAGIC, arrow_rows
@@ -288,9 +289,8 @@ def file_rows(path: str, chunks: Iterator[bytes], reading: Reading) -> Iterator[
         raise UserError(f"{path}: needs a table. Received: an empty file.")
     ending = plain_ending(path)
     if found := what_is_no_text(ending, start):
-        raise UserError(
-            f"{path}: needs a table. Received: {found}. Save it as one of {', '.join(TABLE_ENDINGS)}, with its columns."
-        )
+        remedy = remedy_of(found, f"Save it as one of {', '.join(TABLE_ENDINGS)}, with its columns.")
+        raise UserError(f"{path}: needs a table. Received: {found}. {remedy}")
     text = start.decode("utf-8", "replace")
     format = reading.format or table_format(path, start) or delimited_format(ending, text)
     if reading.by_number and not reading.format and format in (CSV, SSV):
