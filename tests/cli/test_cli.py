@@ -105,7 +105,8 @@ def invoke(*arguments):
         ("pretrain --tpu mine", "training.tpu: with 'mine', a TPU on another machine, the run's folder"),
         ("pretrain --warmup-steps 9", "is a setting, not an option. Give --set optimizer.warmup_steps=VALUE."),
         ("finetune --dropout=0", "--dropout: is a setting, not an option. Give --set training.dropout=VALUE."),
-        ("pretrain --stepz 9", "--steps"),  # In words of click's version.
+        ("pretrain --stepz 9", "No such option"),  # The rest is in words of click's version.
+        ("pretrain --stepz 9", "--steps"),
         ("pretrain --config bert_base --max-length 64", "Received: a recipe with 128 and 512. Give --set"),
         ("pretrain --batch-size 8 --set phases.0.batch_size=9", "conflicts with an option for the same setting. Rec"),
         ("finetune --task sst2 --max-length 9 --set input.max_length=8", "Received: 8 by --set and 9 by the option."),
