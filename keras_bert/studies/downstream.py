@@ -19,6 +19,7 @@ from keras_bert.training.run_folder import RunFolder
 
 SCRATCH = "scratch:"  # Before a MODEL: its architecture and vocabulary with random weights.
 
+_FEWEST = 6  # Dev examples. That one model is better on each of five happens by chance once in sixteen times.
 Results = dict[str, Any]  # The content of a results.json of `finetune --seeds`.
 _Found = TypeVar("_Found")
 
@@ -246,7 +247,10 @@ def _reason(name: str, examples: Mapping[str, Mapping[str, np.ndarray] | None]) 
         if name not in of_metrics:
             return f"examples.json has nothing about {name}"
     shapes = {of_metrics[name].shape for of_metrics in examples.values() if of_metrics}
-    return "the models were scored on different examples" if len(shapes) > 1 else ""
+    if len(shapes) > 1:
+        return "the models were scored on different examples"
+    (_, count, _), *_ = shapes
+    return f"{count} dev examples are too few to rule out chance, which takes {_FEWEST}" if count < _FEWEST else ""
 
 
 def _shown(difference: Difference) -> str:

@@ -344,6 +344,10 @@ def test_differences_to_the_first_model_or_why_there_are_none(tmp_path):
     assert f1 == "| mrpc | f1 |  |  |  |"
     assert old == "mrpc: no interval, because the runs of old lack examples.json, which older versions did not write."
     assert no_f1 == "mrpc: no interval, because examples.json has nothing about f1."
+    right, wrong = ({"accuracy": np.stack([np.full((2, 5), share), np.ones((2, 5))], -1)} for share in (1.0, 0.0))
+    few = {("mrpc", "base"): wrong, ("mrpc", "good"): right}
+    *_, last = differences(found, ["base", "good"], plans("mrpc"), few)  # It was bold: every sample has a gain of 1.
+    assert last == "mrpc: no interval, because 5 dev examples are too few to rule out chance, which takes 6."
 
 
 def test_a_metric_that_a_task_lacks_is_refused_with_its_first_results(tmp_path, monkeypatch):
