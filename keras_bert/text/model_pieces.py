@@ -8,6 +8,7 @@ from keras_bert.core.files import StrPath
 from keras_bert.text.characters import row_ids
 from keras_bert.text.model_vocabulary import ModelVocabulary
 from keras_bert.text.sentencepiece import SentencePieceModel, in_characters
+from keras_bert.text.sentencepiece_vocabulary import has_charsmap
 from keras_bert.text.standalone_tokenizer import SPACES
 from keras_bert.text.tokenizers import Texts, Tokenizer, string_batch, traced_once
 
@@ -54,12 +55,21 @@ class ModelTokenizer(Tokenizer):
 
     def pieces(self, texts: tf.Tensor) -> tf.RaggedTensor:
         """`tokenize` for texts in valid UTF-8."""
-        return self.numbered(self._model.tokenize(texts))
+        return self.numbered(self._model.tokenize(self._spaced(texts)))
 
     def pieces_with_offsets(self, texts: tf.Tensor) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
         """Like `pieces`, with `(starts, ends)` in bytes."""
-        ids, starts, ends = self._model.tokenize_with_offsets(texts)
+        ids, starts, ends = self._model.tokenize_with_offsets(self._spaced(texts))
         return self.numbered(ids), starts, ends
+
+    def _spaced(self, texts: tf.Tensor) -> tf.Tensor:
+        """For a model that does not normalize, puts blanks, of as many bytes, for all white space, as transformers."""
+        if has_charsmap(self.vocabulary.model):
+            return texts
+        for size in (1, 2, 3):
+            spaces = "".join(space for space in SPACES if len(space.encode()) == size)
+            texts = tf.strings.regex_replace(texts, f"[{spaces}]", " " * size)
+        return texts
 
     def numbered(self, ids: tf.RaggedTensor) -> tf.RaggedTensor:
         """Converts the model's ids to the vocabulary's."""

@@ -252,6 +252,11 @@ def unigram_model(pieces: Sequence[tuple[str, float]], charsmap: bytes, special:
     return b"".join([*messages, _field(2, _field(3, _UNIGRAM)), _field(3, _field(2, charsmap))])
 
 
+def has_charsmap(model: bytes) -> bool:
+    """Whether a model normalizes texts; without a table, `unigram_model` writes one that does not."""
+    return not model.endswith(_field(3, _field(2, b"")))
+
+
 def charsmap_in(content: Mapping[str, Any], path: StrPath, file_name: str, others: Collection[str] = ()) -> bytes:
     """The table of the normalizer in a tokenizer.json, in SentencePiece's format; empty without one.
 

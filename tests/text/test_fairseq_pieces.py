@@ -10,13 +10,17 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+import tokenizers
 from goldens import run_peer
 from hostile_texts import HOSTILE, random_hostile
+from tokenizers import pre_tokenizers
+from tokenizers.models import Unigram
 
 from keras_bert.core.errors import UserError
 from keras_bert.text.fairseq_pieces import FairseqTokenizer
 from keras_bert.text.fairseq_vocabulary import CAMEMBERT, XLM_ROBERTA, FairseqVocabulary
 from keras_bert.text.sentencepiece_vocabulary import unigram_model
+from keras_bert.text.standalone_tokenizer import SPACES
 from keras_bert.text.vocabulary import Vocabulary, read_tokenizer_settings
 from keras_bert.text.vocabulary_learning import learn_fairseq_pieces
 
@@ -165,7 +169,24 @@ def test_pieces_of_a_tokenizer_json_are_a_model(vocabulary, tmp_path):
     assert read.dictionary is vocabulary.dictionary and read.tokens == vocabulary.tokens
     texts = ["the house of a River", "it's 1990", "unheard 的"]  # No normalization changes these.
     assert FairseqTokenizer(read)(texts).to_list() == FairseqTokenizer(vocabulary)(texts).to_list()
-    assert_published(read, [*texts, "  ﬁne\tÅ"])
+    assert_published(read, [*texts, "  ﬁne  Å"])
+
+
+def test_all_white_space_separates_words_where_nothing_normalizes_texts(vocabulary, tmp_path):
+    """As in transformers 5, which splits texts at it first; a tab used to be an unknown piece of its word."""
+    content = tokenizer_json(vocabulary, None)
+    (tmp_path / "tokenizer.json").write_text(json.dumps(content), "utf-8")
+    peer = tokenizers.Tokenizer(Unigram([tuple(piece) for piece in content["model"]["vocab"]], vocabulary.unk_id))
+    peer.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace()])
+    texts = [f"the{space}house" for space in SPACES] + ["\n the\u3000\u2028house ", "the\x00house"]
+    read = Vocabulary.from_file(tmp_path / "tokenizer.json")
+    read.to_file(str(tmp_path / "sentencepiece.bpe.model"))
+    for tokenizer in (FairseqTokenizer(read), FairseqTokenizer(tmp_path / "sentencepiece.bpe.model")):
+        columns = (column.to_list() for column in tokenizer.tokenize_with_offsets(tf.constant(texts)))
+        for text, ids, starts, ends in zip(texts, *columns, strict=True):
+            expected = peer.encode(text)
+            assert (ids, list(zip(starts, ends))) == (expected.ids, expected.offsets), text
+        assert tokenizer(texts[:1]).to_list() == [peer.encode(texts[0]).ids]
 
 
 @pytest.mark.parametrize(
