@@ -2,6 +2,7 @@
 
 import contextlib
 import re
+import reprlib
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -11,6 +12,7 @@ import numpy as np
 import tensorflow as tf
 
 from keras_bert.core.errors import UserError
+from keras_bert.core.settings import require
 from keras_bert.export.network import FLOAT32, Network
 from keras_bert.export.signature import TOKENS, Signature, TextInputs, signatures_of_texts_and_tokens, without_invalid
 from keras_bert.inference.language_models import never_next
@@ -88,7 +90,7 @@ class ServingFunction:
         Lists of texts, such as `choices`, may differ in length; shorter ones are padded with "".
 
         Raises:
-            ValueError: there is no such signature, not a list for each of its inputs, or no integer where it takes one.
+            ValueError: there is no such signature, not a list for each of its inputs, or not of what it takes.
         """
         if signature not in self.inputs:
             raise ValueError(f"signature: needs one of {', '.join(self.inputs)}. Received: {signature!r}.")
@@ -169,11 +171,14 @@ def serving_function(
     Raises:
         UserError: config.json has invalid settings for reading texts, `dtype` is no such type, `compute` does not fit
             the others, or `jit` is given for a model that writes texts.
+        ValueError: `bert` is no `LoadedModel`, or `top_k` or `n_best` is not above 0.
 
     Example:
         function = keras_bert.serving_function(keras_bert.load("runs/demo"))
         sorted(function.signatures)
     """
+    require(isinstance(bert, LoadedModel), "bert", "what keras_bert.load returns", type(bert).__name__)
+    require(top_k > 0 and n_best > 0, "top_k, n_best", "numbers above 0", (top_k, n_best))
     if jit and bert.head and not encoder_only and kind_of_head(bert.head).writes_texts:
         received = with_article(bert.head.architecture)
         raise UserError(f"--jit: needs a model without a decoder. Received: {received}. Leave it out.")
@@ -210,7 +215,13 @@ def _tensor(values: Sequence | np.ndarray, spec: tf.TensorSpec) -> tf.Tensor:
         if numbers.size and not (is_integer and least <= numbers.min() <= numbers.max() <= most):
             received = f"{numbers.min()} to {numbers.max()}" if is_integer else numbers.dtype.name
             raise ValueError(f"{spec.name}: needs integers from {least} to {most}. Received: {received}.")
-    return tf.constant(_padded(values, spec), spec.dtype)
+    tensor = None
+    with contextlib.suppress(TypeError, ValueError):
+        tensor = tf.constant(_padded(values, spec), spec.dtype)
+    if tensor is None or not spec.shape.is_compatible_with(tensor.shape):
+        items = "lists of " * (spec.shape.rank - 1) + ("integers" if spec.dtype.is_integer else "strings")
+        raise ValueError(f"{spec.name}: needs a list of {items}. Received: {reprlib.repr(values)}.")
+    return tensor
 
 
 def _padded(rows: Sequence | np.ndarray, spec: tf.TensorSpec) -> Sequence | np.ndarray:

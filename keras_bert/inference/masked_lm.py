@@ -48,6 +48,7 @@ class MaskedLM:
     """
 
     def __init__(self, preprocessor: Preprocessor, share: float = 0.15, unit: str = "token", seed: int = 0):
+        require(isinstance(preprocessor, Preprocessor), "preprocessor", "a Preprocessor", type(preprocessor).__name__)
         if preprocessor.tokenizer is None or preprocessor.length != "fixed":
             raise ValueError(
                 f"preprocessor: needs a tokenizer and length='fixed'. Received: length={preprocessor.length!r}."
@@ -72,8 +73,9 @@ class MaskedLM:
 
         Raises:
             UserError: the number of texts, and so of batches, is unknown.
-            ValueError: `batch_size` is not above 0.
+            ValueError: `texts` is no data set, or `batch_size` is not above 0.
         """
+        require(isinstance(texts, tf.data.Dataset), "texts", "a tf.data.Dataset", type(texts).__name__)
         require(batch_size > 0, "batch_size", "a number above 0", batch_size)
         # Without their number, Keras finds the end of the batches by an extra step, which decays the weights.
         count = tf.data.INFINITE_CARDINALITY

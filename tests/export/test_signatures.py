@@ -1,6 +1,7 @@
 """What the signatures answer, against the models' own functions; and the encoder on real tokens alone."""
 
 import itertools
+import re
 import threading
 
 import keras
@@ -118,6 +119,21 @@ def test_a_text_in_place_of_a_list_and_other_inputs_are_refused(served):
             function(*given)
     with pytest.raises(ValueError, match="signature: needs one of serving_default, tokens. Received: 'words'"):
         function.answer("words", [["a", "cat"]])
+    for texts, received in ((5, "5"), ([None, "a"], "[None, 'a']"), ([["a"]], "[['a']]"), ({"a": 1}, "{'a': 1}")):
+        with pytest.raises(ValueError, match=re.escape(f"text_a: needs a list of strings. Received: {received}.")):
+            function(texts, ["sat"])
+    with pytest.raises(ValueError, match="input_word_ids: needs a list of lists of integers. Received: .2, 5, 3.."):
+        function.answer("tokens", *[[2, 5, 3]] * 3)
+
+
+def test_a_path_and_candidates_below_one_are_refused(served):
+    """They used to end in an AttributeError, an error of TopKV2's, or answers without a piece."""
+    bert, _ = served("single")
+    with pytest.raises(ValueError, match="bert: needs what keras_bert.load returns. Received: 'BertFor"):
+        serving_function(bert.model)
+    for options in ({"top_k": 0}, {"n_best": -1}):
+        with pytest.raises(ValueError, match="top_k, n_best: needs numbers above 0. Received: "):
+            serving_function(bert, **options)
 
 
 @pytest.mark.parametrize(

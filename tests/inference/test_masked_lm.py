@@ -108,10 +108,14 @@ def test_the_loss_falls():
 def test_what_cannot_be_trained_is_refused():
     with pytest.raises(ValueError, match="length='fixed'"):
         keras_bert.MaskedLM(preprocessor("longest"))
+    with pytest.raises(ValueError, match="preprocessor: needs a Preprocessor. Received: 'WordPieceTokenizer'."):
+        keras_bert.MaskedLM(preprocessor().tokenizer)
     with pytest.raises(ValueError, match="token, word, ngram, span"):
         keras_bert.MaskedLM(preprocessor(), unit="phrase")
     with pytest.raises(UserError, match="steps_per_epoch"):
         keras_bert.MaskedLM(preprocessor()).batches(dataset().filter(lambda text: True), 2)
+    with pytest.raises(ValueError, match="texts: needs a tf.data.Dataset. Received: 'list'."):
+        keras_bert.MaskedLM(preprocessor()).batches(["a text"], 2)
     with pytest.raises(ValueError, match="batch_size: needs a number above 0. Received: 0."):
         keras_bert.MaskedLM(preprocessor()).batches(dataset(), 0)
     with pytest.raises(UserError, match="BertEncoder"):
