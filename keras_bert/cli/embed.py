@@ -116,6 +116,7 @@ def embed(
       python run.py embed --model runs/demo --input texts.txt --output small.npz --precision int8
       python run.py embed --model runs/demo --input queries.txt --output q.npz --precision int8 --ranges small.npz
     """
+    require_source(source)
     folder = open_model_folder(model, lower_case)
     made = folder.vectors(pooling)
     check_embedding(folder.config, made.pooling, folder.vector_length if max_length is None else max_length)
@@ -130,7 +131,6 @@ def embed(
     width = vector_width(folder.config, made.pooling)
     check_quantization(width, precision, size, ranges is not None, made.pooling == SPARSE)
     require_unread([output, index], [source, folder.path, ranges])
-    require_source(source)
     load_tensorflow()
     from keras_bert.data.tables.tables import is_table
     from keras_bert.inference.loading import load_folder

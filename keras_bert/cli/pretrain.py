@@ -23,7 +23,7 @@ from keras_bert.cli.options import (
     setting_option,
 )
 from keras_bert.config.objectives import PhaseConfig
-from keras_bert.config.pretraining import PretrainConfig
+from keras_bert.config.pretraining import PretrainConfig, require_files
 from keras_bert.config.recipes import find_config, given, recipe_name
 from keras_bert.config.teacher import PretrainingTeacherConfig
 from keras_bert.config.training import TrainingConfig
@@ -109,6 +109,7 @@ def pretrain(
     recipe_file = find_config("pretrain", config or default_recipe(bool(data), init_given, strategy))
     flags |= phase_settings(recipe_file, by_key, batch_size, max_length)
     require_agreement(by_key, {**flags, **given({"init": init, "vocabulary.lower_case": lower_case})})
+    require_files(data)  # Before a model is fetched from the hub.
     output = output or os.path.join("runs", recipe_name(recipe_file, by_key))
     to_resume = None if fresh else RunFolder(output)
     if to_resume:

@@ -101,6 +101,8 @@ def invoke(*arguments):
         ("pretrain --set training.stepz=1", "training.stepz: no such setting. The nearest is training.steps."),
         ("pretrain --config wiki_mini", "data.files: needs text to train on"),
         ("pretrain --data '/absent/*.txt' --config wiki_mini", "No file matches '/absent/*.txt'"),
+        ("pretrain --data '/absent/*.txt' --init absent", "No file matches '/absent/*.txt'"),  # Nor is the hub asked.
+        ("embed --model absent --input /absent.txt --output a.npz", "No file matches '/absent.txt'"),
         ("inspect bass", "bass: no such config"),
         ("pretrain --tpu mine", "training.tpu: with 'mine', a TPU on another machine, the run's folder"),
         ("pretrain --warmup-steps 9", "is a setting, not an option. Give --set optimizer.warmup_steps=VALUE."),
