@@ -88,22 +88,18 @@ def text_output(path: str) -> Iterator[Callable[[Iterable[str]], None]]:
         sys.stdout.flush()
         yield write
         return
-    with _held_write(path) as stream:
+    with held(path), whole_files.atomic_write(path) as stream:
         yield stream.writelines
 
 
-@contextlib.contextmanager
-def _held_write(path: str) -> Iterator[IO[str]]:
-    """`atomic_write`, for a file that stays open while answers are computed.
+def held(path: str) -> contextlib.AbstractContextManager[None]:
+    """Holds a lock beside a file while its content is computed.
 
-    Two commands with the same output would write into one temporary file. In a store each has its own until the end.
+    Two commands with the same output would write into one temporary file; in a store, each has its own until the end.
 
-    Raises `UserError` if another process writes the file.
+    Raises `UserError` if another process holds it.
     """
-    needs_none = files.is_remote(path) or files.is_stream(path)
-    lock = contextlib.nullcontext() if needs_none else folder_taken(path)
-    with lock, whole_files.atomic_write(path) as stream:
-        yield stream
+    return contextlib.nullcontext() if files.is_remote(path) or files.is_stream(path) else folder_taken(path)
 
 
 def with_texts(texts: Mapping[str, str], answer: Mapping[str, Any]) -> dict[str, Any]:
@@ -127,7 +123,9 @@ def json_objects(folder: str, names: Iterable[str]) -> Iterator[dict[str, Callab
     with contextlib.ExitStack() as stack:
         writers = {}
         for name in names:
-            stream = stack.enter_context(_held_write(files.join(folder, name)))
+            path = files.join(folder, name)
+            stack.enter_context(held(path))
+            stream = stack.enter_context(whole_files.atomic_write(path))
             writers[name] = _Members(stream)
         yield {name: members.add for name, members in writers.items()}
         for members in writers.values():

@@ -18,6 +18,7 @@ from keras_bert.core.imports import import_extra
 from keras_bert.core.whole_files import atomic_write
 from keras_bert.inference.quantization import quantize_vectors, shorten
 from keras_bert.inference.spooled_vectors import SpooledVectors
+from keras_bert.tasks.answer_files import held
 
 _COPIED_AT_ONCE = 1 << 22  # Bytes.
 
@@ -33,7 +34,7 @@ class NpzWriter:
         path: the file to write; its folder is created.
 
     Raises:
-        UserError: the path is a folder.
+        UserError: the path is a folder; or, from `with`, another process writes this file.
     """
 
     def __init__(self, path: str):
@@ -48,6 +49,7 @@ class NpzWriter:
 
     def __enter__(self) -> "NpzWriter":
         self._files = contextlib.ExitStack()
+        self._files.enter_context(held(self._path))
         return self
 
     def append(self, name: str, rows: np.ndarray) -> None:

@@ -19,7 +19,7 @@ def test_arrays_grow_and_are_read_back(tmp_path):
             arrays.append("ids", np.array([start], "int64"))
         arrays.append("none", np.zeros((0, 4), "int32"))
         assert arrays.shape("vectors") == (9, 2)
-        assert os.listdir(path.parent) == []
+        assert os.listdir(path.parent) == ["arrays.npz.lock"]
     with np.load(path, allow_pickle=False) as read:
         np.testing.assert_array_equal(read["vectors"], np.arange(18, dtype="float32").reshape(9, 2))
         assert read["ids"].dtype == "int64" and read["ids"].tolist() == [0, 3, 6]
@@ -47,6 +47,16 @@ def test_an_error_on_the_way_leaves_what_was_there(tmp_path):
 def test_a_folder_is_refused_before_the_work(tmp_path):
     with pytest.raises(UserError, match="needs a file to write"):
         NpzWriter(tmp_path)
+
+
+def test_a_second_command_that_writes_the_file_is_refused(tmp_path):
+    """Both wrote into one temporary file, which the first to end renamed."""
+    path = tmp_path / "arrays.npz"
+    with NpzWriter(path) as arrays:
+        arrays.append("rows", np.arange(5))
+        with pytest.raises(UserError, match="arrays.npz: in use by process .* or give another --output."):
+            NpzWriter(path).__enter__()
+    assert np.load(path)["rows"].tolist() == [0, 1, 2, 3, 4] and os.listdir(tmp_path) == ["arrays.npz"]
 
 
 def test_remote_paths_are_written_without_going_back():
