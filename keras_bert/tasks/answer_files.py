@@ -102,6 +102,11 @@ def held(path: str) -> contextlib.AbstractContextManager[None]:
     return contextlib.nullcontext() if files.is_remote(path) or files.is_stream(path) else folder_taken(path)
 
 
+def json_line(row: Mapping[str, Any]) -> str:
+    """A row as a line of JSON."""
+    return json.dumps(row, ensure_ascii=False) + "\n"
+
+
 def with_texts(texts: Mapping[str, str], answer: Mapping[str, Any]) -> dict[str, Any]:
     """The texts by column plus the answer's fields, prefixed with `answer_` while a column has their name."""
     row: dict[str, Any] = dict(texts)

@@ -20,10 +20,11 @@ from keras_bert.config.finetuning import (
     VectorsConfig,
 )
 from keras_bert.config.reading import LONG
+from keras_bert.core import files
 from keras_bert.core.errors import UserError
 from keras_bert.data.batches.token_rows import joined_rows
 from keras_bert.models.kind import with_article
-from keras_bert.tasks.answer_files import FILE
+from keras_bert.tasks.answer_files import FILE, FOLDER, text_output
 from keras_bert.tasks.kind import TaskKind, kind_of_head, kind_of_task, task_kinds, task_names
 from keras_bert.tasks.noise import Noise
 from keras_bert.tasks.task import INPUT
@@ -335,13 +336,34 @@ class Problem(abc.ABC):
         """Confusion matrix [labels, labels] of int, rows the true labels; None if the answers are not classes."""
         return None
 
-    @abc.abstractmethod
-    def writing(self, split: str, output: str) -> contextlib.AbstractContextManager[Callable[[Any, Answers], Any]]:
-        """A context in which `write(window, answers)` appends to the output."""
+    def submission(self, split: str) -> str | None:
+        """The name of the file in which a benchmark takes the answers to a split; None if it takes none."""
+        return None
 
     def output_kind(self, split: str) -> str:
         """Whether `predict` writes a split's answers to a file or a folder: `answer_files.FILE` or `FOLDER`."""
-        return FILE
+        return FOLDER if self.submission(split) else FILE
+
+    @contextlib.contextmanager
+    def writing(self, split: str, output: str) -> Iterator[Callable[[Any, Answers], Any]]:
+        """A context in which `write(window, answers)` appends `lines` to the output, a file or "-" for stdout.
+
+        A `submission` is written into the folder `output`.
+        """
+        if name := self.submission(split):
+            files.make_folder(output)
+            output = files.join(output, name)
+        with text_output(output) as write:
+            write(self.header(split))
+            yield lambda window, answers: write(self.lines(split, window, answers))
+
+    def header(self, split: str) -> Iterable[str]:
+        """The lines before those of the answers to a split; by default none."""
+        return ()
+
+    def lines(self, split: str, window: Any, answers: Answers) -> Iterable[str]:
+        """The lines of the answers to the examples of a window, for a submission if the split has one."""
+        raise NotImplementedError
 
 
 def training_failed(finding: str) -> str:

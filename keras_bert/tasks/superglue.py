@@ -4,11 +4,11 @@ A task's folder in the zip holds train.jsonl, val.jsonl and test.jsonl. For each
 lines with "idx" and "label".
 """
 
-import json
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple, TypeVar
 
 from keras_bert.config.finetuning import SINGLE_LABEL
+from keras_bert.tasks.answer_files import json_line
 from keras_bert.tasks.task import PublishedScore, Split, Task, TfdsFields
 
 _AnyTask = TypeVar("_AnyTask", bound=Task)
@@ -92,4 +92,4 @@ def published(folder: str) -> tuple[PublishedScore, ...]:
 def answer_lines(indices: Iterable[object], labels: Iterable[object]) -> Iterator[str]:
     """The lines of a submission."""
     for index, label in zip(indices, labels, strict=True):
-        yield json.dumps({"idx": index, "label": label}, ensure_ascii=False) + "\n"
+        yield json_line({"idx": index, "label": label})

@@ -1,7 +1,5 @@
-"""Reads texts to answer, and writes the answers: a benchmark's submission, or one JSON object per text."""
+"""Reads texts to answer, and words the answers, for a benchmark's submission or in JSON."""
 
-import contextlib
-import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,40 +8,17 @@ import numpy as np
 import scipy.special
 from numpy.typing import ArrayLike
 
-from keras_bert.config.finetuning import MULTI_LABEL, REGRESSION, SINGLE_LABEL
+from keras_bert.config.finetuning import MULTI_LABEL, REGRESSION
 from keras_bert.core.errors import UserError
-from keras_bert.core.files import join, make_folder
 from keras_bert.data.tables.tables import read_texts
 from keras_bert.data.windows import windows
 from keras_bert.tasks import superglue
-from keras_bert.tasks.answer_files import STANDARD_STREAM, text_output, with_texts
+from keras_bert.tasks.answer_files import STANDARD_STREAM
 from keras_bert.tasks.classification.data import ExampleRow
 from keras_bert.tasks.classification.head import ClassificationConfig
-from keras_bert.tasks.classification.scores import numbers, predictions
+from keras_bert.tasks.classification.scores import numbers
 from keras_bert.tasks.labels import BadCell, check_text
 from keras_bert.tasks.task import INPUT, Task
-
-
-def submission_path(folder: str, task: Task, split: str) -> str:
-    """The path of `task.splits[split].submission` in a folder, which is created."""
-    name = task.splits[split].submission
-    if name is None or task.kind not in (SINGLE_LABEL, REGRESSION):
-        raise ValueError(f"split: needs one with a submission file. Received: {split!r} of {task.name}.")
-    make_folder(folder)
-    return join(folder, name)
-
-
-@contextlib.contextmanager
-def writing_submission(task: Task, split: str, folder: str) -> Iterator[Callable[[Iterable[int], ArrayLike], None]]:
-    """Opens a split's submission in a folder; yields a function (indices, predictions) that appends lines to it.
-
-    A .jsonl file has SuperGLUE's format, any other GLUE's (TSV).
-    """
-    path = submission_path(folder, task, split)
-    is_json = path.endswith(".jsonl")
-    with text_output(path) as write:
-        write([] if is_json else ["index\tprediction\n"])
-        yield lambda indices, predictions: write(submission_lines(task, indices, predictions, is_json))
 
 
 def submission_lines(
@@ -141,24 +116,3 @@ def plain_answers(head: ClassificationConfig, logits: np.ndarray) -> Iterator[di
         else:
             label = max(probabilities, key=probabilities.__getitem__)
             yield {"label": label, "probability": probabilities[label], "probabilities": probabilities}
-
-
-@contextlib.contextmanager
-def writing_answers(
-    head: ClassificationConfig, task: Task, split: str, output: str
-) -> Iterator[Callable[[TextWindow, np.ndarray], None]]:
-    """Opens a split's output; yields a function (window, logits [examples, labels]) that appends the answers.
-
-    If the benchmark accepts a submission for the split, it is written into the folder `output`. Otherwise `output` is a
-    file, or "-" for stdout, with one JSON object per text: the texts by column, and `plain_answers`, with the prefix
-    `answer_` where a field has the name of a column.
-    """
-    if task.splits[split].submission:
-        with writing_submission(task, split, output) as submit:
-            yield lambda window, logits: submit(window.indices, predictions(head, logits))
-        return
-    with text_output(output) as write:
-        yield lambda window, logits: write(
-            json.dumps(with_texts(dict(zip(task.texts, texts)), answer), ensure_ascii=False) + "\n"
-            for texts, answer in zip(zip(*window.texts), plain_answers(head, logits), strict=True)
-        )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -15,8 +14,14 @@ from keras_bert.config.finetuning import MULTI_LABEL, REGRESSION, SINGLE_LABEL, 
 from keras_bert.core.errors import UserError
 from keras_bert.data.batches.token_rows import GrowingArray
 from keras_bert.inference.texts import require_numbers
-from keras_bert.tasks.answer_files import FOLDER
-from keras_bert.tasks.classification.answers import TextWindow, input_rows, text_windows, writing_answers
+from keras_bert.tasks.answer_files import json_line, with_texts
+from keras_bert.tasks.classification.answers import (
+    TextWindow,
+    input_rows,
+    plain_answers,
+    submission_lines,
+    text_windows,
+)
 from keras_bert.tasks.classification.data import ExampleRows, with_labels
 from keras_bert.tasks.classification.head import ClassificationConfig
 from keras_bert.tasks.classification.network import ClassificationObjective
@@ -177,8 +182,8 @@ class TextRowsProblem(Problem):
         is_number = self.head.problem_type == REGRESSION and not self.head.logistic
         return {"logits": np.mean(logits, axis=0) if is_number else mean_of_sigmoids(logits)}
 
-    def output_kind(self, split: str) -> str:
-        return FOLDER if self.task.splits[split].submission else super().output_kind(split)
+    def submission(self, split: str) -> str | None:
+        return self.task.splits[split].submission
 
     def require_labels(self, split: str) -> None:
         self._labels(split)
@@ -293,10 +298,19 @@ class SequenceProblem(TextRowsProblem):
         threshold, label = fitted_threshold(training, self._labels("train"))
         return self.evaluate(split, np.eye(2)[np.where(answers >= threshold, label, 1 - label)])
 
-    def writing(
-        self, split: str, output: str
-    ) -> contextlib.AbstractContextManager[Callable[[TextWindow, np.ndarray], None]]:
-        return writing_answers(self.head, self.task, split, output)
+    def header(self, split: str) -> Iterable[str]:
+        return ["index\tprediction\n"] if str(self.submission(split)).endswith(".tsv") else ()
+
+    def lines(self, split: str, window: TextWindow, answers: np.ndarray) -> Iterator[str]:
+        """The lines of a submission (SuperGLUE's are JSON, GLUE's TSV) or, without one, a JSON object per text.
+
+        Such an object has the texts by column, and `plain_answers`.
+        """
+        if name := self.submission(split):
+            found = predictions(self.head, answers)
+            return submission_lines(self.task, window.indices, found, is_json=name.endswith(".jsonl"))
+        rows = zip(zip(*window.texts), plain_answers(self.head, answers), strict=True)
+        return (json_line(with_texts(dict(zip(self.task.texts, texts)), answer)) for texts, answer in rows)
 
 
 def _check_head(task: Task, head: ClassificationConfig) -> None:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
-import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,8 +13,7 @@ import scipy.special
 from keras_bert.config.reading import HEAD_TAIL, TRUNCATE
 from keras_bert.data.windows import windows
 from keras_bert.tasks import superglue
-from keras_bert.tasks.answer_files import text_output
-from keras_bert.tasks.classification.answers import submission_path
+from keras_bert.tasks.answer_files import json_line
 from keras_bert.tasks.classification.problem import TextRowsProblem
 from keras_bert.tasks.classification.questions import Question, QuestionTask, passages
 from keras_bert.tasks.classification.scores import by_question, cloze_scores, judgement_scores, predictions
@@ -69,13 +66,9 @@ class QuestionProblem(TextRowsProblem):
         for window in windows(by_passage, _characters):
             yield QuestionWindow([question for questions in window for question in questions], origin)
 
-    @contextlib.contextmanager
-    def writing(self, split: str, output: str) -> Iterator[Callable[[QuestionWindow, np.ndarray], None]]:
-        """Writes a split's submission or, if there is none, one JSON object per question, with its candidates."""
-        is_submission = bool(self.task.splits[split].submission)
-        with text_output(submission_path(output, self.task, split) if is_submission else output) as write:
-            lines = self._submission if is_submission else self._lines
-            yield lambda window, logits: write(lines(window.questions, logits))
+    def lines(self, split: str, window: QuestionWindow, answers: np.ndarray) -> Iterator[str]:
+        """The lines of a submission or, without one, a JSON object per question, with its candidates."""
+        return (self._submission if self.submission(split) else self._lines)(window.questions, answers)
 
     def evaluate(self, split: str, answers: np.ndarray) -> dict[str, float]:
         labels, questions = self._labels(split), self._questions(split)
@@ -122,7 +115,7 @@ class QuestionProblem(TextRowsProblem):
             ]
             by_passage.setdefault(question.passage, []).append({"idx": question.number, "answers": answers})
         for passage, judged_questions in by_passage.items():
-            yield json.dumps({"idx": passage, "passage": {"questions": judged_questions}}) + "\n"
+            yield json_line({"idx": passage, "passage": {"questions": judged_questions}})
 
     def _lines(self, questions: Sequence[Question], logits: np.ndarray) -> Iterator[str]:
         probabilities = scipy.special.softmax(logits, axis=1)[:, 1]
@@ -134,7 +127,7 @@ class QuestionProblem(TextRowsProblem):
                 for text, label, probability in zip(question.candidates, judged.tolist(), probable.tolist())
             ]
             row = {"passage": question.passage, "idx": question.number, "question": question.query, **chosen}
-            yield json.dumps({**row, "candidates": candidates}, ensure_ascii=False) + "\n"
+            yield json_line({**row, "candidates": candidates})
 
 
 def _chosen(questions: Sequence[Question], logits: np.ndarray) -> list[int]:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
-import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -15,11 +13,10 @@ import scipy.special
 from keras_bert.config.finetuning import SINGLE_LABEL, FinetuneConfig
 from keras_bert.config.reading import HEAD_TAIL, TRUNCATE
 from keras_bert.core.errors import UserError
-from keras_bert.core.files import join, make_folder
 from keras_bert.data.windows import offsets, windows
 from keras_bert.inference.texts import require_numbers
 from keras_bert.tasks import superglue
-from keras_bert.tasks.answer_files import FOLDER, text_output
+from keras_bert.tasks.answer_files import json_line
 from keras_bert.tasks.classification.network import ClassificationObjective
 from keras_bert.tasks.multiple_choice.data import ChoiceExamples, ChoiceRow, choice_examples
 from keras_bert.tasks.multiple_choice.task import ChoiceTask, MultipleChoiceConfig
@@ -117,21 +114,15 @@ class MultipleChoiceProblem(Problem):
         require_numbers(found)
         return found
 
-    @contextlib.contextmanager
-    def writing(self, split: str, output: str) -> Iterator[Callable[[ChoiceExamples, Logits], None]]:
-        """Writes one JSON object per example, as `own_rows` reads, with the chosen `label` and all `probabilities`.
+    def submission(self, split: str) -> str | None:
+        return self.task.submission if split == "test" else None
 
-        The answers to a benchmark's hidden test split are written as its submission, into the folder `output`.
+    def lines(self, split: str, window: ChoiceExamples, answers: Logits) -> Iterator[str]:
+        """The lines of a submission or, without one, a JSON object per example, as `own_rows` reads them.
+
+        Such an object has the chosen `label` and all `probabilities`.
         """
-        is_submission = self.output_kind(split) == FOLDER
-        if is_submission:
-            make_folder(output)
-            output = join(output, str(self.task.submission))
-        with text_output(output) as write:
-            yield lambda window, answers: write((_submission if is_submission else _lines)(window, answers))
-
-    def output_kind(self, split: str) -> str:
-        return FOLDER if self.task.submission and split == "test" else super().output_kind(split)
+        return (_submission if self.submission(split) else _lines)(window, answers)
 
     def require_labels(self, split: str) -> None:
         self._labels(split)
@@ -193,7 +184,7 @@ def _lines(examples: ChoiceExamples, answers: Logits) -> Iterator[str]:
         line |= {"context": row.context, **({"question": row.beginning} if row.beginning else {})}
         line |= {"choices": row.choices, "label": int(logits.argmax())}
         line["probabilities"] = scipy.special.softmax(logits).tolist()
-        yield json.dumps(line, ensure_ascii=False) + "\n"
+        yield json_line(line)
 
 
 def _submission(examples: ChoiceExamples, answers: Logits) -> Iterator[str]:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +15,7 @@ from keras_bert.core.errors import UserError
 from keras_bert.data.batches.token_rows import TargetRows
 from keras_bert.data.windows import windows
 from keras_bert.inference.texts import require_numbers
-from keras_bert.tasks.answer_files import text_output, with_texts
+from keras_bert.tasks.answer_files import json_line, with_texts
 from keras_bert.tasks.problem import Layout, Problem, training_failed
 from keras_bert.tasks.seq2seq.data import Pairs
 from keras_bert.tasks.seq2seq.network import TargetObjective, target_losses
@@ -182,17 +180,13 @@ class Seq2SeqProblem(Problem):
         if len(answers) > 1 and len(written) == 1:
             yield training_failed(f"For every text of {split} the same is written, {written.pop()[:40]!r}")
 
-    @contextlib.contextmanager
-    def writing(self, split: str, output: str) -> Iterator[Callable[[PairWindow, Sequence[WrittenText]], None]]:
-        """Writes one JSON object per text: the text by its column, what is `written` and its `score`.
+    def lines(self, split: str, window: PairWindow, answers: Sequence[WrittenText]) -> Iterator[str]:
+        """A JSON object per text: the text by its column, what is `written` and its `score`.
 
         If several texts are written for one, `n_best` has them all, each with its score.
         """
-        with text_output(output) as write:
-            yield lambda window, answers: write(
-                json.dumps(with_texts({self._pairs.source: source}, as_json(answer)), ensure_ascii=False) + "\n"
-                for source, answer in zip(window.sources, answers, strict=True)
-            )
+        for source, answer in zip(window.sources, answers, strict=True):
+            yield json_line(with_texts({self._pairs.source: source}, as_json(answer)))
 
     def _texts(self, split: str) -> tuple[list[str], list[str]]:
         """(the texts of a split, the texts to write for them)."""

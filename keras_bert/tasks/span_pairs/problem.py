@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
-import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,8 +14,8 @@ from keras_bert.core.errors import UserError
 from keras_bert.data.batches.token_rows import TokenRows, joined_rows
 from keras_bert.data.windows import offsets, windows
 from keras_bert.inputs.rows import flat_rows
-from keras_bert.tasks.answer_files import text_output
-from keras_bert.tasks.classification.answers import plain_answers, writing_submission
+from keras_bert.tasks.answer_files import json_line
+from keras_bert.tasks.classification.answers import plain_answers, submission_lines
 from keras_bert.tasks.classification.problem import TextLayout, TextRowsProblem
 from keras_bert.tasks.classification.scores import predictions
 from keras_bert.tasks.noise import Noise
@@ -61,15 +59,15 @@ class SpanPairProblem(TextRowsProblem):
             yield SpanPairWindow(pairs, reader.origin)
         self.notes += reader.notes
 
-    @contextlib.contextmanager
-    def writing(self, split: str, output: str) -> Iterator[Callable[[SpanPairWindow, np.ndarray], None]]:
-        """Writes a split's submission or, if there is none, one JSON object per example with its texts and spans."""
-        if self.task.splits[split].submission:
-            with writing_submission(self.task, split, output) as submit:
-                yield lambda window, logits: submit(_numbers(window.pairs), predictions(self.head, logits))
+    def lines(self, split: str, window: SpanPairWindow, answers: np.ndarray) -> Iterator[str]:
+        """The lines of a submission or, without one, a JSON object per example, with its texts and spans."""
+        if self.submission(split):
+            numbers = _numbers(window.pairs)
+            yield from submission_lines(self.task, numbers, predictions(self.head, answers), is_json=True)
             return
-        with text_output(output) as write:
-            yield lambda window, logits: write(self._lines(window.pairs, logits))
+        for pair, answer in zip(window.pairs, plain_answers(self.head, answers), strict=True):
+            row = {} if pair.number is None else {"idx": pair.number}
+            yield json_line({**row, **dict(zip(self.task.texts, pair.texts)), "spans": pair.spans, **answer})
 
     def lay_out(self, windows: Iterable[SpanPairWindow]) -> TextLayout:
         parts, labels, origin = [], [], ""
@@ -103,12 +101,6 @@ class SpanPairProblem(TextRowsProblem):
         last_segment = self._tokenizer.vocabulary.row_pattern.last_segment
         bounds = offsets(rows.lengths.numpy())
         return TokenRows(rows.ids.numpy(), bounds, rows.second_starts.numpy(), extra, last_segment=last_segment)
-
-    def _lines(self, pairs: Sequence[SpanPair], logits: np.ndarray) -> Iterator[str]:
-        for pair, answer in zip(pairs, plain_answers(self.head, logits), strict=True):
-            row = {} if pair.number is None else {"idx": pair.number}
-            row |= {**dict(zip(self.task.texts, pair.texts)), "spans": pair.spans, **answer}
-            yield json.dumps(row, ensure_ascii=False) + "\n"
 
 
 def _with_texts(pair: SpanPair) -> Iterator[tuple[str, tuple[int, int]]]:

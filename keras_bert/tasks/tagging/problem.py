@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import collections
-import contextlib
 import dataclasses
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import keras
@@ -18,7 +17,6 @@ from keras_bert.config.reading import TRUNCATE, WINDOWS
 from keras_bert.core.errors import UserError
 from keras_bert.inference.texts import require_numbers
 from keras_bert.layers.crf import FORBIDDEN
-from keras_bert.tasks.answer_files import text_output
 from keras_bert.tasks.problem import Layout, Problem, training_failed
 from keras_bert.tasks.tagging.crf_decoding import decode_words
 from keras_bert.tasks.tagging.data import TaggedFiles, noisy_words
@@ -215,11 +213,9 @@ class TaggingProblem(Problem):
         chain = (penalty[-1, :-1], penalty[:-1, :-1], penalty[:-1, -1])
         return {"logits": np.split(tokens, layout.rows.starts[1:-1]), "chain": chain}
 
-    @contextlib.contextmanager
-    def writing(self, split: str, output: str) -> Iterator[Callable[[TaggedWindow, list[str]], None]]:
-        """Writes the file again, with the predicted label of every word, in the file's own scheme."""
-        with text_output(output) as write:
-            yield lambda window, answers: write(window.labelled(answers))
+    def lines(self, split: str, window: TaggedWindow, answers: list[str]) -> Iterator[str]:
+        """The file's own lines, with the predicted label of every word, in the file's own scheme."""
+        return window.labelled(answers)
 
     def require_labels(self, split: str) -> None:
         tagged, head = self._words(split), self.head.labels

@@ -13,7 +13,7 @@ from keras_bert.data.corpus.text_lines import read_whole_lines
 from keras_bert.data.tables.rows import Reading
 from keras_bert.data.tables.tables import open_table
 from keras_bert.data.windows import windows
-from keras_bert.tasks.answer_files import with_texts
+from keras_bert.tasks.answer_files import json_line, with_texts
 from keras_bert.tasks.labels import BadCell, check_text, is_missing
 
 _CHARACTERS_AT_ONCE = 1 << 18
@@ -289,7 +289,7 @@ class SentencesReader(RowsReader):
         for words in map(json.loads, tagged.source or ()):
             found = with_texts({self._word: words}, {self._label: labels[first : first + len(words)]})
             first += len(words)
-            yield json.dumps(found, ensure_ascii=False) + "\n"
+            yield json_line(found)
 
 
 def _label(cell: object) -> str | None:

@@ -11,9 +11,10 @@ from whole_splits import load_examples
 
 from keras_bert.config.finetuning import REGRESSION, FinetuneConfig, TaskDataConfig
 from keras_bert.core.errors import UserError
-from keras_bert.tasks.classification.answers import plain_answers, submission_lines, submission_path
+from keras_bert.tasks.classification.answers import TextWindow, plain_answers, submission_lines
 from keras_bert.tasks.classification.benchmarks import GLUE
 from keras_bert.tasks.classification.head import ClassificationConfig
+from keras_bert.tasks.classification.problem import SequenceProblem
 from keras_bert.tasks.labels import BadCell, _number
 from keras_bert.tasks.problem import open_problem
 from keras_bert.tasks.sources import _index
@@ -182,19 +183,21 @@ def test_submissions_are_as_the_server_wants_them(glue, tmp_path):
     wanted = "CoLA SST-2 MRPC STS-B QQP MNLI-m MNLI-mm QNLI RTE WNLI AX".split()
     assert files == [f"{name}.tsv" for name in wanted]
 
-    def written(task, split, indices, predictions):
-        path = submission_path(str(tmp_path / "out"), GLUE[task], split)
-        assert path == str(tmp_path / "out" / GLUE[task].splits[split].submission)
+    def written(task, indices, predictions):
         return "".join(submission_lines(GLUE[task], indices, predictions))
 
-    assert written("sst2", "test", [0, 1], np.array([1, 0])) == "0\t1\n1\t0\n"
-    assert written("rte", "test", [5], [1]) == "5\tnot_entailment\n"
-    assert written("ax", "test", [0], [2]).endswith("0\tcontradiction\n")
-    assert written("stsb", "test", [0, 1, 2], [-0.5, 2.25, 7.0]).split()[1::2] == ["0.000", "2.250", "5.000"]
+    problem = SequenceProblem(GLUE["sst2"], str(glue), WordPieceTokenizer(VOCABULARY), FinetuneConfig("sst2"))
+    with problem.writing("test", str(tmp_path / "out")) as write:
+        write(TextWindow([["a", "b"]], [4, 9], None, "test"), np.eye(2))
+    assert (tmp_path / "out" / "SST-2.tsv").read_text() == "index\tprediction\n4\t0\n9\t1\n"
+    assert problem.submission("dev") is None
+
+    assert written("sst2", [0, 1], np.array([1, 0])) == "0\t1\n1\t0\n"
+    assert written("rte", [5], [1]) == "5\tnot_entailment\n"
+    assert written("ax", [0], [2]).endswith("0\tcontradiction\n")
+    assert written("stsb", [0, 1, 2], [-0.5, 2.25, 7.0]).split()[1::2] == ["0.000", "2.250", "5.000"]
     with pytest.raises(ValueError, match="finite"):
-        written("stsb", "test", [0], [np.nan])
-    with pytest.raises(ValueError, match="submission"):
-        written("sst2", "dev", [0], [1])
+        written("stsb", [0], [np.nan])
 
 
 def test_scores_are_clipped_in_the_submission_alone():

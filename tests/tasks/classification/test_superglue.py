@@ -11,9 +11,10 @@ from whole_splits import load_examples
 from keras_bert.config.finetuning import FinetuneConfig
 from keras_bert.core.errors import UserError
 from keras_bert.tasks import superglue
-from keras_bert.tasks.classification.answers import writing_submission
+from keras_bert.tasks.classification.answers import TextWindow
 from keras_bert.tasks.classification.benchmarks import SUPERGLUE
 from keras_bert.tasks.classification.head import ClassificationConfig
+from keras_bert.tasks.classification.problem import SequenceProblem
 from keras_bert.tasks.classification.scores import scores
 from keras_bert.tasks.problem import open_problem
 from keras_bert.tasks.sources import TfdsSource
@@ -86,9 +87,11 @@ def test_gender_parity_is_the_share_of_pairs_with_one_answer():
     ],
 )
 def test_submissions_are_as_the_server_wants_them(tmp_path, task, predicted, lines):
-    with writing_submission(SUPERGLUE[task], "test", str(tmp_path)) as write:
-        write([7], predicted[:1])
-        write([3], predicted[1:])
+    problem = SequenceProblem(SUPERGLUE[task], "", WordPieceTokenizer(VOCABULARY), FinetuneConfig(task))
+    logits = np.eye(problem.head.num_labels)[predicted]
+    with problem.writing("test", str(tmp_path)) as write:
+        write(TextWindow([["a"], ["b"]], [7], None, "test"), logits[:1])
+        write(TextWindow([["a"], ["b"]], [3], None, "test"), logits[1:])
     name = {"boolq": "BoolQ", "cb": "CB", "superglue_rte": "RTE", "axg": "AX-g"}[task]
     written = (tmp_path / f"{name}.jsonl").read_text().splitlines()
     assert list(map(json.loads, written)) == lines
