@@ -14,7 +14,7 @@ def classification_signatures(
     classification: ClassificationConfig,
     text_inputs: TextInputs,
     network: Network,
-    logits_of: Callable[[dict[str, tf.Tensor]], tf.Tensor] | None = None,
+    logits_of: Callable[[dict[str, tf.Tensor]], tf.Tensor],
 ) -> dict[str, Signature]:
     """`serving_default` on strings, `tokens` on the encoder's inputs.
 
@@ -24,10 +24,8 @@ def classification_signatures(
 
     Args:
         classification: the labels and the kind of the task.
-        network: the network of a `BertForSequenceClassification`, or of another model with `logits_of`.
-        logits_of: computes the logits [batch, labels] from the encoder's inputs.
+        logits_of: function (the encoder's inputs) -> float32 [batch, labels], the logits in the network.
     """
-    logits_of = logits_of or (lambda inputs: _logits(network, inputs))
 
     def answer(inputs: dict[str, tf.Tensor], texts: tf.Tensor | None = None) -> dict[str, tf.Tensor]:
         if texts is None:
@@ -52,8 +50,3 @@ def class_outputs(classification: ClassificationConfig, logits: tf.Tensor) -> di
         return {**outputs, "probabilities": tf.sigmoid(logits)}
     best = tf.gather(labels[0], tf.argmax(logits, axis=-1))
     return {**outputs, "probabilities": tf.nn.softmax(logits), "label": best}
-
-
-def _logits(network: Network, inputs: dict[str, tf.Tensor]) -> tf.Tensor:
-    pooled = network.pooled(inputs)
-    return network.run(lambda model: model.classifier(pooled))

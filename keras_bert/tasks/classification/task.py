@@ -52,7 +52,12 @@ class Classification(TaskKind):
     def signatures(self, bert: Any, text_inputs: Any, network: Any, n_best: int) -> dict[str, Any]:
         from keras_bert.tasks.classification.serving import classification_signatures
 
-        return classification_signatures(bert.head, text_inputs, network)
+        return classification_signatures(bert.head, text_inputs, network, lambda inputs: self.logits(network, inputs))
+
+    def logits(self, network: Any, inputs: Mapping[str, Any]) -> Any:
+        """[batch, labels] float32 in a `Network`'s graph, from the encoder's inputs [batch, seq]."""
+        pooled = network.pooled(inputs)
+        return network.run(lambda model: model.classifier(pooled))
 
     def open_problem(
         self, config: FinetuneConfig, tokenizer: Any, head: Any, task_record: Mapping[str, Any], own: Mapping[str, str]
@@ -151,14 +156,12 @@ class NextSentence(Classification):
         return {}
 
     def signatures(self, bert: Any, text_inputs: Any, network: Any, n_best: int) -> dict[str, Any]:
-        from keras_bert.tasks.classification.serving import classification_signatures
-
-        def logits_of(inputs: dict[str, Any]) -> Any:
-            pooled = network.pooled(inputs)
-            return network.run(lambda model: model.nsp_head(pooled))
-
         text_inputs.reading = dataclasses.replace(text_inputs.reading, pair=True)
-        return classification_signatures(bert.head, text_inputs, network, logits_of)
+        return super().signatures(bert, text_inputs, network, n_best)
+
+    def logits(self, network: Any, inputs: Mapping[str, Any]) -> Any:
+        pooled = network.pooled(inputs)
+        return network.run(lambda model: model.nsp_head(pooled))
 
     def card_example(self, fields: Mapping[str, Any]) -> str:
         return f"print(bert.predict([({', '.join(_EXAMPLES)})]))"

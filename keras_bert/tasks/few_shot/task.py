@@ -30,15 +30,11 @@ class FewShot(Classification):
     titles = {PART: "logistic head"}
     in_transformers = pools = in_google = takes_bilstm = weighs_classes = takes_teacher = False
 
-    def signatures(self, bert: Any, text_inputs: Any, network: Any, n_best: int) -> dict[str, Any]:
+    def logits(self, network: Any, inputs: Mapping[str, Any]) -> Any:
         from keras_bert.layers.pooling import mean_vectors
-        from keras_bert.tasks.classification.serving import classification_signatures
 
-        def logits_of(inputs: dict[str, Any]) -> Any:
-            vectors = mean_vectors(network.encode(inputs)["sequence_output"], inputs["input_mask"])
-            return network.run(lambda model: model.logistic_head(vectors))
-
-        return classification_signatures(bert.head, text_inputs, network, logits_of)
+        vectors = mean_vectors(network.encode(inputs)["sequence_output"], inputs["input_mask"])
+        return network.run(lambda model: model.logistic_head(vectors))
 
     def open_problem(
         self, config: FinetuneConfig, tokenizer: Any, head: Any, task_record: Mapping[str, Any], own: Mapping[str, str]
