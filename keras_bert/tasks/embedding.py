@@ -17,7 +17,7 @@ from keras_bert.inference.sparse_embedding import SparseEmbedder
 from keras_bert.inference.text_embedding import Embedder
 from keras_bert.inference.texts import require_numbers
 from keras_bert.tasks.answer_files import STANDARD_STREAM
-from keras_bert.tasks.labels import BadCell, check_text
+from keras_bert.tasks.labels import bad_cell_at, check_text
 from keras_bert.tasks.vector_files import NpzWriter, SparseSink, VectorIndex, VectorSink
 
 LONGEST_TEXT = 1_000_000  # Characters.
@@ -118,10 +118,8 @@ def embed_file(
 def _rows(source: str, column: str, format: str | None) -> Iterator[Row]:
     """Yields rows of one cell, a text of at most `LONGEST_TEXT` characters."""
     for row in read_texts(source, (column,), format, options="--text COLUMN"):
-        try:
+        with bad_cell_at(row.place):
             text = check_text(row.cells[0])
-        except BadCell as problem:
-            raise UserError(f"{row.place}: {problem}.") from None
         if len(text) > LONGEST_TEXT:
             raise UserError(
                 f"{row.place}: needs a text of at most {LONGEST_TEXT:,} characters. Received: {len(text):,} or more. "

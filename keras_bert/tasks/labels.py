@@ -1,17 +1,19 @@
 """Converts label cells to the arrays that a head is trained on."""
 
+import contextlib
 import decimal
 import json
 import math
 import re
 import unicodedata
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from decimal import Decimal
 from typing import Any, TypeGuard
 
 import numpy as np
 
 from keras_bert.config.finetuning import MULTI_LABEL, REGRESSION
+from keras_bert.core.errors import UserError
 from keras_bert.core.yaml_and_json import parse_json
 from keras_bert.tasks.task import Task
 
@@ -22,7 +24,16 @@ _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE)
 
 
 class BadCell(Exception):
-    """An invalid cell; the message says what is wrong, the reader adds where."""
+    """An invalid cell; the message says what is wrong, `bad_cell_at` adds where."""
+
+
+@contextlib.contextmanager
+def bad_cell_at(place: str) -> Iterator[None]:
+    """A block that reads the cells of a row at this place; a `BadCell` becomes a `UserError`, which names the place."""
+    try:
+        yield
+    except BadCell as problem:
+        raise UserError(f"{place}: {problem}.") from None
 
 
 def is_whole(value: object) -> TypeGuard[int]:

@@ -17,7 +17,7 @@ from keras_bert.tasks.answer_files import STANDARD_STREAM
 from keras_bert.tasks.classification.data import ExampleRow
 from keras_bert.tasks.classification.head import ClassificationConfig
 from keras_bert.tasks.classification.scores import numbers
-from keras_bert.tasks.labels import BadCell, check_text
+from keras_bert.tasks.labels import bad_cell_at, check_text
 from keras_bert.tasks.task import INPUT, Task
 
 
@@ -86,10 +86,9 @@ def input_rows(task: Task) -> Iterator[ExampleRow]:
     index = -1
     rows = read_texts(source, task.texts, task.format, header=split.columns, options=task.options)
     for index, row in enumerate(rows):
-        try:
-            yield ExampleRow([check_text(cell) for cell in row.cells], None, index)
-        except BadCell as problem:
-            raise UserError(f"{row.place}: {problem}.") from None
+        with bad_cell_at(row.place):
+            texts = [check_text(cell) for cell in row.cells]
+        yield ExampleRow(texts, None, index)
     if index < 0:
         raise UserError(f"{'stdin' if source == STANDARD_STREAM else source}: needs at least one text. Received: none.")
 

@@ -8,7 +8,7 @@ from keras_bert.config.finetuning import MULTI_LABEL, REGRESSION, SINGLE_LABEL, 
 from keras_bert.core.errors import UserError
 from keras_bert.data.corpus.held_out import is_validation
 from keras_bert.tasks.classification.head import ClassificationConfig
-from keras_bert.tasks.labels import BadCell, LabelReader, check_text, is_missing, label_words, sorted_labels
+from keras_bert.tasks.labels import LabelReader, bad_cell_at, check_text, is_missing, label_words, sorted_labels
 from keras_bert.tasks.sources import Source, none_held_out, open_split
 from keras_bert.tasks.task import Task, own_splits
 
@@ -53,7 +53,7 @@ class ExampleRows:
         task, table, split = self._task, self._table, self._task.splits[self._split]
         count, labelled, unlabelled = 0, 0, None
         for position, row in enumerate(table.rows):
-            try:
+            with bad_cell_at(row.place):
                 texts = [check_text(cell) for cell in row.cells[: len(task.texts)]]
                 if split.side and is_validation(task.side_key(texts), task.dev_share) != (split.side == "dev"):
                     continue
@@ -67,8 +67,6 @@ class ExampleRows:
                 elif table.has_labels:
                     unlabelled = unlabelled or row.place
                 index = table.index(position, row)
-            except BadCell as problem:
-                raise UserError(f"{row.place}: {problem}.") from None
             if unlabelled is not None and labelled:
                 raise UserError(f"{unlabelled}: needs a label, as other rows have. Received: none.")
             count += 1
@@ -99,10 +97,8 @@ def with_labels(task: Task, source: Source = "") -> Task:
     table = open_split(task, "train", source)
     words = set(table.label_words or ())
     for row in table.rows if not words else ():
-        try:
+        with bad_cell_at(row.place):
             words.update(label_words(task, row.cells[-1]))
-        except BadCell as problem:
-            raise UserError(f"{row.place}: {problem}.") from None
     needed, labels = 2 if task.kind == SINGLE_LABEL else 1, sorted_labels(words)
     if len(labels) < needed:
         found = ", ".join(map(repr, labels)) or "none"

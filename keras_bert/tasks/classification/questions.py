@@ -11,7 +11,7 @@ from keras_bert.core.errors import UserError
 from keras_bert.data.tables.rows import Row
 from keras_bert.data.tables.tables import read_table
 from keras_bert.tasks import superglue
-from keras_bert.tasks.labels import BadCell, check_text, is_whole
+from keras_bert.tasks.labels import BadCell, bad_cell_at, check_text, is_whole
 from keras_bert.tasks.sources import Source, TfdsSource, split_file
 from keras_bert.tasks.task import Task
 
@@ -95,10 +95,8 @@ def passages(
 
 def _file_questions(task: QuestionTask, row: Row, labelled: bool) -> list[Question]:
     read = _cloze_questions if task.is_cloze else _answered_questions
-    try:
+    with bad_cell_at(row.place):
         return list(read(*row.cells, labelled=labelled))
-    except BadCell as problem:
-        raise UserError(f"{row.place}: {problem}.") from None
 
 
 def _answered_questions(idx: object, passage: object, *, labelled: bool) -> Iterator[Question]:

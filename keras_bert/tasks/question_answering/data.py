@@ -13,7 +13,7 @@ from keras_bert.data.corpus.text_lines import plain_ending
 from keras_bert.data.tables.rows import Reading, Row
 from keras_bert.data.tables.tables import is_data_set, is_table, named_files, open_table
 from keras_bert.data.windows import windows
-from keras_bert.tasks.labels import BadCell, check_text, is_whole
+from keras_bert.tasks.labels import BadCell, bad_cell_at, check_text, is_whole
 from keras_bert.tasks.noise import Noise
 from keras_bert.tasks.question_answering.squad_json import (
     Answer,
@@ -235,7 +235,7 @@ def _from_rows(rows: Iterable[Row], origin: str) -> QuestionSet:
     questions = []
     for row in rows:
         name, text, passage, texts, starts = row.cells
-        try:
+        with bad_cell_at(row.place):
             answers = None
             if texts is not None:
                 if len(texts) != len(starts):
@@ -246,8 +246,6 @@ def _from_rows(rows: Iterable[Row], origin: str) -> QuestionSet:
                 )
             for cell in (name, text, passage):
                 check_text(cell)
-        except BadCell as problem:
-            raise UserError(f"{row.place}: {problem}.") from None
         questions.append(Question(name, text, passages.setdefault(passage, len(passages)), answers))
     check_questions(questions, origin)
     return QuestionSet(list(passages), questions, origin)

@@ -9,7 +9,7 @@ import numpy as np
 from keras_bert.core.errors import UserError
 from keras_bert.data.corpus.text_lines import plain_ending, read_whole_lines
 from keras_bert.data.tables.tables import is_table, read_table
-from keras_bert.tasks.labels import BadCell, check_text
+from keras_bert.tasks.labels import bad_cell_at, check_text
 from keras_bert.tasks.tagging.tagged_words import RowsReader, TaggedWords, numbered
 
 BEGIN, INSIDE, END, SINGLE = LABELS = ("B", "I", "E", "S")
@@ -125,8 +125,6 @@ class _TableReader(SegmentedReader):
 
     def _texts(self) -> Iterator[tuple[int, list[str], str]]:
         for row in read_table(self.path, [self._text], format=self._format, options="--text COLUMN"):
-            try:
+            with bad_cell_at(row.place):
                 text = check_text(row.cells[0])
-            except BadCell as problem:
-                raise UserError(f"{row.place}: {problem}.") from None
             yield row.line, text.split(), text

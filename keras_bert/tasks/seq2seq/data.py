@@ -9,7 +9,7 @@ from keras_bert.data.corpus.held_out import is_validation
 from keras_bert.data.tables.rows import Row
 from keras_bert.data.tables.tables import read_table, read_texts
 from keras_bert.tasks.answer_files import STANDARD_STREAM
-from keras_bert.tasks.labels import BadCell, check_text
+from keras_bert.tasks.labels import bad_cell_at, check_text
 from keras_bert.tasks.sources import needs_files, none_held_out
 from keras_bert.tasks.task import INPUT
 
@@ -82,10 +82,8 @@ class Pairs:
         path, count = self._own[split], 0
         side = split if self._is_shared and split in ("train", "dev") else None
         for row in self._rows(path, needs_targets):
-            try:
+            with bad_cell_at(row.place):
                 source, *target = (check_text(cell) for cell in row.cells)
-            except BadCell as problem:
-                raise UserError(f"{row.place}: {problem}.") from None
             if side and is_validation(source, self._data.dev_share) != (side == "dev"):
                 continue
             if needs_targets and not target[0].strip():

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from keras_bert.core.errors import UserError
 from keras_bert.data.tables.rows import Row
 from keras_bert.data.tables.tables import read_table
-from keras_bert.tasks.labels import BadCell, LabelReader, check_text, is_whole
+from keras_bert.tasks.labels import BadCell, LabelReader, bad_cell_at, check_text, is_whole
 from keras_bert.tasks.sources import Source, TfdsSource, split_file
 from keras_bert.tasks.span_pairs.task import WSC, SpanPairTask
 
@@ -67,10 +67,8 @@ class SpanPairReader:
     def __iter__(self) -> Iterator[SpanPair]:
         first: SpanPair | None = None
         for row in self._rows:
-            try:
+            with bad_cell_at(row.place):
                 pair = self._pair(row)
-            except BadCell as problem:
-                raise UserError(f"{row.place}: {problem}.") from None
             first = first or pair
             if (pair.label is None) != (first.label is None):
                 unlabelled = pair if pair.label is None else first

@@ -14,7 +14,7 @@ from keras_bert.data.tables.rows import Reading
 from keras_bert.data.tables.tables import open_table
 from keras_bert.data.windows import windows
 from keras_bert.tasks.answer_files import json_line, with_texts
-from keras_bert.tasks.labels import BadCell, check_text, is_missing
+from keras_bert.tasks.labels import BadCell, bad_cell_at, check_text, is_missing
 
 _CHARACTERS_AT_ONCE = 1 << 18
 
@@ -273,11 +273,9 @@ class SentencesReader(RowsReader):
                     f"{row.place}: needs a list of words and one of as many labels. Received: {words!r:.60} and "
                     f"{labels!r:.60}."
                 )
-            try:
+            with bad_cell_at(row.place):
                 words = [check_text(word, "words that are text") for word in words]
                 labels = [_label(label) for label in labels]
-            except BadCell as problem:
-                raise UserError(f"{row.place}: {problem}.") from None
             if self._needed and None in labels:
                 word = words[labels.index(None)]
                 raise UserError(f"{row.place}: needs a label for each word. Received: {word!r:.60} without one.")
