@@ -18,7 +18,7 @@ from keras_bert.checkpoints.model_folder import ModelFolder, open_model_folder
 from keras_bert.checkpoints.writing import write_model_folder
 from keras_bert.config.initialization import InitializationConfig
 from keras_bert.config.pretraining import PretrainConfig
-from keras_bert.core import messages
+from keras_bert.core import files, messages
 from keras_bert.core.runtime import all_cores
 from keras_bert.models.bert.config import DECODED, MASKED, PERMUTED, REPLACED, BertConfig
 from keras_bert.models.term import term_named
@@ -36,7 +36,7 @@ from keras_bert.tasks.pretraining.engine import (
 from keras_bert.tasks.pretraining.initialization import TextStatistics, initialize, start_from, text_statistics
 from keras_bert.tasks.pretraining.run_text import keep_record, require_outside, require_reachable, require_run_text
 from keras_bert.tasks.pretraining.teacher import PretrainingTeacher
-from keras_bert.tasks.pretraining.views import PretrainingViews, require_examples, tried_examples
+from keras_bert.tasks.pretraining.views import fillings_panel, require_examples, tried_examples, write_embeddings
 from keras_bert.tasks.run_data import TEACHER, require_same_model
 from keras_bert.text.tokenizer_files import TokenizerSettings
 from keras_bert.text.tokenizers import Tokenizer
@@ -56,7 +56,7 @@ from keras_bert.training.processes import (
     process_number,
 )
 from keras_bert.training.processor import advise, share_cores, with_precision
-from keras_bert.training.profiling import matmul_peak
+from keras_bert.training.profiling import matmul_peak, profiled
 from keras_bert.training.rollbacks import SkippedBatches
 from keras_bert.training.run_context import run_context
 from keras_bert.training.run_folder import RunFolder
@@ -346,37 +346,37 @@ class Pretraining:
             self.choose_compilation(first_step)
             engine, peak = self.engine, self.matmul_peak()
             self._note_long_run(first_step, peak)
-            is_viewed = self.is_chief and "tensorboard" in training.log_to
-            views = PretrainingViews(
-                model=engine.model,
-                vocabulary=self.tokenizer.vocabulary,
-                held_out=self.held_out,
-                config=self.config,
-                run=self.run,
-                log=context.log,
-                flops=self._flops,
-                peak=peak,
-            )
+            is_viewed, vocabulary = self.is_chief and "tensorboard" in training.log_to, self.tokenizer.vocabulary
+
+            @functools.cache
+            def shown(phase: int) -> Mapping[str, Any]:
+                return next(self.held_out(phase).take(1).as_numpy_iterator())
 
             def batches(step: int, skipped: Sequence[SkippedBatches]) -> Generator[Batch | LoopBatches, None, None]:
                 found = self.batches(step, skipped)
-                return views.traced(found, step) if self.is_chief else found
+                if not (self.is_chief and training.profile_at):
+                    return found
+                return profiled(found, step, training.profile_at, files.join(self.run.tensorboard, "training"))
 
             def evaluate(done: int) -> dict[str, float]:
-                figures = self.evaluate(self._phase_of(done))
-                if is_viewed:  # After the validation, which keeps its batches: reading only the first keeps none.
-                    views.fillings(done, self._phase_of(done))
+                phase = self._phase_of(done)
+                figures = self.evaluate(phase)
+                # After the validation, which keeps its batches: reading only the first keeps none.
+                if is_viewed and self.config.model.predicts == MASKED:
+                    context.log.table(done, "fillings", fillings_panel(engine.model, vocabulary, shown(phase)))
                 return figures
 
             def derive(done: int, figures: dict[str, float]) -> dict[str, float]:
-                utilization = views.utilization(self._phase_of(done), figures)
-                return {**self._perplexity(figures), **utilization}
+                speed = self._flops(self._phase_of(done)) * figures["examples_per_second"]
+                return {**self._perplexity(figures), "flops_utilization": speed / peak}
 
             loop = Loop(engine, batches, evaluate, training, context, derive)
             evaluation = loop.run(first_step)
             with engine.averaged_weights():
                 if is_viewed:
-                    views.embeddings()
+                    table = engine.model.encoder.embeddings.word_embeddings.numpy()
+                    folder = files.join(self.run.tensorboard, "validation")
+                    write_embeddings(folder, "word_embeddings", table, vocabulary.tokens)
         return loop.done, evaluation
 
     def _flops(self, phase: int) -> int:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
-import tensorflow as tf
 from tensorboard.plugins import projector
 
 from keras_bert.config.inference import SamplingConfig
-from keras_bert.config.pretraining import PretrainConfig
 from keras_bert.core import files, whole_files
 from keras_bert.core.errors import UserError
 from keras_bert.core.stores import as_os_errors
@@ -27,11 +25,6 @@ from keras_bert.models.bert.config import MASKED, NEXT, BertConfig
 from keras_bert.models.pretraining import BertForPreTraining
 from keras_bert.text.tokenizers import Tokenizer
 from keras_bert.text.vocabulary import MASK, Vocabulary
-from keras_bert.training.metrics_log import MetricsLog, NoMetricsLog
-from keras_bert.training.profiling import profiled
-from keras_bert.training.run_folder import RunFolder
-from keras_bert.training.step import Batch
-from keras_bert.training.step_loop import LoopBatches
 
 _SENTENCES, _PIECES = 16, 5  # The most rows of the table of fillings, and the pieces in each.
 _CONTEXT = 8  # Pieces shown on either side of a [MASK].
@@ -104,66 +97,6 @@ def write_embeddings(folder: str, name: str, embeddings: np.ndarray, labels: Ite
     )
     with as_os_errors(folder):
         projector.visualize_embeddings(folder, config)
-
-
-class PretrainingViews:
-    """The filled-in sentences, the word embeddings, the profiler trace and the utilization of the devices.
-
-    Args:
-        held_out: the batches of the held-out documents, in rows of a phase.
-        flops: function (phase) -> the FLOPs of an example.
-        peak: FLOP/s of a matrix product on all devices of the run.
-    """
-
-    def __init__(
-        self,
-        model: BertForPreTraining,
-        vocabulary: Vocabulary,
-        held_out: Callable[[int], tf.data.Dataset],
-        config: PretrainConfig,
-        run: RunFolder,
-        log: MetricsLog | NoMetricsLog,
-        flops: Callable[[int], int],
-        peak: float,
-    ):
-        self._model = model
-        self._vocabulary = vocabulary
-        self._held_out = held_out
-        self._shown: dict[int, Mapping[str, np.ndarray]] = {}
-        self._config = config
-        self._run = run
-        self._log = log
-        self._flops = flops
-        self._peak = peak
-
-    def fillings(self, done: int, phase: int) -> None:
-        """Logs held-out sentences with the model's fillings after `done` steps, in rows of a phase.
-
-        A left-to-right model has none.
-        """
-        if self._config.model.predicts != MASKED:
-            return
-        if phase not in self._shown:
-            self._shown[phase] = next(self._held_out(phase).take(1).as_numpy_iterator())
-        self._log.table(done, "fillings", fillings_panel(self._model, self._vocabulary, self._shown[phase]))
-
-    def utilization(self, phase: int, figures: Mapping[str, float]) -> dict[str, float]:
-        """`flops_utilization`: the FLOP/s of the training steps as a share of the peak."""
-        return {"flops_utilization": self._flops(phase) * figures["examples_per_second"] / self._peak}
-
-    def traced(
-        self, batches: Generator[Batch | LoopBatches, None, None], first_step: int
-    ) -> Generator[Batch | LoopBatches, None, None]:
-        """The batches unchanged; the profiler traces a few steps from `training.profile_at` on, if that is set."""
-        profile_at = self._config.training.profile_at
-        folder = files.join(self._run.tensorboard, "training")
-        return profiled(batches, first_step, profile_at, folder) if profile_at else batches
-
-    def embeddings(self) -> None:
-        """Writes the word embeddings for TensorBoard's projector."""
-        table = self._model.encoder.embeddings.word_embeddings.numpy()
-        folder = files.join(self._run.tensorboard, "validation")
-        write_embeddings(folder, "word_embeddings", table, self._vocabulary.tokens)
 
 
 _TOKENS = 20  # How many a left-to-right model adds to each example.
