@@ -14,6 +14,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from keras_bert.config.objectives import PhaseConfig
 from keras_bert.config.pretraining import PretrainConfig
 from keras_bert.config.training import RunConfig
 from keras_bert.tasks.pretraining.engine import phase_flops
@@ -146,25 +147,35 @@ _BYTES_A_FLOAT = 4
 
 
 @dataclasses.dataclass
-class PhaseEstimate:
-    """One phase of a run; times in seconds.
+class Timing:
+    """A phase's seconds per step, for compiling and per validation, and its tokens per step."""
 
-    `epochs` is None for raw text, whose length is unknown.
-    """
-
-    sequence_length: int
-    batch_size: int
-    steps: int
-    sequences: int
-    epochs: float | None
+    step: float
+    compile: float
+    evaluation: float
     tokens: float
-    step_seconds: float
-    compile_seconds: float
-    evaluation_seconds: float
+
+
+@dataclasses.dataclass
+class PhaseEstimate:
+    """One phase of a run; `epochs` is None for raw text, whose length is unknown."""
+
+    config: PhaseConfig
+    steps: int
+    epochs: float | None
+    timing: Timing
+
+    @property
+    def sequences(self) -> int:
+        return self.steps * self.config.batch_size
+
+    @property
+    def tokens(self) -> float:
+        return self.steps * self.timing.tokens
 
     @property
     def seconds(self) -> float:
-        return self.steps * self.step_seconds + self.compile_seconds
+        return self.steps * self.timing.step + self.timing.compile
 
 
 @dataclasses.dataclass
@@ -198,9 +209,9 @@ class Estimate:
         for phase in self.phases:
             epochs = "" if phase.epochs is None else f" ({_count(phase.epochs)} epochs)"
             yield (
-                f"{phase.steps:,} steps of {phase.batch_size:,} x {phase.sequence_length:,}: {phase.sequences:,} "
-                f"sequences{epochs}, {phase.tokens:,.0f} tokens, {phase.step_seconds * 1000:,.1f} ms a step, "
-                f"{duration(phase.seconds)}"
+                f"{phase.steps:,} steps of {phase.config.batch_size:,} x {phase.config.sequence_length:,}: "
+                f"{phase.sequences:,} sequences{epochs}, {phase.tokens:,.0f} tokens, "
+                f"{phase.timing.step * 1000:,.1f} ms a step, {duration(phase.seconds)}"
             )
         memory = "" if self.memory is None else f"; {self.memory / 2**30:.1f} GiB in use at peak"
         yield (
@@ -210,7 +221,7 @@ class Estimate:
         if self.fit is not None:
             yield self.fit.line()
         if not any(phase.steps for phase in self.phases):
-            taken = sum(phase.compile_seconds for phase in self.phases) + self.phases[-1].evaluation_seconds
+            taken = sum(phase.timing.compile for phase in self.phases) + self.phases[-1].timing.evaluation
             yield (
                 f"No step fits into training.minutes: of {duration(self.seconds)}, compiling and the last validation "
                 f"alone take {duration(taken)}. Raise training.minutes."
@@ -259,7 +270,7 @@ def estimate(pretraining: Pretraining) -> Estimate:
     evaluations = _evaluations(steps, training.evaluate_every)
     seconds = 60.0 * training.minutes or (
         sum(phase.seconds for phase in phases)
-        + sum(phase.evaluation_seconds * count for phase, count in zip(phases, evaluations))
+        + sum(timing.evaluation * count for timing, count in zip(timings, evaluations))
         + checkpoints * save_seconds
     )
     parameters = pretraining.engine.model.count_params()
@@ -282,16 +293,6 @@ def _explained(pretraining: Pretraining, phase: int) -> contextlib.AbstractConte
     config = pretraining.config
     batch = f"phases.{phase}.batch_size", config.phases[phase].batch_size
     return explained_out_of_memory(lambda: batch, pretraining.strategy, config.training.slices)
-
-
-@dataclasses.dataclass
-class Timing:
-    """A phase's seconds per step, for compiling and per validation, and its tokens per step."""
-
-    step: float
-    compile: float
-    evaluation: float
-    tokens: float
 
 
 def time_phase(pretraining: Pretraining, phase: int) -> Timing:
@@ -364,19 +365,8 @@ def _checkpoint_every(training: RunConfig, timing: Timing) -> float:
 
 
 def _phase_estimate(pretraining: Pretraining, phase: int, steps: int, timing: Timing) -> PhaseEstimate:
-    phase_config, source = pretraining.config.phases[phase], pretraining.sources.training[phase]
-    sequences = steps * phase_config.batch_size
-    return PhaseEstimate(
-        sequence_length=phase_config.sequence_length,
-        batch_size=phase_config.batch_size,
-        steps=steps,
-        sequences=sequences,
-        epochs=sequences / source.examples_per_epoch if source.examples_per_epoch else None,
-        tokens=steps * timing.tokens,
-        step_seconds=timing.step,
-        compile_seconds=timing.compile,
-        evaluation_seconds=timing.evaluation,
-    )
+    config, of_epoch = pretraining.config.phases[phase], pretraining.sources.training[phase].examples_per_epoch
+    return PhaseEstimate(config, steps, steps * config.batch_size / of_epoch if of_epoch else None, timing)
 
 
 def _parameter_memory(engine: Engine) -> int:
