@@ -8,6 +8,7 @@ import base64
 import binascii
 import hashlib
 import os
+import re
 import struct
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, TypeVar
@@ -17,7 +18,7 @@ import numpy.typing as npt
 
 from keras_bert.core import imports
 from keras_bert.core.errors import UserError
-from keras_bert.core.files import StrPath, is_file, join, read_file
+from keras_bert.core.files import StrPath, is_file, join, open_file, read_file
 from keras_bert.core.program import PROGRAM
 from keras_bert.core.whole_files import atomic_write
 from keras_bert.core.yaml_and_json import read_json
@@ -39,6 +40,7 @@ PAD, UNK = "<pad>", "<unk>"
 _QUOTES = "fold_quotes"  # Our own field: whether texts' `` and '' become ".
 _NORMAL, _UNKNOWN, _CONTROL, _USER_DEFINED = 1, 2, 3, 4
 _UNIGRAM, _BPE = 1, 2
+_FIRST_BYTES = 256
 # The normalizers that run before the model's own, by their types in tokenizer.json.
 _NORMALIZERS = ("NFKD", "StripAccents", "Lowercase")
 
@@ -57,6 +59,7 @@ class SentencePieceVocabulary(Vocabulary):
         special_tokens: padding, unknown, [CLS], [SEP] and [MASK], as the model spells them.
         first_pieces: the special pieces with which a tokenizer.json begins.
         remedy: what to do about a model without them.
+        first_bytes: an expression that occurs near the beginning of its files, if other kinds' have the same name.
         lower_cases: whether texts are lower-cased if no file says.
 
     Attributes:
@@ -77,6 +80,7 @@ class SentencePieceVocabulary(Vocabulary):
     special_tokens: ClassVar[tuple[str, ...]] = (PAD, UNK, CLS, SEP, MASK)
     first_pieces: ClassVar[tuple[str, ...]] = special_tokens
     remedy: ClassVar[str] = f"Learn a vocabulary with: {PROGRAM} vocab --kind sentencepiece"
+    first_bytes: ClassVar[bytes | None] = None
     lower_cases: ClassVar[bool] = True
 
     def __init__(self, model: bytes, source: StrPath = "vocabulary") -> None:
@@ -119,7 +123,12 @@ class SentencePieceVocabulary(Vocabulary):
     def is_file(cls, path: str) -> bool:
         if os.path.basename(path) == TOKENIZER and is_file(path):
             return cls._begins(unigrams(read_json(path)) or [])
-        return path.endswith(".model")
+        if cls.first_bytes is None:
+            return path.endswith(".model")
+        if not path.endswith(".model") or not is_file(path):
+            return False
+        with open_file(path) as stream:
+            return re.search(cls.first_bytes, stream.read(_FIRST_BYTES), re.DOTALL) is not None
 
     @classmethod
     def read(cls: type[_Own], path: StrPath) -> _Own:

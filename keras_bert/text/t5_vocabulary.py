@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from keras_bert.core.errors import UserError
-from keras_bert.core.files import StrPath, is_file, join, open_file, parent, read_file
+from keras_bert.core.files import StrPath, join, parent, read_file
 from keras_bert.core.whole_files import write_json
 from keras_bert.core.yaml_and_json import read_if_there, read_json
 from keras_bert.text.model_vocabulary import ModelVocabulary
@@ -20,7 +20,6 @@ PAD, END, UNK = FIRST_PIECES = ("<pad>", "</s>", "<unk>")  # In the order of the
 SENTINEL = "extra_id_"
 SENTINELS, _SENTINELS_FIELD = 100, "extra_ids"
 _NAMED = re.compile(rf"<{SENTINEL}\d+>")
-_IN_FIRST_BYTES, _FIRST_BYTES = re.compile(rb"<pad>.{1,24}</s>.{1,24}<unk>", re.DOTALL), 256
 
 
 class T5Vocabulary(ModelVocabulary):
@@ -36,7 +35,7 @@ class T5Vocabulary(ModelVocabulary):
     title = "a SentencePiece model like T5's"
     tokenizer = "keras_bert.text.t5_pieces:T5Tokenizer"
     class_names = ("T5Tokenizer",)
-    model_title, first_pieces = "T5", FIRST_PIECES
+    model_title, first_pieces, first_bytes = "T5", FIRST_PIECES, rb"<pad>.{1,24}</s>.{1,24}<unk>"
     example_recipe = "t5_mini"
 
     def __init__(self, model: bytes, source: StrPath = "vocabulary", sentinels: int = SENTINELS) -> None:
@@ -70,15 +69,6 @@ class T5Vocabulary(ModelVocabulary):
     def row_pattern(self) -> RowPattern:
         """The special tokens of rows: first </s>, or first </s> second </s>."""
         return RowPattern((), (self.sep_id,), (self.sep_id,))
-
-    @classmethod
-    def is_file(cls, path: str) -> bool:
-        if not super().is_file(path) or not is_file(path):
-            return False
-        if os.path.basename(path) == TOKENIZER:
-            return True
-        with open_file(path) as stream:
-            return _IN_FIRST_BYTES.search(stream.read(_FIRST_BYTES)) is not None
 
     @classmethod
     def read(cls, path: StrPath) -> "T5Vocabulary":

@@ -1,17 +1,12 @@
 """XLNet's vocabulary: a SentencePiece model with special tokens of its own, which come at the end of rows."""
 
-import os
-
-from keras_bert.core.files import is_file, open_file
 from keras_bert.core.program import PROGRAM
 from keras_bert.text.sentencepiece_vocabulary import SentencePieceVocabulary
-from keras_bert.text.tokenizer_files import TOKENIZER
 from keras_bert.text.vocabulary import RowPattern
 
 # In the order of their ids, from 0.
 SPECIAL_TOKENS = ("<unk>", "<s>", "</s>", "<cls>", "<sep>", "<pad>", "<mask>", "<eod>", "<eop>")
 _CLS_SEGMENT = 2
-_IN_FIRST_BYTES, _FIRST_BYTES = b"<cls>", 256
 
 
 class XlnetVocabulary(SentencePieceVocabulary):
@@ -21,7 +16,7 @@ class XlnetVocabulary(SentencePieceVocabulary):
     model_title = "XLNet"
     class_name = "XLNetTokenizer"
     special_tokens = ("<pad>", "<unk>", "<cls>", "<sep>", "<mask>")
-    first_pieces = SPECIAL_TOKENS
+    first_pieces, first_bytes = SPECIAL_TOKENS, b"<cls>"
     remedy = f"Give the spiece.model of an XLNet, or learn one with: {PROGRAM} vocab --kind xlnet"
     example_recipe = "xlnet_mini"
     lower_cases = False
@@ -30,15 +25,6 @@ class XlnetVocabulary(SentencePieceVocabulary):
     def row_pattern(self) -> RowPattern:
         """The special tokens of rows: first <sep> <cls>, or first <sep> second <sep> <cls>."""
         return RowPattern((), (self.sep_id,), (self.sep_id, self.cls_id), _CLS_SEGMENT)
-
-    @classmethod
-    def is_file(cls, path: str) -> bool:
-        if not super().is_file(path) or not is_file(path):
-            return False
-        if os.path.basename(path) == TOKENIZER:
-            return True
-        with open_file(path) as stream:
-            return _IN_FIRST_BYTES in stream.read(_FIRST_BYTES)
 
     def _special_token_fields(self) -> dict[str, str]:
         return {**super()._special_token_fields(), "bos_token": SPECIAL_TOKENS[1], "eos_token": SPECIAL_TOKENS[2]}
