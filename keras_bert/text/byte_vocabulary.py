@@ -22,7 +22,7 @@ from keras_bert.core.whole_files import atomic_write, write_json
 from keras_bert.core.yaml_and_json import read_if_there, read_json
 from keras_bert.text.standalone_byte_tokenizer import BLANK, SPECIAL_TOKENS, byte_characters
 from keras_bert.text.standalone_tokenizer import SPACES
-from keras_bert.text.tokenizer_files import GENERIC, TOKENIZER, TOKENIZER_CONFIG, TokenizerSettings, read_flag
+from keras_bert.text.tokenizer_files import GENERIC, TOKENIZER, TOKENIZER_CONFIG, TokenizerSettings, in_order, read_flag
 from keras_bert.text.vocabulary import RowPattern, Vocabulary
 
 VOCABULARY_FILE, MERGES_FILE = "vocab.json", "merges.txt"
@@ -108,10 +108,9 @@ class ByteVocabulary(Vocabulary):
         if _name(path) == TOKENIZER:
             _require_gpt2s(content, path)
             model = content["model"]
-            return cls(
-                _in_order(_with_added(model.get("vocab"), content, path), path), _listed_merges(model, path), path
-            )
-        return cls(_in_order(content, path), _read_merges(merges_path(path)), path)
+            pieces = in_order(_with_added(model.get("vocab"), content, path), path)
+            return cls(pieces, _listed_merges(model, path), path)
+        return cls(in_order(content, path), _read_merges(merges_path(path)), path)
 
     @classmethod
     def read_settings(
@@ -229,20 +228,6 @@ def _with_added(pieces: Any, content: Mapping[str, Any], path: StrPath) -> Any:
     except (TypeError, KeyError):
         raise UserError(f"{path}: needs added_tokens with a content and an id each. Received: others.") from None
     return {**{token: added[token] for token in SPECIAL_TOKENS if token in added}, **pieces}
-
-
-def _in_order(pieces: Any, path: StrPath) -> list[str]:
-    """The pieces of `{piece: id}` in the order of their ids. Raises `UserError` if `pieces` is no such mapping."""
-    if not isinstance(pieces, dict) or not all(type(number) is int for number in pieces.values()):
-        raise UserError(f"{path}: needs pieces with whole numbers as ids. Received: others. Fetch it again.")
-    piece_of = {number: piece for piece, number in pieces.items()}
-    absent = next((number for number in range(len(pieces)) if number not in piece_of), None)
-    if absent is not None:
-        raise UserError(
-            f"{path}: needs one piece for every id. Received: {len(pieces):,} pieces, none with id {absent}. Give each "
-            "piece the next id."
-        )
-    return [piece_of[number] for number in range(len(pieces))]
 
 
 # Other fields of the model in a tokenizer.json, with the values that agree with GPT-2's encoder.

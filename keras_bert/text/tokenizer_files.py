@@ -46,16 +46,26 @@ def read_pieces(path: StrPath) -> list[str]:
     prefix = model.get("continuing_subword_prefix", CONTINUATION)
     if prefix != CONTINUATION:
         raise UserError(f"{path}: needs the prefix {CONTINUATION!r} inside words. Received: {prefix!r}.")
-    odd = [number for number in pieces.values() if type(number) is not int]
+    return in_order(pieces, path)
+
+
+def in_order(ids: Any, path: StrPath) -> list[str]:
+    """The pieces of `{piece: id}` in the order of their ids.
+
+    Raises:
+        UserError: `ids` is no such mapping, or ids are missing or duplicated.
+    """
+    odd = [number for number in ids.values() if type(number) is not int] if isinstance(ids, dict) else [ids]
     if odd:
-        raise UserError(f"{path}: needs whole numbers as ids. Received: {odd[0]!r}.")
-    piece_of = {number: piece for piece, number in pieces.items()}
-    if sorted(piece_of) != list(range(len(pieces))):
-        absent = next(number for number in range(len(pieces) + 1) if number not in piece_of)
+        raise UserError(f"{path}: needs pieces with whole numbers as ids. Received: {odd[0]!r:.60}. Fetch it again.")
+    piece_of = {number: piece for piece, number in ids.items()}
+    absent = next((number for number in range(len(ids)) if number not in piece_of), None)
+    if absent is not None:
         raise UserError(
-            f"{path}: needs one piece for every id. Received: {len(pieces)} pieces, none of them with id {absent}."
+            f"{path}: needs one piece for every id. Received: {len(ids):,} pieces, none with id {absent}. Give each "
+            "piece the next id."
         )
-    return [piece_of[number] for number in range(len(pieces))]
+    return [piece_of[number] for number in range(len(ids))]
 
 
 def read_added_tokens(path: StrPath, pieces: Sequence[str]) -> list[AddedToken]:

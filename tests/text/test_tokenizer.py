@@ -331,8 +331,14 @@ def test_tokens_that_were_added_later_have_their_ids(tmp_path):
         (lambda content: content["model"].update(continuing_subword_prefix="@@"), "needs the prefix '##'"),
         (lambda content: content["model"]["vocab"].update(x=99999), "needs one piece for every id"),
         (lambda content: content["model"]["vocab"].pop("A"), "needs one piece for every id"),
-        (lambda content: content["model"]["vocab"].update(x="1"), "needs whole numbers as ids. Received: '1'"),
-        (lambda content: content["model"]["vocab"].update(x=None), "needs whole numbers as ids. Received: None"),
+        (
+            lambda content: content["model"]["vocab"].update(x="1"),
+            "needs pieces with whole numbers as ids. Received: '1'",
+        ),
+        (
+            lambda content: content["model"]["vocab"].update(x=None),
+            "needs pieces with whole numbers as ids. Received: None",
+        ),
         (lambda content: content["added_tokens"].append("[E1]"), "needs added_tokens with a content and an id each"),
         (lambda content: content.update(model=["WordPiece"]), "needs a model that is an object. Received: list"),
     ],
