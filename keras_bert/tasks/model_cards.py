@@ -31,7 +31,7 @@ _KNOWN = {
     **{task: _KnownData(f"GLUE, {task}", "nyu-mll/glue", task, "en") for task in GLUE},
     **{
         task: _KnownData(f"SuperGLUE, {folder}", "aps/super_glue", config, "en")
-        for task, (folder, config) in superglue.TASKS.items()
+        for task, (folder, config, _) in superglue.TASKS.items()
     },
     "pairs-contrastive": _KnownData("GLUE, stsb", "nyu-mll/glue", "stsb", "en"),
     "xnli": _KnownData("XNLI", "facebook/xnli", None, None),

@@ -170,32 +170,25 @@ GLUE = {task.name: task for task in (COLA, SST2, MRPC, STSB, QQP, MNLI, QNLI, RT
 # a model of RTE; their labels are public.
 
 
-def _superglue(name: str, folder: str, texts: tuple[str, str], **fields: Any) -> Task:
-    return superglue.new_task(Task, name, folder, texts=texts, format="jsonl", **fields)
+def _superglue(name: str, texts: tuple[str, str], **fields: Any) -> Task:
+    return superglue.new_task(Task, name, texts=texts, format="jsonl", **fields)
 
 
-def _diagnostic(name: str, folder: str, texts: tuple[str, str], metrics: tuple[str, ...]) -> Task:
-    file = f"{folder}.jsonl"
+def _diagnostic(name: str, texts: tuple[str, str]) -> Task:
+    file = f"{superglue.DIAGNOSTICS[name].folder}.jsonl"
     test = Split((file,), labelled=None, index="idx", tfds="test", submission=file)
-    fields = {"labels": _ENTAILMENT, "metrics": metrics, "splits": {"test": test}, "trained_by": "superglue_rte"}
-    return _superglue(name, folder, texts, **fields)
+    return _superglue(name, texts, labels=_ENTAILMENT, splits={"test": test}, trained_by="superglue_rte")
 
 
 SUPERGLUE = {
     task.name: task
     for task in (
         # In the file, a label is true or false.
-        _superglue("boolq", superglue.BOOLQ, ("passage", "question"), written=("false", "true")),
-        _superglue(
-            "cb",
-            superglue.CB,
-            _PREMISE,
-            labels=("entailment", "contradiction", "neutral"),
-            metrics=("macro_f1", "accuracy"),
-        ),
-        _superglue("superglue_rte", superglue.RTE, _PREMISE, labels=_ENTAILMENT),
-        _diagnostic("axb", superglue.AX_B, _SENTENCES, ("matthews",)),
-        _diagnostic("axg", superglue.AX_G, _PREMISE, ("gender_parity", "accuracy")),
+        _superglue("boolq", ("passage", "question"), written=("false", "true")),
+        _superglue("cb", _PREMISE, labels=("entailment", "contradiction", "neutral")),
+        _superglue("superglue_rte", _PREMISE, labels=_ENTAILMENT),
+        _diagnostic("axb", _SENTENCES),
+        _diagnostic("axg", _PREMISE),
     )
 }
 

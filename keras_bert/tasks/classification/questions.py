@@ -32,10 +32,8 @@ class QuestionTask(Task):
 
 
 _TEXTS = ("passage", "question")
-MULTIRC = superglue.new_task(QuestionTask, "multirc", superglue.MULTIRC, texts=_TEXTS, metrics=("f1a", "exact"))
-RECORD = superglue.new_task(
-    QuestionTask, "record", superglue.RECORD, texts=_TEXTS, metrics=("f1", "exact"), is_cloze=True
-)
+MULTIRC = superglue.new_task(QuestionTask, "multirc", texts=_TEXTS)
+RECORD = superglue.new_task(QuestionTask, "record", texts=_TEXTS, is_cloze=True)
 QUESTION_TASKS = {task.name: task for task in (MULTIRC, RECORD)}
 
 

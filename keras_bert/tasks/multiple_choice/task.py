@@ -74,6 +74,7 @@ SWAG = ChoiceTask(
         )
     ),
 )
+_COPA_FOLDER = superglue.TASKS["copa"].folder
 COPA = ChoiceTask(
     "copa",
     copa_rows,
@@ -81,9 +82,9 @@ COPA = ChoiceTask(
     {"train": "train", "dev": "validation", "test": "test"},
     superglue.tfds_name("copa"),
     copa_tfds_rows,
-    (superglue.COPA,),
-    f"{superglue.COPA}.jsonl",
-    superglue.published(superglue.COPA),
+    (_COPA_FOLDER,),
+    f"{_COPA_FOLDER}.jsonl",
+    superglue.published("copa"),
 )
 CHOICE = ChoiceTask(
     "choice",

@@ -39,11 +39,9 @@ class SpanPairTask(Task):
 
 
 # Both follow Wang et al. 2019, section 4.1: WiC's classifier sees [CLS] and the marked word, WSC's only the spans.
-WIC = superglue.new_task(
-    SpanPairTask, "wic", superglue.WIC, texts=("sentence1", "sentence2"), written=("false", "true")
-)
+WIC = superglue.new_task(SpanPairTask, "wic", texts=("sentence1", "sentence2"), written=("false", "true"))
 # The server wants capitals; in the file, a label is true or false.
-WSC = superglue.new_task(SpanPairTask, "wsc", superglue.WSC, texts=("text",), reads_cls=False)
+WSC = superglue.new_task(SpanPairTask, "wsc", texts=("text",), reads_cls=False)
 SPAN_PAIRS = {task.name: task for task in (WIC, WSC)}
 
 
