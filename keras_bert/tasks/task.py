@@ -156,13 +156,6 @@ class Task:
         """The key that decides an example's side if `Split.side` divides one file; equal keys share a side."""
         return "\t".join(texts)
 
-    @property
-    def num_labels(self) -> int | None:
-        """Outputs of the head: the number of labels, 1 for a regression, None until the labels are known."""
-        if self.kind == REGRESSION:
-            return 1
-        return None if self.labels is None else len(self.labels)
-
 
 def own_splits(data: TaskDataConfig) -> dict[str, Split]:
     """The splits of a user's files; without a dev file, "train" and "dev" are the two sides of the training file."""

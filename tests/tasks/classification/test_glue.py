@@ -79,7 +79,7 @@ def test_every_test_split_is_read_without_labels_and_refused_for_evaluation(glue
 def test_scores_are_numbers(glue):
     examples = load_examples(GLUE["stsb"], "train", str(glue))
     assert examples.labels.dtype == np.float32 and examples.labels.tolist() == [5.0, np.float32(3.8)]
-    assert examples.label_names is None and GLUE["stsb"].num_labels == 1
+    assert examples.label_names is None and GLUE["stsb"].kind == REGRESSION
 
 
 def test_the_label_ids_are_the_places_in_tfds(glue):
