@@ -33,6 +33,9 @@ class NpzWriter:
     Args:
         path: the file to write; its folder is created.
 
+    Attributes:
+        shapes, dtypes: those of each array so far, by name.
+
     Raises:
         UserError: the path is a folder; or, from `with`, another process writes this file.
     """
@@ -41,8 +44,8 @@ class NpzWriter:
         self._path = path
         self._folder = None if is_remote(path) else parent(path)
         self._streams: dict[str, IO[bytes]] = {}
-        self._dtypes: dict[str, np.dtype] = {}
-        self._shapes: dict[str, tuple[int, ...]] = {}
+        self.dtypes: dict[str, np.dtype] = {}
+        self.shapes: dict[str, tuple[int, ...]] = {}
         if is_folder(path):
             raise UserError(f"{path}: needs a file to write. Received: a folder. Name a file in it.")
         make_folder(parent(path))
@@ -57,26 +60,18 @@ class NpzWriter:
         if name not in self._streams:
             self.put(name, rows[:0])
         self._streams[name].write(np.ascontiguousarray(rows).data)
-        count, *row_shape = self._shapes[name]
-        self._shapes[name] = (count + len(rows), *row_shape)
+        count, *row_shape = self.shapes[name]
+        self.shapes[name] = (count + len(rows), *row_shape)
 
     def put(self, name: str, array: np.ndarray) -> None:
         """Adds a whole array, which may be a single value."""
         self._streams[name] = self.scratch()
-        self._dtypes[name], self._shapes[name] = array.dtype, array.shape
+        self.dtypes[name], self.shapes[name] = array.dtype, array.shape
         self._streams[name].write(array.tobytes())
 
     def scratch(self) -> IO[bytes]:
         """An unnamed temporary file that is not part of the .npz and is deleted along with the waiting rows."""
         return self._files.enter_context(tempfile.TemporaryFile(dir=self._folder))
-
-    def shape(self, name: str) -> tuple[int, ...]:
-        """The shape of the array `name` so far."""
-        return self._shapes[name]
-
-    def dtype(self, name: str) -> np.dtype:
-        """The dtype of the array `name`."""
-        return self._dtypes[name]
 
     def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
         with self._files:
@@ -87,8 +82,8 @@ class NpzWriter:
     def _write(self, stream: IO[bytes]) -> None:
         with zipfile.ZipFile(stream, "w") as archive:
             for name, rows in self._streams.items():
-                descr = npy.dtype_to_descr(self._dtypes[name])
-                header = {"descr": descr, "fortran_order": False, "shape": self._shapes[name]}
+                descr = npy.dtype_to_descr(self.dtypes[name])
+                header = {"descr": descr, "fortran_order": False, "shape": self.shapes[name]}
                 rows.seek(0)
                 with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
                     npy.write_array_header_1_0(member, header)
@@ -188,7 +183,7 @@ class VectorSink:
     @property
     def written(self) -> tuple[tuple[int, ...], str]:
         """The shape and the dtype of the written vectors."""
-        return self._arrays.shape("embeddings"), self._arrays.dtype("embeddings").name
+        return self._arrays.shapes["embeddings"], self._arrays.dtypes["embeddings"].name
 
     def _write(self, vectors: np.ndarray) -> None:
         small = quantize_vectors(vectors, self._precision, ranges=self._ranges).vectors
@@ -229,7 +224,7 @@ class SparseSink:
     @property
     def written(self) -> tuple[tuple[int, ...], str]:
         """The shape and the dtype of the written vectors."""
-        return tuple(self._shape), self._arrays.dtype("data").name
+        return tuple(self._shape), self._arrays.dtypes["data"].name
 
 
 def read_ranges(path: str) -> np.ndarray:

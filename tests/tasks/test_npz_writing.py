@@ -18,7 +18,7 @@ def test_arrays_grow_and_are_read_back(tmp_path):
             arrays.append("vectors", np.arange(start * 2, start * 2 + 6, dtype="float32").reshape(3, 2))
             arrays.append("ids", np.array([start], "int64"))
         arrays.append("none", np.zeros((0, 4), "int32"))
-        assert arrays.shape("vectors") == (9, 2)
+        assert arrays.shapes["vectors"] == (9, 2)
         assert os.listdir(path.parent) == ["arrays.npz.lock"]
     with np.load(path, allow_pickle=False) as read:
         np.testing.assert_array_equal(read["vectors"], np.arange(18, dtype="float32").reshape(9, 2))
