@@ -1,13 +1,12 @@
 """A task as the training loop, `evaluate` and `predict` see it."""
 
-from __future__ import annotations
-
 import abc
 import contextlib
 import dataclasses
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence, Sized
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar
 
+import keras
 import numpy as np
 from scipy.special import expit, log_softmax, logit, logsumexp
 
@@ -22,20 +21,15 @@ from keras_bert.config.finetuning import (
 from keras_bert.config.reading import LONG
 from keras_bert.core import files
 from keras_bert.core.errors import UserError
-from keras_bert.data.batches.token_rows import joined_rows
+from keras_bert.data.batches.token_rows import TokenRows, joined_rows
+from keras_bert.models.bert.config import BertConfig
 from keras_bert.models.kind import with_article
 from keras_bert.tasks.answer_files import FILE, FOLDER, text_output
 from keras_bert.tasks.kind import TaskKind, kind_of_head, kind_of_task, task_kinds, task_names
 from keras_bert.tasks.noise import Noise
 from keras_bert.tasks.task import INPUT
 from keras_bert.text.tokenizers import Tokenizer
-
-if TYPE_CHECKING:
-    import keras
-
-    from keras_bert.data.batches.token_rows import TokenRows
-    from keras_bert.models.bert.config import BertConfig
-    from keras_bert.training.step import Objective
+from keras_bert.training.step import Objective
 
 
 def mean_of_softmax(logits: Sequence[np.ndarray]) -> np.ndarray:

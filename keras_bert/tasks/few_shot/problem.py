@@ -1,12 +1,11 @@
 """Classification from a few labelled texts as a task for fine-tuning."""
 
-from __future__ import annotations
-
 import bisect
 import collections
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import keras
 import numpy as np
 import sklearn.linear_model
 
@@ -15,16 +14,12 @@ from keras_bert.core.errors import UserError
 from keras_bert.data.batches.token_rows import TokenRows
 from keras_bert.data.corpus.held_out import text_hash
 from keras_bert.inference.texts import require_numbers
+from keras_bert.models.bert.config import BertConfig
 from keras_bert.tasks.classification.answers import TextWindow, text_windows
 from keras_bert.tasks.classification.data import ExampleRow, ExampleRows
 from keras_bert.tasks.classification.problem import SequenceProblem
 from keras_bert.tasks.few_shot.network import LabelPairsObjective
 from keras_bert.tasks.few_shot.task import FewShotConfig
-
-if TYPE_CHECKING:
-    import keras
-
-    from keras_bert.models.bert.config import BertConfig
 
 TRAIN = "train"
 _TOLERANCE, _MOST_ITERATIONS = 1e-9, 10_000

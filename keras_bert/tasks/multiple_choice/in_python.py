@@ -1,15 +1,11 @@
 """A multiple-choice model's answers as Python objects."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from keras_bert.export.serving_function import ServingFunction
 from keras_bert.inference.texts import text_list
-
-if TYPE_CHECKING:
-    from keras_bert.export.serving_function import ServingFunction
 
 
 @dataclasses.dataclass

@@ -1,16 +1,12 @@
 """The answers, in Python, of a model that extracts them from passages."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from keras_bert.export.serving_function import ServingFunction
 from keras_bert.inference.texts import text_list
 from keras_bert.tasks.question_answering.decoding import decoded, n_best_list
-
-if TYPE_CHECKING:
-    from keras_bert.export.serving_function import ServingFunction
 
 
 @dataclasses.dataclass

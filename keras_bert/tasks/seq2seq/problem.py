@@ -1,11 +1,10 @@
 """Texts to write for texts, as a task for fine-tuning."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import keras
 import numpy as np
 import tensorflow as tf
 
@@ -15,6 +14,7 @@ from keras_bert.core.errors import UserError
 from keras_bert.data.batches.token_rows import TargetRows
 from keras_bert.data.windows import windows
 from keras_bert.inference.texts import require_numbers
+from keras_bert.models.bert.config import BertConfig
 from keras_bert.tasks.answer_files import json_line, with_texts
 from keras_bert.tasks.problem import Layout, Problem, training_failed
 from keras_bert.tasks.seq2seq.data import Pairs
@@ -25,12 +25,7 @@ from keras_bert.tasks.seq2seq.writing import Writer
 from keras_bert.tasks.sequence_rows import SequenceRows
 from keras_bert.text.detokenizer import Detokenizer
 from keras_bert.text.tokenizers import Tokenizer
-
-if TYPE_CHECKING:
-    import keras
-
-    from keras_bert.models.bert.config import BertConfig
-    from keras_bert.training.step import Objective
+from keras_bert.training.step import Objective
 
 
 @dataclasses.dataclass(frozen=True)

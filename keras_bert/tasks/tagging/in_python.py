@@ -1,17 +1,13 @@
 """A tagger's answers as Python objects."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+from keras_bert.export.serving_function import ServingFunction
 from keras_bert.inference.texts import text_list
 from keras_bert.tasks.tagging.label_schemes import UnknownLabel, read_entities
 from keras_bert.tasks.tagging.serving import WORDS
-
-if TYPE_CHECKING:
-    from keras_bert.export.serving_function import ServingFunction
 
 
 class Entity(NamedTuple):
