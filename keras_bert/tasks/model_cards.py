@@ -90,30 +90,22 @@ def pretraining_card(
 def finetuning_card(
     config: FinetuneConfig, path: str, results: Mapping[str, Any], command: str | None = None
 ) -> ModelCard:
-    """The model card of a fine-tuning run.
+    """The model card of a fine-tuning run, or of the best of several seeds.
 
     Args:
-        results: the content of results.json.
+        results: the content of results.json; of several seeds their `summary`.
         command: the command line; None if unknown.
     """
-    best = (
-        f"Measured by this run with the weights of epoch {results['best_epoch']:g}, which were chosen by "
-        f"{results['main_metric']} on the same split; this raises the scores slightly."
-    )
-    return _card(config, path, results, command, best)
-
-
-def seeds_card(config: FinetuneConfig, path: str, results: Mapping[str, Any], command: str | None = None) -> ModelCard:
-    """The model card of the best of several seeds; `results` is their `summary`."""
-    seeds = ", ".join(map(str, results["seeds"]))
-    how = (
-        f"Medians over the seeds {seeds}, with the standard deviation. These are the weights of seed "
-        f"{results['best_seed']}, the best of them by {results['main_metric']}."
-    )
-    return _card(config, path, results, command, how)
-
-
-def _card(config: FinetuneConfig, path: str, results: Mapping[str, Any], command: str | None, how: str) -> ModelCard:
+    if "seeds" in results:
+        how = (
+            f"Medians over the seeds {', '.join(map(str, results['seeds']))}, with the standard deviation. These are "
+            f"the weights of seed {results['best_seed']}, the best of them by {results['main_metric']}."
+        )
+    else:
+        how = (
+            f"Measured by this run with the weights of epoch {results['best_epoch']:g}, which were chosen by "
+            f"{results['main_metric']} on the same split; this raises the scores slightly."
+        )
     kind, init = kind_of_task(config.task), _origin(config)
     assert kind is not None
     own, known = config.data, _KNOWN.get(config.task, _OWN_DATA)

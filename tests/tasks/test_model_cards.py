@@ -4,7 +4,7 @@ import pytest
 
 from keras_bert.config.finetuning import FinetuneConfig
 from keras_bert.config.pretraining import PretrainConfig
-from keras_bert.tasks.model_cards import finetuning_card, pretraining_card, seeds_card
+from keras_bert.tasks.model_cards import finetuning_card, pretraining_card
 
 RESULTS = {
     "main_metric": "accuracy",
@@ -75,7 +75,7 @@ def test_from_scratch_has_no_base():
 def test_seeds_are_told_with_their_spread():
     spread = {"dev": {"accuracy": {"std": 0.0123}}}
     results = {**RESULTS, "seeds": [1, 2], "best_seed": 2, "over_seeds": spread}
-    made = seeds_card(FinetuneConfig("sst2"), "runs/mine", results)
+    made = finetuning_card(FinetuneConfig("sst2"), "runs/mine", results)
     assert made.measured[0].scores[0].spread == " ± 0.012" and "seed 2, the best of them" in made.measured_how
 
 

@@ -26,7 +26,7 @@ from keras_bert.tasks.finetuning.frozen_features import require_one_process
 from keras_bert.tasks.finetuning.run import Finetuning
 from keras_bert.tasks.finetuning.teacher import Teacher
 from keras_bert.tasks.kind import kind_of_head
-from keras_bert.tasks.model_cards import seeds_card
+from keras_bert.tasks.model_cards import finetuning_card
 from keras_bert.tasks.problem import Problem, open_problem
 from keras_bert.tasks.run_data import require_same_model
 from keras_bert.training.cluster import explained_lost_worker
@@ -211,7 +211,7 @@ class FinetuningRuns:
         with whole_files.whole_folder(run.model, last=CONFIG) as aside:
             files.copy_folder(whole_files.surviving_folder(best.model), aside)
             config = FinetuneConfig.from_file(best.config_file)
-            describe_folder(aside, seeds_card(config, run.path, results, self._command))
+            describe_folder(aside, finetuning_card(config, run.path, results, self._command))
         if is_adapter(best.adapter):
             with whole_files.whole_folder(run.adapter, last=ADAPTER_CONFIG) as aside:
                 files.copy_folder(best.adapter, aside)
