@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 
 import keras
@@ -81,10 +82,10 @@ class SparseEmbedder(Embedder):
         super().__init__(SparseEncoder(model), tokenizer, longest, most, long)
 
     def __call__(self, texts: Sequence[str]) -> EmbeddedTexts:
-        pieces = self._pieces(texts)
-        found, order = [csr_array((0, self._width), dtype="float32")], [np.zeros(0, "int64")]
-        for batch, output in self._outputs(pieces):
-            found.append(csr_array(output))
+        found = self._pieces(texts)
+        parts, order = [csr_array((0, self._width), dtype="float32")], [np.zeros(0, "int64")]
+        for batch, output in self._outputs(found):
+            parts.append(csr_array(output))
             order.append(batch)
-        vectors = scipy.sparse.vstack(found, "csr")[np.argsort(np.concatenate(order))]
-        return EmbeddedTexts(vectors, pieces.is_cut, pieces.splits, pieces.values)
+        vectors = scipy.sparse.vstack(parts, "csr")[np.argsort(np.concatenate(order))]
+        return dataclasses.replace(found, vectors=vectors)

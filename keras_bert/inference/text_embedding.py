@@ -106,23 +106,6 @@ class EmbeddedTexts:
         return [self.vectors[start:end] for start, end in itertools.pairwise(self.row_splits)]
 
 
-@dataclasses.dataclass
-class _Pieces:
-    """The pieces of texts left by truncation.
-
-    Attributes:
-        splits: int64 [texts + 1], where each text begins in `values`.
-        values: int32 [pieces], their ids.
-        offsets: their starts and ends in their texts, if requested.
-        is_cut: bool [texts].
-    """
-
-    splits: np.ndarray
-    values: np.ndarray
-    offsets: list[np.ndarray]
-    is_cut: np.ndarray
-
-
 class Embedder(abc.ABC):
     """Tokenizes texts and passes them in batches of similar lengths through a model.
 
@@ -145,7 +128,8 @@ class Embedder(abc.ABC):
     def __call__(self, texts: Sequence[str]) -> EmbeddedTexts:
         """Embeds `texts`. Raises `ValueError` unless they are a list of texts."""
 
-    def _pieces(self, texts: Sequence[str], with_offsets: bool = False) -> _Pieces:
+    def _pieces(self, texts: Sequence[str], with_offsets: bool = False) -> EmbeddedTexts:
+        """The pieces of texts left by truncation, without vectors yet."""
         texts = text_list(texts)
         found = self._tokenizer.tokenize_with_offsets(texts) if with_offsets else (self._tokenizer.tokenize(texts),)
         spans = single_row(PieceSpans.of(found[0]), self.max_length, self._long, self._tokenizer.vocabulary)
@@ -155,14 +139,15 @@ class Embedder(abc.ABC):
         # The indices in `found` of the pieces left by truncation.
         kept = spans.spread(lambda column: tf.repeat(column, lengths)).indices(positions).numpy()
         values, *offsets = (ragged.values.numpy()[kept] for ragged in found)
-        return _Pieces(splits, values, offsets, found[0].row_lengths().numpy() > lengths)
+        is_cut = found[0].row_lengths().numpy() > lengths
+        return EmbeddedTexts(np.zeros((0, 0), "float32"), is_cut, splits, values, *offsets)
 
-    def _outputs(self, pieces: _Pieces) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    def _outputs(self, texts: EmbeddedTexts) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Yields (the indices of its texts, the model's output for them) for each batch."""
-        rows = [pieces.values[start:end] for start, end in itertools.pairwise(pieces.splits)]
+        rows = [texts.pieces[start:end] for start, end in itertools.pairwise(texts.row_splits)]
         special = self._tokenizer.vocabulary.row_pattern.special_tokens(1)
         done = 0
-        for batch in batches_by_length(np.diff(pieces.splits) + special, self._batch_tokens):
+        for batch in batches_by_length(np.diff(texts.row_splits) + special, self._batch_tokens):
             inputs = encoder_inputs([rows[index] for index in batch], self._tokenizer.vocabulary)
             output = self._model.predict_on_batch(inputs)
             done += len(batch)
@@ -211,17 +196,17 @@ class TextEmbedder(Embedder):
 
     def __call__(self, texts: Sequence[str]) -> EmbeddedTexts:
         is_by_token = self._model.pooling == "tokens"
-        pieces = self._pieces(texts, with_offsets=is_by_token)
-        splits, lengths = pieces.splits, np.diff(pieces.splits)
+        found = self._pieces(texts, with_offsets=is_by_token)
+        splits, lengths = found.row_splits, np.diff(found.row_splits)
         first = len(self._tokenizer.vocabulary.row_pattern.start)
         vectors = np.empty((splits[-1] if is_by_token else len(lengths), self._model.width), "float32")
-        for batch, output in self._outputs(pieces):
+        for batch, output in self._outputs(found):
             if not is_by_token:
                 vectors[batch] = output
                 continue
             for index, states in zip(batch, output, strict=True):
                 vectors[splits[index] : splits[index + 1]] = states[first : first + lengths[index]]
-        return EmbeddedTexts(vectors, pieces.is_cut, splits, pieces.values, *pieces.offsets)
+        return dataclasses.replace(found, vectors=vectors)
 
 
 def batches_by_length(lengths: np.ndarray, batch_tokens: int) -> Iterator[np.ndarray]:
