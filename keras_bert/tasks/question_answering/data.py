@@ -1,7 +1,7 @@
 """The questions of a split, from files or TensorFlow Datasets, with the span of each answer in its passage."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,9 +16,11 @@ from keras_bert.data.windows import windows
 from keras_bert.tasks.labels import BadCell, bad_cell_at, check_text, is_whole
 from keras_bert.tasks.noise import Noise
 from keras_bert.tasks.question_answering.squad_json import (
+    LOST,
+    NONE,
     Answer,
+    AnsweredQuestions,
     Question,
-    QuestionSet,
     check_questions,
     read_squad,
     second_of_id,
@@ -28,32 +30,8 @@ from keras_bert.tasks.question_answering.task import CHARACTERS, SpanTask
 from keras_bert.tasks.sources import Source, TfdsSource, needs_files, split_file
 from keras_bert.tasks.task import INPUT, Split
 
-NONE, LOST = -1, -2
 _IN_ANSWERS = ("text", "answer_start")
 _IN_TFDS = ("id", "question", "context", *(f"answers/{name}" for name in _IN_ANSWERS))
-
-
-@dataclass(frozen=True, eq=False)
-class AnsweredQuestions:
-    """The n questions of one split, in their file's order.
-
-    Attributes:
-        passages: the texts.
-        questions: the questions.
-        spans: int64 `[n, 2]`, start and end in code points of the passage; `NONE` twice if there is no answer, `LOST`
-            twice if the passage contains no reference answer. None if answers are hidden.
-        origin: the file or data set, for messages.
-        warnings: what was skipped or looks odd, one line each.
-    """
-
-    passages: list[str]
-    questions: list[Question]
-    spans: np.ndarray | None
-    origin: str
-    warnings: tuple[str, ...] = ()
-
-    def __len__(self) -> int:
-        return len(self.questions)
 
 
 def load_questions(task: SpanTask, split: str, source: Source = "") -> AnsweredQuestions:
@@ -80,7 +58,7 @@ def load_questions(task: SpanTask, split: str, source: Source = "") -> AnsweredQ
             question.answers or (task.unanswerable and question.answers == ()) for question in read.questions
         )
     if not labelled:
-        return AnsweredQuestions(read.passages, read.questions, None, read.origin)
+        return read
     for question in read.questions:
         if question.answers is None:
             raise UserError(f"{read.origin}: needs 'answers' for every question. Received: {question.id!r} without.")
@@ -101,9 +79,7 @@ def load_questions(task: SpanTask, split: str, source: Source = "") -> AnsweredQ
             raise UserError(f"{read.origin}: needs questions to train on. Received: {'; '.join(warnings)}.")
         read = replace(read, questions=[question for question, kept in zip(read.questions, is_kept) if kept])
         spans = spans[is_kept]
-    return AnsweredQuestions(
-        read.passages, read.questions, spans, read.origin, tuple(f"{read.origin}: {warning}" for warning in warnings)
-    )
+    return replace(read, spans=spans, warnings=tuple(f"{read.origin}: {warning}" for warning in warnings))
 
 
 def asked_questions(task: SpanTask, split: str, source: Source = "") -> Iterator[AnsweredQuestions]:
@@ -162,7 +138,7 @@ def with_unanswerable(task: SpanTask, source: Source = "") -> SpanTask:
     return replace(task, unanswerable=any(question.answers == () for question in read.questions))
 
 
-def _read(task: SpanTask, name: str, source: Source) -> QuestionSet:
+def _read(task: SpanTask, name: str, source: Source) -> AnsweredQuestions:
     """A split's questions; only those of its own side if two splits share a file."""
     if name not in task.splits:
         raise UserError(f"{task.name}: needs one of its splits {', '.join(task.splits)}. Received: {name!r}.")
@@ -188,7 +164,7 @@ def _read(task: SpanTask, name: str, source: Source) -> QuestionSet:
     return replace(read, passages=[passage for passage, own in zip(read.passages, wanted) if own], questions=questions)
 
 
-def _read_tfds(task: SpanTask, split: Split, source: TfdsSource) -> QuestionSet:
+def _read_tfds(task: SpanTask, split: Split, source: TfdsSource) -> AnsweredQuestions:
     if task.tfds is None or split.tfds is None:
         raise needs_files(task.name, (split.files[0] for split in task.splits.values()))
     table = source.table(task.tfds)
@@ -203,7 +179,7 @@ def _is_table(path: str) -> bool:
     return not may_be_squad and is_table(path, of_lists=True)
 
 
-def _read_table(source: str, answers: bool = True) -> QuestionSet:
+def _read_table(source: str, answers: bool = True) -> AnsweredQuestions:
     """The questions of a table, with their answers if these are asked for."""
     table = open_table(source)
     if source.startswith(TFDS_PREFIX):
@@ -230,7 +206,7 @@ def _start(cell: object) -> int:
     return start
 
 
-def _from_rows(rows: Iterable[Row], origin: str) -> QuestionSet:
+def _from_rows(rows: Iterable[Row], origin: str) -> AnsweredQuestions:
     passages: dict[str, int] = {}
     questions = []
     for row in rows:
@@ -248,10 +224,10 @@ def _from_rows(rows: Iterable[Row], origin: str) -> QuestionSet:
                 check_text(cell)
         questions.append(Question(name, text, passages.setdefault(passage, len(passages)), answers))
     check_questions(questions, origin)
-    return QuestionSet(list(passages), questions, origin)
+    return AnsweredQuestions(list(passages), questions, None, origin)
 
 
-def _locate(read: QuestionSet) -> tuple[np.ndarray, list[str]]:
+def _locate(read: AnsweredQuestions) -> tuple[np.ndarray, list[str]]:
     """(spans int64 [n, 2], warnings) of questions whose answers are given."""
     spans = np.full((len(read.questions), 2), NONE, np.int64)
     lost, moved = [], []

@@ -5,11 +5,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from keras_bert.core.errors import UserError
 from keras_bert.data.corpus.text_lines import Unreadable, read_blocks
 from keras_bert.data.tables.json_rows import JsonBlocks
 from keras_bert.tasks.labels import BadCell
 
+NONE, LOST = -1, -2  # In `AnsweredQuestions.spans`.
 _SHOWN = 60
 _KINDS = {dict: "an object", list: "a list", str: "text", bool: "true or false", int: "a whole number"}
 
@@ -27,7 +30,7 @@ class Question(NamedTuple):
     Attributes:
         id: the unique id in the file.
         text: the question.
-        passage: the index of its passage in `QuestionSet.passages`.
+        passage: the index of its passage in `AnsweredQuestions.passages`.
         answers: the reference answers, empty if the passage has none; None if the file does not give any.
     """
 
@@ -38,21 +41,29 @@ class Question(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class QuestionSet:
-    """Questions in the order of their file.
+class AnsweredQuestions:
+    """The n questions of a file, or of one split, in their order there.
 
     Attributes:
         passages: the texts, possibly some without a question.
         questions: the questions about them.
+        spans: int64 `[n, 2]`, start and end in code points of the passage; `NONE` twice if there is no answer, `LOST`
+            twice if the passage contains no reference answer. None if answers are hidden or not located yet.
         origin: the file or data set, for messages.
+        warnings: what was skipped or looks odd, one line each.
     """
 
     passages: list[str]
     questions: list[Question]
+    spans: np.ndarray | None
     origin: str
+    warnings: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.questions)
 
 
-def read_squad(path: str) -> QuestionSet:
+def read_squad(path: str) -> AnsweredQuestions:
     """Reads a file in the format of SQuAD 1.1 or 2.0; .gz, .bz2, .xz and .zst are detected from the content.
 
     `answers` may be missing, as in files to predict on. `is_impossible` may be missing too, and must not contradict
@@ -68,7 +79,7 @@ def read_squad(path: str) -> QuestionSet:
         questions += (question._replace(passage=len(passages)) for question in its_questions)
         passages.append(passage)
     check_questions(questions, path)
-    return QuestionSet(passages, questions, str(path))
+    return AnsweredQuestions(passages, questions, None, str(path))
 
 
 def squad_passages(path: str) -> Iterator[tuple[str, list[Question]]]:
