@@ -33,8 +33,7 @@ from keras_bert.config.inference import RetrievalConfig  # noqa: E402
 from keras_bert.data.tables.retrieval_files import RetrievalSet, read_retrieval_set  # noqa: E402
 from keras_bert.inference.ranking import retrieval_scores  # noqa: E402
 from keras_bert.inference.retrieval import evaluate_retrieval  # noqa: E402
-from keras_bert.inference.search import nearest  # noqa: E402
-from keras_bert.inference.sparse_rows import dot_products  # noqa: E402
+from keras_bert.inference.search import dot_products, nearest  # noqa: E402
 from keras_bert.inference.text_embedding import EmbeddedTexts, Embedder  # noqa: E402
 
 ROWS = [{}, {"precision": "float16"}, {"precision": "int8"}, {"precision": "binary"}, {"size": 192}]

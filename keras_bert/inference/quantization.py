@@ -7,7 +7,6 @@ import scipy.sparse
 
 from keras_bert.config.inference import BINARY, FLOAT16, INT8, check_quantization
 from keras_bert.core.errors import UserError
-from keras_bert.inference.sparse_rows import largest_values
 
 _STEPS = 255  # Between the 256 codes of int8.
 _LOWEST_CODE = -128
@@ -94,6 +93,17 @@ def shorten(vectors: np.ndarray, size: int | None) -> np.ndarray:
     vectors = vectors[:, :size]
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     return vectors / np.maximum(lengths, np.finfo("float32").tiny)
+
+
+def largest_values(vectors: scipy.sparse.csr_array, size: int) -> scipy.sparse.csr_array:
+    """Keeps at most the `size` largest values of each sparse vector [rows, width]; among equal ones, the first."""
+    lengths = np.diff(vectors.indptr)
+    rows = np.repeat(np.arange(len(lengths)), lengths)
+    order = np.lexsort((vectors.indices, -vectors.data, rows))  # By row, then the largest first.
+    rank = np.arange(len(order)) - np.repeat(vectors.indptr[:-1], lengths)
+    kept = np.sort(order[rank < size])
+    starts = np.concatenate([[0], np.cumsum(np.minimum(lengths, size))])
+    return scipy.sparse.csr_array((vectors.data[kept], vectors.indices[kept], starts), vectors.shape)
 
 
 def _int8(vectors: np.ndarray, ranges: np.ndarray) -> np.ndarray:

@@ -21,8 +21,7 @@ from keras_bert.data.tables.retrieval_files import RetrievalSet, with_title
 from keras_bert.data.windows import windows
 from keras_bert.inference.quantization import quantize_vectors, shorten
 from keras_bert.inference.ranking import retrieval_scores
-from keras_bert.inference.search import Vectors, cosines, equal_bits, nearest
-from keras_bert.inference.sparse_rows import dot_products
+from keras_bert.inference.search import Vectors, cosines, dot_products, equal_bits, nearest
 from keras_bert.inference.spooled_vectors import SpooledVectors
 from keras_bert.inference.text_embedding import Embedder
 from keras_bert.inference.texts import as_list, require_numbers, text_list

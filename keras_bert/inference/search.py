@@ -68,6 +68,11 @@ def cosines(queries: np.ndarray, vectors: np.ndarray) -> np.ndarray:
     return products
 
 
+def dot_products(queries: Vectors, vectors: Vectors) -> np.ndarray:
+    """The products [queries, rows] of sparse vectors [queries, width] and [rows, width]."""
+    return (queries @ vectors.T).toarray()
+
+
 def _lengths(vectors: np.ndarray) -> np.ndarray:
     return np.maximum(np.linalg.norm(vectors, axis=1), np.finfo("float32").tiny)
 

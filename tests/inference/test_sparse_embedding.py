@@ -11,8 +11,8 @@ from goldens import Golden, load_arrays
 from served import write_served
 
 import keras_bert
+from keras_bert.inference.quantization import largest_values
 from keras_bert.inference.sparse_embedding import SparseEncoder, piece_weights
-from keras_bert.inference.sparse_rows import largest_values
 
 TEXTS = ["w1 w2 w3", "", "w4", "w5 " * 50, "w6 w7 w8 w9 w10 w11"]
 
