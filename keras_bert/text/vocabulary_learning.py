@@ -283,17 +283,9 @@ def learn_xlnet_pieces(texts: Iterable[str], size: int, lower_case: bool = False
 
 
 def learn_fairseq_pieces(texts: Iterable[str], size: int, lower_case: bool = False) -> FairseqVocabulary:
-    """Learns a unigram model (Kudo 2018) like XLM-RoBERTa's of at most `size` pieces from `texts`; deterministic.
+    """Like `learn_sentencepiece`, with XLM-RoBERTa's special tokens; `lower_case` is not used.
 
     The model normalizes texts by SentencePiece's own table, `nmt_nfkc`: case and accents stay.
-
-    Args:
-        texts: streamed once; the first `_MOST_SENTENCES` sentences are kept in memory.
-        size: the number of pieces, including special tokens and single characters.
-        lower_case: not used, as the tokenizer never lower-cases.
-
-    Raises:
-        UserError: the texts have no words, `size` is too small for their characters, or the package is missing.
     """
     outside = XLM_ROBERTA_DICTIONARY.shift + 1  # <mask> is not in the model.
     model = _unigram_model(_lines(texts), size, outside, character_coverage=_MULTILINGUAL_COVERAGE)
@@ -301,10 +293,7 @@ def learn_fairseq_pieces(texts: Iterable[str], size: int, lower_case: bool = Fal
 
 
 def learn_t5_pieces(texts: Iterable[str], size: int, lower_case: bool = False) -> T5Vocabulary:
-    """Learns a unigram model (Kudo 2018) like T5's of at most `size` pieces, 100 sentinels included; deterministic.
-
-    Normalization, arguments and errors are those of `learn_fairseq_pieces`.
-    """
+    """Like `learn_fairseq_pieces`, with T5's special tokens; the pieces include 100 sentinels."""
     model = _unigram_model(
         _lines(texts),
         size,
@@ -373,7 +362,6 @@ def learn_byte_pieces(texts: Iterable[str], size: int, lower_case: bool = False)
 
     Args:
         texts: streamed once; memory grows with the number of different words.
-        size: the number of pieces, including special tokens and 256 bytes.
         lower_case: not used, as the tokenizer never lower-cases.
 
     Raises:

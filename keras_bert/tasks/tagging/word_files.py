@@ -132,10 +132,6 @@ class ColumnsReader(TaggedReader):
 
         A -DOCSTART- line gets an O, so that all lines have the same number of cells, as conlleval requires; the line
         with the names of the columns gets PREDICTED, and a line with cells but no word gets _.
-
-        Args:
-            tagged: one of `windows`.
-            labels: one label per word.
         """
 
         def change(text: str, number: int, word: int | None) -> str:
@@ -261,12 +257,7 @@ class ConlluReader(TaggedReader):
         return found
 
     def labelled(self, tagged: TaggedWords, labels: list[str]) -> Iterator[str]:
-        """The lines of a window with these labels as UPOS, otherwise unchanged.
-
-        Args:
-            tagged: one of `windows`.
-            labels: one label per word.
-        """
+        """The lines of a window with these labels as UPOS, otherwise unchanged."""
 
         def change(text: str, number: int, word: int | None) -> str:
             if word is None:
