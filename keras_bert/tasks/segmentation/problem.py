@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -109,37 +108,26 @@ def _noisy_texts(tagged: TaggedWords, noise: Noise) -> TaggedWords:
     )
 
 
-class SpaceRestorer:
-    """Function (texts) -> the texts with a blank between the words that a model finds; existing blanks stay.
+def set_restored_spaces(problem: Problem, model: str | None) -> None:
+    """Makes a problem's texts get a blank between the words that a model finds; existing blanks stay.
 
     Args:
-        model: a model fine-tuned on the task `segment`: a run folder, a model folder, or hf:NAME.
+        model: a model fine-tuned on the task `segment`: a run folder, a model folder, or hf:NAME; None for none.
 
     Raises:
-        UserError: there is no such model, or it was trained on another task.
-    """
-
-    def __init__(self, model: str):
-        folder = open_model_folder(model)
-        if folder.task_kind is not kind_of_task(SEGMENT.name):
-            raise UserError(
-                f"--restore-spaces: needs a model that finds words. Received: {model}. "
-                f"Train one with: {PROGRAM} finetune --task segment"
-            )
-        self._function = serving_function(load_folder(folder))
-
-    def __call__(self, texts: Sequence[str]) -> list[str]:
-        return [row["segmented"].decode("utf-8") for row in self._function.answers_by_length(texts)]
-
-
-def set_restored_spaces(problem: Problem, model: str | None) -> None:
-    """Makes a problem restore blanks with a model (`SpaceRestorer`); None changes nothing.
-
-    Raises:
-        UserError: the model finds no words, or the task does not classify texts.
+        UserError: there is no such model, it was trained on another task, or the problem does not classify texts.
     """
     if model is None:
         return
     if not problem.takes_restored_spaces:
         raise UserError(f"--restore-spaces: needs a task that classifies texts. Received: {problem.task.name}.")
-    problem.restore_spaces = SpaceRestorer(model)
+    folder = open_model_folder(model)
+    if folder.task_kind is not kind_of_task(SEGMENT.name):
+        raise UserError(
+            f"--restore-spaces: needs a model that finds words. Received: {model}. "
+            f"Train one with: {PROGRAM} finetune --task segment"
+        )
+    function = serving_function(load_folder(folder))
+    problem.restore_spaces = lambda texts: [
+        row["segmented"].decode("utf-8") for row in function.answers_by_length(texts)
+    ]
