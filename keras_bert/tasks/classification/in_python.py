@@ -1,7 +1,7 @@
 """A fine-tuned classifier's answers to texts or pairs of texts, as Python objects."""
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 from keras_bert.config.finetuning import MULTI_LABEL, REGRESSION
@@ -44,15 +44,11 @@ def text_columns(texts: Sequence[str | tuple[str, str]], pair: bool | None = Non
     return [list(column) for column in zip(*texts, strict=True)] if pair else [list(texts)]  # type: ignore[arg-type]
 
 
-def class_answers(classification: ClassificationConfig, served: Iterable[Mapping[str, Any]]) -> list[Answer]:
-    """Converts the exported model's outputs for each text to an answer.
+def class_answer(classification: ClassificationConfig, row: Mapping[str, Any]) -> Answer:
+    """The exported model's outputs for a text as an answer.
 
     That is a `Classification`; in a multi-label task, `{label: probability}`; for a regression, a number.
     """
-    return [_answer(classification, row) for row in served]
-
-
-def _answer(classification: ClassificationConfig, row: Mapping[str, Any]) -> Answer:
     if classification.problem_type == REGRESSION:
         return float(row["score"])
     named = dict(zip(classification.labels, row["probabilities"].tolist(), strict=True))

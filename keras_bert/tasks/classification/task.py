@@ -105,7 +105,7 @@ class Classification(TaskKind):
     def answer(self, bert: Any, examples: Sequence[Any]) -> list[Any]:
         from keras_bert.export.serving_function import serving_function
         from keras_bert.inference.texts import text_list
-        from keras_bert.tasks.classification.in_python import class_answers, text_columns
+        from keras_bert.tasks.classification.in_python import class_answer, text_columns
 
         fields = bert.folder.other_fields
         own = own_field(fields)
@@ -120,7 +120,7 @@ class Classification(TaskKind):
             return serving_function(dataclasses.replace(bert, folder=folder))
 
         answering = bert.once(f"answers to {len(columns)} columns", function)
-        return class_answers(bert.head, answering.answers_by_length(*columns))
+        return [class_answer(bert.head, row) for row in answering.answers_by_length(*columns)]
 
     def texts_per_example(self, own: Mapping[str, Any]) -> int:
         return 2 if own.get("pair") else 1

@@ -90,7 +90,7 @@ class SpanPairs(TaskKind):
     def answer(self, bert: Any, examples: Sequence[Any]) -> list[Any]:
         from keras_bert.export.serving_function import signatures_of
         from keras_bert.inference.texts import text_list
-        from keras_bert.tasks.classification.in_python import class_answers
+        from keras_bert.tasks.classification.in_python import class_answer
 
         function = signatures_of(bert)
         for example in examples:
@@ -108,7 +108,7 @@ class SpanPairs(TaskKind):
                     f"{function.text_inputs.reading.max_length} tokens, special tokens included. "
                     f"Received: {str(example)[:80]}. Give other offsets, or a shorter text."
                 )
-        return class_answers(bert.head, rows)
+        return [class_answer(bert.head, row) for row in rows]
 
     def texts_per_example(self, own: Mapping[str, Any]) -> int:
         return 0
