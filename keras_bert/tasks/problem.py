@@ -360,9 +360,10 @@ class Problem(abc.ABC):
         raise NotImplementedError
 
 
-def training_failed(finding: str) -> str:
-    """The warning that all answers are the same; `finding` says in what way."""
-    return f"{finding}: the training failed. Try another seed or learning rate, or more epochs."
+def all_the_same(answers: Sequence[Hashable], finding: Callable[[Any], str]) -> Iterator[str]:
+    """Yields a warning if two or more answers are all the same; `finding` says so, given that answer."""
+    if len(answers) > 1 and len(set(answers)) == 1:
+        yield f"{finding(answers[0])}: the training failed. Try another seed or learning rate, or more epochs."
 
 
 _ALWAYS_READ = ("folder", "train", "dev", "test")

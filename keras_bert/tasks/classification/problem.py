@@ -29,13 +29,12 @@ from keras_bert.tasks.classification.overlap import fitted_threshold, shared_pie
 from keras_bert.tasks.classification.scores import (
     confusion_matrix,
     majority_scores,
-    one_class_throughout,
     predictions,
     scores,
     scores_by_example,
 )
 from keras_bert.tasks.labels import label_finder
-from keras_bert.tasks.problem import Layout, Problem, mean_of_sigmoids, training_failed
+from keras_bert.tasks.problem import Layout, Problem, all_the_same, mean_of_sigmoids
 from keras_bert.tasks.sequence_rows import SequenceRows
 from keras_bert.tasks.sources import Source
 from keras_bert.tasks.task import INPUT, MOST_CONFUSED, Task
@@ -216,9 +215,9 @@ class TextRowsProblem(Problem):
         return scores_by_example(self.head, self.task.metrics, self._labels(split), predictions(self.head, answers))
 
     def remarks(self, split: str, answers: np.ndarray) -> Iterator[str]:
-        predicted = predictions(self.head, answers)
-        if self.head.problem_type == SINGLE_LABEL and one_class_throughout(predicted):
-            yield training_failed(f"Every example of {split} is predicted as {self.head.labels[predicted[0]]!r}")
+        is_class = self.head.problem_type == SINGLE_LABEL
+        predicted = [self.head.labels[index] for index in predictions(self.head, answers)] if is_class else []
+        return all_the_same(predicted, lambda label: f"Every example of {split} is predicted as {label!r}")
 
     def confusion(self, split: str, answers: np.ndarray) -> np.ndarray | None:
         """The `scores.confusion_matrix`; None unless there are classes, at most `MOST_CONFUSED` of them."""

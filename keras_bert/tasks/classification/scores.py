@@ -114,12 +114,6 @@ def scores_by_example(
     return {name: np.stack(found[name], axis=1).astype("float64") for name in metrics if name in found}
 
 
-def one_class_throughout(predicted: ArrayLike) -> bool:
-    """Whether two or more examples all have the same prediction, a sign that training failed."""
-    predicted = np.asarray(predicted)
-    return len(predicted) > 1 and bool((predicted == predicted[0]).all())
-
-
 def confusion_matrix(classification: ClassificationConfig, labels: ArrayLike, predicted: ArrayLike) -> np.ndarray:
     """int [labels, labels]: how often each label (row) was predicted as each (column)."""
     return sklearn.metrics.confusion_matrix(labels, predicted, labels=range(classification.num_labels))

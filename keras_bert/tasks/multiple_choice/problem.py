@@ -21,7 +21,7 @@ from keras_bert.tasks.classification.network import ClassificationObjective
 from keras_bert.tasks.multiple_choice.data import ChoiceExamples, ChoiceRow, choice_examples
 from keras_bert.tasks.multiple_choice.task import ChoiceTask, MultipleChoiceConfig
 from keras_bert.tasks.noise import Noise
-from keras_bert.tasks.problem import Layout, Problem, training_failed
+from keras_bert.tasks.problem import Layout, Problem, all_the_same
 from keras_bert.tasks.sequence_rows import SequenceRows
 from keras_bert.tasks.sources import TfdsSource, file_of
 from keras_bert.text.tokenizers import Tokenizer
@@ -140,9 +140,8 @@ class MultipleChoiceProblem(Problem):
         return self._scores(split, np.full(len(self.rows(split)), number))
 
     def remarks(self, split: str, answers: Logits) -> Iterator[str]:
-        predicted = _chosen(answers)
-        if len(predicted) > 1 and len(set(predicted.tolist())) == 1:
-            yield training_failed(f"Every example of {split} is predicted as choice {predicted[0]}")
+        predicted = _chosen(answers).tolist()
+        return all_the_same(predicted, lambda choice: f"Every example of {split} is predicted as choice {choice}")
 
     def _opened(self, split: str) -> tuple[str, Iterator[ChoiceRow]]:
         """(origin, rows) of a split."""

@@ -15,7 +15,7 @@ from keras_bert.config.reading import FIELD, TRUNCATE, WINDOWS, read_own_field
 from keras_bert.core import imports
 from keras_bert.core.errors import UserError
 from keras_bert.tasks.answer_files import FOLDER, json_objects
-from keras_bert.tasks.problem import Layout, Problem, mean_of_softmax, training_failed
+from keras_bert.tasks.problem import Layout, Problem, all_the_same, mean_of_softmax
 from keras_bert.tasks.question_answering.data import (
     NONE,
     AnsweredQuestions,
@@ -239,9 +239,8 @@ class QuestionAnsweringProblem(Problem):
         return {**scores, "tuned_exact": scores["exact"], "tuned_f1": scores["f1"]}
 
     def remarks(self, split: str, answers: Answers) -> Iterator[str]:
-        texts = self._texts(answers)
-        if len(texts) > 1 and len(set(texts.values())) == 1:
-            yield training_failed(f"Every question of {split} is answered with {next(iter(texts.values()))[:40]!r}")
+        texts = list(self._texts(answers).values())
+        return all_the_same(texts, lambda text: f"Every question of {split} is answered with {text[:40]!r}")
 
     def _texts(self, answers: Answers) -> dict[str, str]:
         """`{id: text}`, with "" for no answer."""

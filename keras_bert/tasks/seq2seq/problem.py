@@ -16,7 +16,7 @@ from keras_bert.data.windows import windows
 from keras_bert.inference.texts import require_numbers
 from keras_bert.models.bert.config import BertConfig
 from keras_bert.tasks.answer_files import json_line, with_texts
-from keras_bert.tasks.problem import Layout, Problem, training_failed
+from keras_bert.tasks.problem import Layout, Problem, all_the_same
 from keras_bert.tasks.seq2seq.data import Pairs
 from keras_bert.tasks.seq2seq.network import TargetObjective, target_losses
 from keras_bert.tasks.seq2seq.scores import require_packages, text_scores
@@ -171,9 +171,8 @@ class Seq2SeqProblem(Problem):
         return text_scores(self._settings.metrics, *self._texts(split))
 
     def remarks(self, split: str, answers: Sequence[WrittenText]) -> Iterator[str]:
-        written = {answer.text for answer in answers}
-        if len(answers) > 1 and len(written) == 1:
-            yield training_failed(f"For every text of {split} the same is written, {written.pop()[:40]!r}")
+        texts = [answer.text for answer in answers]
+        return all_the_same(texts, lambda text: f"For every text of {split} the same is written, {text[:40]!r}")
 
     def lines(self, split: str, window: PairWindow, answers: Sequence[WrittenText]) -> Iterator[str]:
         """A JSON object per text: the text by its column, what is `written` and its `score`.

@@ -17,7 +17,7 @@ from keras_bert.config.reading import TRUNCATE, WINDOWS
 from keras_bert.core.errors import UserError
 from keras_bert.inference.texts import require_numbers
 from keras_bert.layers.crf import FORBIDDEN
-from keras_bert.tasks.problem import Layout, Problem, training_failed
+from keras_bert.tasks.problem import Layout, Problem, all_the_same
 from keras_bert.tasks.tagging.crf_decoding import decode_words
 from keras_bert.tasks.tagging.data import TaggedFiles, noisy_words
 from keras_bert.tasks.tagging.head import CrfTaggingConfig, FeatureTaggingConfig, TokenClassificationConfig
@@ -267,8 +267,7 @@ class TaggingProblem(Problem):
         return self.evaluate(split, [most_frequent.get(word, overall) for word in self._words(split).words])
 
     def remarks(self, split: str, answers: list[str]) -> Iterator[str]:
-        if len(answers) > 1 and len(set(answers)) == 1:
-            yield training_failed(f"Every word of {split} is predicted as {answers[0]!r}")
+        return all_the_same(answers, lambda label: f"Every word of {split} is predicted as {label!r}")
 
     def confusion(self, split: str, answers: list[str]) -> np.ndarray | None:
         """How often each label (row) was predicted as each (column); None for entities, and for too many labels."""

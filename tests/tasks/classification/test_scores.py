@@ -8,14 +8,8 @@ import pytest
 from keras_bert.config.finetuning import MULTI_LABEL, REGRESSION
 from keras_bert.core.errors import UserError
 from keras_bert.tasks.classification.head import ClassificationConfig
-from keras_bert.tasks.classification.scores import (
-    METRICS,
-    confusion_matrix,
-    majority_scores,
-    one_class_throughout,
-    predictions,
-    scores,
-)
+from keras_bert.tasks.classification.scores import METRICS, confusion_matrix, majority_scores, predictions, scores
+from keras_bert.tasks.problem import all_the_same
 from keras_bert.tasks.task import METRIC_NAMES
 
 BINARY = ClassificationConfig(("no", "yes"))
@@ -139,10 +133,11 @@ def test_majority_is_that_of_the_training_labels():
     assert majority_scores(NUMBER, ["pearson", "spearman"], [1.0, 2.0], [0.3, 0.1]) == {"pearson": 0.0, "spearman": 0.0}
 
 
-def test_one_class_throughout():
-    assert one_class_throughout([1, 1, 1]) and one_class_throughout(np.zeros((4, 3)))
-    assert not one_class_throughout([1, 1, 0]) and not one_class_throughout([1]) and not one_class_throughout([])
-    assert not one_class_throughout([[0, 1], [1, 0]])
+def test_one_answer_throughout_is_told():
+    for answers in ([1, 1, 1], [(0, 0)] * 4):
+        assert next(all_the_same(answers, repr)).startswith(f"{answers[0]!r}: the training failed.")
+    for answers in ([1, 1, 0], [1], [], [(0, 1), (1, 0)]):
+        assert not list(all_the_same(answers, repr))
 
 
 def test_rows_of_the_confusion_matrix_are_labels():
