@@ -21,7 +21,7 @@ from keras_bert.tasks.seq2seq.data import Pairs
 from keras_bert.tasks.seq2seq.network import TargetObjective, target_losses
 from keras_bert.tasks.seq2seq.scores import require_packages, text_scores
 from keras_bert.tasks.seq2seq.task import NAME, ConditionalGenerationConfig, Seq2SeqTask, WrittenText
-from keras_bert.tasks.seq2seq.writing import Writer
+from keras_bert.tasks.seq2seq.writing import written
 from keras_bert.tasks.sequence_rows import SequenceRows
 from keras_bert.text.detokenizer import Detokenizer
 from keras_bert.text.tokenizers import Tokenizer
@@ -73,7 +73,6 @@ class Seq2SeqProblem(Problem):
     ):
         super().__init__(task, source, tokenizer, config, head or ConditionalGenerationConfig(), task_record)
         self._pairs, self._settings = source, config.seq2seq
-        self._writer = Writer(config.seq2seq, tokenizer.vocabulary)
         self._detokenizer = Detokenizer(tokenizer)
         if head is None:
             require_packages(self._settings.metrics)
@@ -118,7 +117,8 @@ class Seq2SeqProblem(Problem):
 
         def answer(batch: Mapping[str, tf.Tensor], training: bool = False) -> dict[str, tf.Tensor]:
             batch = {**batch, "encoder_states": model.encode(batch, training=training)}
-            found, shape = self._writer(model, batch), [-1, self._writer.n_best]
+            found = written(model, batch, self._settings, self._tokenizer.vocabulary, self._settings.n_best)
+            shape = [-1, self._settings.n_best]
             outputs = {"ids": tf.reshape(found.ids, [*shape, found.ids.shape[1]])}
             outputs["scores"] = tf.reshape(found.scores, shape)
             if "target_ids" in batch:

@@ -9,7 +9,7 @@ from keras_bert.config.reading import read_own_field
 from keras_bert.core.files import join
 from keras_bert.export.network import Network
 from keras_bert.export.signature import Signature, TextInputs, signatures_of_texts_and_tokens
-from keras_bert.tasks.seq2seq.writing import Writer
+from keras_bert.tasks.seq2seq.writing import written
 from keras_bert.text.detokenizer import Detokenizer
 
 
@@ -23,12 +23,12 @@ def seq2seq_signatures(bert: Any, text_inputs: TextInputs, network: Network, n_b
         n_best: the most texts for a row; never more than there are beams.
     """
     settings = own_settings(bert.folder)
-    writer = Writer(settings, text_inputs.vocabulary, min(n_best, settings.beams))
+    n_best = min(n_best, settings.beams)
     detokenizer = Detokenizer(text_inputs.tokenizer)
 
     def answer(inputs: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
-        found = network.run(lambda model: writer(model, inputs))
-        ids = tf.reshape(found.ids, [-1, writer.n_best, found.ids.shape[1]])
+        found = network.run(lambda model: written(model, inputs, settings, text_inputs.vocabulary, n_best))
+        ids = tf.reshape(found.ids, [-1, n_best, found.ids.shape[1]])
         return {"written": detokenizer(ids), "scores": tf.reshape(found.scores, tf.shape(ids)[:2]), "ids": ids}
 
     def answer_texts(texts: tf.Tensor) -> dict[str, tf.Tensor]:

@@ -27,7 +27,7 @@ from keras_bert.tasks.finetuning.runs import FinetuningRuns
 from keras_bert.tasks.kind import kind_of_task
 from keras_bert.tasks.seq2seq.network import BertForConditionalGeneration, TargetObjective, shifted, target_losses
 from keras_bert.tasks.seq2seq.task import ConditionalGenerationConfig
-from keras_bert.tasks.seq2seq.writing import Writer
+from keras_bert.tasks.seq2seq.writing import written
 
 DEV = 24
 
@@ -253,7 +253,7 @@ def test_every_setting_of_the_search_reaches_it_and_transformers(bart, monkeypat
     loaded = keras_bert.load(bart)
     settings = Seq2SeqConfig(8, 3, beams=2, length_penalty=0.5, early_stopping="never", no_repeat_ngram=2, n_best=2)
     inputs = keras_bert.encoder_inputs(loaded.tokenizer(["red cat"]), loaded.tokenizer.vocabulary)
-    found = Writer(settings, loaded.tokenizer.vocabulary)(loaded.model, inputs)
+    found = written(loaded.model, inputs, settings, loaded.tokenizer.vocabulary, 2)
     searched = {"beams": 2, "length_penalty": 0.5, "early_stopping": "never", "no_repeat_ngram": 2, "n_best": 2}
     assert vars(found).items() >= {**searched, "max_tokens": 8, "min_tokens": 3}.items()
     fields = {"pad_token_id": 1, "eos_token_id": 2, "keras_bert": vars(settings)}
@@ -267,8 +267,8 @@ def test_every_setting_of_the_search_reaches_it_and_transformers(bart, monkeypat
 def test_grappler_leaves_the_answers_of_a_graph_alone(bart):
     """If a step were part of the loop in the graph, Grappler would make empty tensors of it."""
     loaded = keras_bert.load(bart)
-    writer = Writer(Seq2SeqConfig(max_target_length=4), loaded.tokenizer.vocabulary)
+    settings = Seq2SeqConfig(max_target_length=4), loaded.tokenizer.vocabulary, 1
     inputs = keras_bert.encoder_inputs(loaded.tokenizer(["red cat", "so blue"]), loaded.tokenizer.vocabulary)
     inputs = {name: tf.constant(value) for name, value in inputs.items()}
-    in_graph = tf.function(lambda inputs: writer(loaded.model, inputs), autograph=False)(inputs)
-    np.testing.assert_array_equal(in_graph.ids, writer(loaded.model, inputs).ids)
+    in_graph = tf.function(lambda inputs: written(loaded.model, inputs, *settings), autograph=False)(inputs)
+    np.testing.assert_array_equal(in_graph.ids, written(loaded.model, inputs, *settings).ids)
