@@ -182,7 +182,8 @@ class TextRowsProblem(Problem):
         return {"logits": np.mean(logits, axis=0) if is_number else mean_of_sigmoids(logits)}
 
     def submission(self, split: str) -> str | None:
-        return self.task.splits[split].submission
+        found = self.task.splits.get(split)  # None for pairs that vectors are trained on.
+        return found.submission if found else None
 
     def require_labels(self, split: str) -> None:
         self._labels(split)

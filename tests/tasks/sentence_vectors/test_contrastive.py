@@ -278,6 +278,18 @@ def test_a_column_of_scores_may_be_that_of_the_pairs_to_evaluate_on_alone(tables
     assert len(window) == 400 and window.labels is None
 
 
+def test_the_pairs_to_train_on_can_be_answered_too(tables, tmp_path):
+    """`predict --split train` ended in a traceback: they are none of the splits of the pairs that judge."""
+    data = {"train": str(tables / "train.jsonl"), "dev": str(tables / "dev.jsonl"), "texts": ["first", "second"]}
+    problem = open_problem(FinetuneConfig.from_mapping({"task": "pairs-contrastive", "data": data}), None)
+    assert problem.output_kind("train") == "file"
+    [window] = problem.windows("train")
+    with problem.writing("train", str(tmp_path / "cosines.jsonl")) as write:
+        write(window, np.zeros((len(window), 1)))
+    first = json.loads((tmp_path / "cosines.jsonl").read_text().splitlines()[0])
+    assert first == {"first": window.texts[0][0], "second": window.texts[1][0], "score": 0.0}
+
+
 def test_a_file_of_pairs_to_test_on_is_a_split(tables):
     """Otherwise the file would never be read."""
     path = str(tables / "dev.jsonl")
