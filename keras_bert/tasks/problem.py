@@ -120,13 +120,18 @@ class Problem(abc.ABC):
                 f"input.long: needs {' or '.join(self.long)} for {task.name}. Received: {config.input.long}."
             )
         self.task = task
-        self.head = head
         self.notes = []
         self.noise = self.restore_spaces = None
         self._kept: dict[Hashable, Any] = {}
         self._source = source
         self._tokenizer = tokenizer
         self._config = config
+        self._task_record = task_record or {}
+        self.head = head or self._new_head()
+
+    def _new_head(self) -> Any:
+        """A new head's config, by the task and the recipe; None if a kind sets `head` later."""
+        return None
 
     @contextlib.contextmanager
     def under(self, noise: Noise) -> Iterator[None]:

@@ -93,7 +93,6 @@ class TextRowsProblem(Problem):
             self._order = [head.labels.index(label) for label in labels]
             task, head = dataclasses.replace(task, labels=labels), dataclasses.replace(head, labels=labels)
         super().__init__(task, source, tokenizer, config, head, task_record)
-        self.head = head or self._new_head()
 
     def _new_head(self) -> ClassificationConfig:
         labels = self.task.labels or (str(self.task.label),)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import scipy.special
 
-from keras_bert.config.finetuning import SINGLE_LABEL, FinetuneConfig
+from keras_bert.config.finetuning import SINGLE_LABEL
 from keras_bert.config.reading import HEAD_TAIL, TRUNCATE
 from keras_bert.core.errors import UserError
 from keras_bert.data.windows import offsets, windows
@@ -24,7 +24,6 @@ from keras_bert.tasks.noise import Noise
 from keras_bert.tasks.problem import Layout, Problem, all_the_same
 from keras_bert.tasks.sequence_rows import SequenceRows
 from keras_bert.tasks.sources import TfdsSource, file_of
-from keras_bert.text.tokenizers import Tokenizer
 
 Logits = list[np.ndarray]  # float64 [choices], for each example.
 
@@ -54,17 +53,8 @@ class MultipleChoiceProblem(Problem):
 
     task: ChoiceTask
 
-    def __init__(
-        self,
-        task: ChoiceTask,
-        source: Mapping[str, str] | TfdsSource,
-        tokenizer: Tokenizer,
-        config: FinetuneConfig,
-        head: MultipleChoiceConfig | None = None,
-        task_record: Mapping[str, Any] | None = None,
-    ):
-        head = head or MultipleChoiceConfig(bilstm_size=config.head.bilstm_size)
-        super().__init__(task, source, tokenizer, config, head, task_record)
+    def _new_head(self) -> MultipleChoiceConfig:
+        return MultipleChoiceConfig(bilstm_size=self._config.head.bilstm_size)
 
     @property
     def splits(self) -> tuple[str, ...]:

@@ -95,7 +95,7 @@ class QuestionAnsweringProblem(Problem):
         task = with_unanswerable(dataclasses.replace(task, max_answer_length=answering.max_answer_length), source)
         head = head or SpanExtractionConfig(bilstm_size=config.head.bilstm_size)
         super().__init__(task, source, tokenizer, config, head, task_record)
-        self._trained_threshold = (task_record or {}).get("null_threshold")
+        self._trained_threshold = self._task_record.get("null_threshold")
         self.forget_tuning()
         self._lengths = {
             "max_length": input_config.max_length,

@@ -10,7 +10,7 @@ from typing import Any
 import keras
 import numpy as np
 
-from keras_bert.config.finetuning import COSENT, COSINE, IN_BATCH, FinetuneConfig
+from keras_bert.config.finetuning import COSENT, COSINE, IN_BATCH
 from keras_bert.config.reading import HEAD_TAIL, TRUNCATE
 from keras_bert.core.errors import UserError
 from keras_bert.data.batches.token_rows import TokenRows
@@ -23,7 +23,6 @@ from keras_bert.tasks.sentence_vectors.task import SIZES, SentenceVectorsConfig
 from keras_bert.tasks.sequence_rows import SequenceRows
 from keras_bert.tasks.sources import Source
 from keras_bert.tasks.task import Task
-from keras_bert.text.tokenizers import Tokenizer
 from keras_bert.training.step import Objective
 
 TRAIN = "train"
@@ -43,19 +42,13 @@ class ContrastiveProblem(SequenceProblem):
     head: SentenceVectorsConfig
     _training: tuple[Task, Source] | None = None
 
-    def __init__(
-        self,
-        task: Task,
-        source: Source,
-        tokenizer: Tokenizer,
-        config: FinetuneConfig,
-        head: SentenceVectorsConfig | None = None,
-        task_record: Mapping[str, Any] | None = None,
-    ):
-        super().__init__(task, source, tokenizer, config, head, task_record)
-        recorded = (task_record or {}).get(SIZES) or ()
-        self._sizes: tuple[int, ...] = tuple(config.vectors.matryoshka or recorded)
-        self._trains_on_all = config.vectors.loss in (COSINE, COSENT)
+    @functools.cached_property
+    def _sizes(self) -> tuple[int, ...]:
+        return tuple(self._config.vectors.matryoshka or self._task_record.get(SIZES) or ())
+
+    @property
+    def _trains_on_all(self) -> bool:
+        return self._config.vectors.loss in (COSINE, COSENT)
 
     def _new_head(self) -> SentenceVectorsConfig:
         return SentenceVectorsConfig((str(self.task.label),), self.task.kind)

@@ -124,7 +124,7 @@ class TaggingProblem(Problem):
         self._files = TaggedFiles(task, source, config.data.scheme, self._columns, unnamed)
         self.notes = self._files.notes
         self._marks_entities = self._labels_mark_entities(head)
-        self.head = head or self._new_head()
+        self.head = head or self._learned_head()
         self._kind = tagging_kind(self.head)
 
     @property
@@ -307,7 +307,7 @@ class TaggingProblem(Problem):
             return expected
         return _mark_entities(head.labels if head else self._words("train").labels or ["O"])
 
-    def _new_head(self) -> TokenClassificationConfig:
+    def _learned_head(self) -> TokenClassificationConfig:
         tagged = self._words("train")
         if tagged.labels is None:
             raise UserError(f"{tagged.origin}: needs labels to train on. Received: only words.")
