@@ -6,26 +6,13 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from keras_bert.config.corpus import TABLE_FORMATS
-from keras_bert.config.finetuning import (
-    MULTI_LABEL,
-    PROBLEM_TYPES,
-    REGRESSION,
-    SINGLE_LABEL,
-    ProblemType,
-    TaskDataConfig,
-)
+from keras_bert.config.finetuning import PROBLEM_TYPES, REGRESSION, ProblemType, TaskDataConfig
 from keras_bert.core.settings import require
 
 # The split that holds a user's file to answer, instead of all the task's splits.
 INPUT = "input"
 # No confusion matrix beyond this many labels: nobody reads it, and its memory grows with their square.
 MOST_CONFUSED = 500
-
-METRIC_NAMES = {
-    SINGLE_LABEL: ("accuracy", "f1", "macro_f1", "matthews", "gender_parity"),
-    MULTI_LABEL: ("micro_f1", "macro_f1", "exact_match"),
-    REGRESSION: ("pearson", "spearman"),
-}
 
 _AnyTask = TypeVar("_AnyTask", bound=Any)
 
@@ -92,8 +79,8 @@ class Task:
             negatives.
         label: the column with the label; None if no split has one.
         splits: `{name: Split}`. Names start with "train", "dev" or "test".
-        metrics: of `METRIC_NAMES`; the first is the main one, which the BERT paper reports. With two labels, "f1" is
-            the second label's.
+        metrics: of `classification.scores.METRICS`, if its problem has no scores of its own; the first is the main
+            one, which the BERT paper reports. With two labels, "f1" is the second label's.
         labels: the names of the labels; a label's id is its index. None for a regression, and for labels to be found in
             the training split (see `with_labels`).
         written: the labels as files and submissions spell them, in the order of `labels`; None if by name.
@@ -138,19 +125,8 @@ class Task:
         require(self.format in (None, *TABLE_FORMATS), "format", f"one of {', '.join(TABLE_FORMATS)}", self.format)
         require(self.kind != REGRESSION or self.labels is None, "labels", "none for a regression", self.labels)
         require(self.metrics, "metrics", "at least one metric", self.metrics)
-        for metric in self.metrics:
-            require(metric in self.known_metrics, "metrics", f"some of {', '.join(self.known_metrics)}", metric)
         if self.written is not None:
             require(len(self.written) == len(self.labels or ()), "written", "one word for each label", self.written)
-
-    @property
-    def known_metrics(self) -> tuple[str, ...]:
-        """The metrics that a task of its kind can have."""
-        return METRIC_NAMES[self.kind]
-
-    @property
-    def main_metric(self) -> str:
-        return self.metrics[0]
 
     def side_key(self, texts: Sequence[str]) -> str:
         """The key that decides an example's side if `Split.side` divides one file; equal keys share a side."""

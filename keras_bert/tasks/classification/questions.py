@@ -26,10 +26,6 @@ class QuestionTask(Task):
 
     is_cloze: bool = False
 
-    @property
-    def known_metrics(self) -> tuple[str, ...]:
-        return ("f1", "exact") if self.is_cloze else ("f1a", "exact")
-
 
 _TEXTS = ("passage", "question")
 MULTIRC = superglue.new_task(QuestionTask, "multirc", texts=_TEXTS)

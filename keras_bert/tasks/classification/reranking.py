@@ -21,10 +21,6 @@ _METRICS = ("mrr_at_10", "ndcg_at_10")
 class RerankTask(Task):
     """Pairs of a query and a passage; a label from 0 to 1 says how relevant the passage is."""
 
-    @property
-    def known_metrics(self) -> tuple[str, ...]:
-        return _METRICS
-
     def side_key(self, texts: Sequence[str]) -> str:
         """The query, so that all its passages are on one side."""
         return texts[0]

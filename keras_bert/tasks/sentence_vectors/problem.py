@@ -89,7 +89,7 @@ class ContrastiveProblem(SequenceProblem):
 
     @property
     def metric_names(self) -> tuple[str, ...]:
-        return (*self.task.metrics, *(f"{self.task.main_metric}_{size}" for size in self._sizes))
+        return (*self.task.metrics, *(f"{self.task.metrics[0]}_{size}" for size in self._sizes))
 
     def require_different_answers(self) -> None:
         if self._trains_on_all:
@@ -110,7 +110,7 @@ class ContrastiveProblem(SequenceProblem):
     def evaluate(self, split: str, answers: np.ndarray) -> dict[str, float]:
         found = super().evaluate(split, answers)
         for size, cosines in zip(self._sizes, answers.T[1:], strict=True):
-            found[f"{self.task.main_metric}_{size}"] = super().evaluate(split, cosines[:, None])[self.task.main_metric]
+            found[f"{self.main_metric}_{size}"] = super().evaluate(split, cosines[:, None])[self.main_metric]
         return found
 
     def baseline(self, split: str) -> dict[str, float]:

@@ -35,14 +35,13 @@ class Entities:
         types: the names of the types, sorted.
         prefix: int [words], the index of the prefix in "OBIES".
         type: int [words], the index of the type in `types`; -1 for O.
-        at_start, at_end: bool [words], whether a word is the first or last of its sentence.
+        at_start: bool [words], whether a word is the first of its sentence.
     """
 
     types: tuple[str, ...]
     prefix: np.ndarray
     type: np.ndarray
     at_start: np.ndarray
-    at_end: np.ndarray
 
     @property
     def begins(self) -> np.ndarray:
@@ -145,10 +144,10 @@ def read_entities(labels: Sequence[str], starts: Sequence[int] | np.ndarray) -> 
     number: dict[str | None, int] = {None: -1, **{type: index for index, type in enumerate(types)}}
     codes = {label: (_PREFIXES.index(prefix), number[type]) for label, (prefix, type) in parsed.items()}
     pairs = np.array([codes[label] for label in labels], np.int64).reshape(-1, 2)
-    at_start, at_end = np.zeros(len(labels), bool), np.zeros(len(labels), bool)
+    at_start = np.zeros(len(labels), bool)
     first, end = np.asarray(starts[:-1], np.int64), np.asarray(starts[1:], np.int64)
-    at_start[first[first < end]] = at_end[end[first < end] - 1] = True  # A sentence may have no words.
-    return Entities(types, pairs[:, 0], pairs[:, 1], at_start, at_end)
+    at_start[first[first < end]] = True  # A sentence may have no words.
+    return Entities(types, pairs[:, 0], pairs[:, 1], at_start)
 
 
 def scheme_labels(types: Sequence[str], scheme: str) -> tuple[str, ...]:

@@ -72,11 +72,11 @@ def test_entities_of_one_scheme_may_be_scored_against_another():
 
 
 def test_sentences_without_words_count_nothing():
-    """They must neither mark the first words of others as ends nor, alone, raise an IndexError."""
+    """They must neither mark other words as first ones nor, alone, raise an IndexError."""
     whole = entity_scores(entities_of([["B-X"], ["I-X", "O"]]), entities_of([["B-X"], ["I-X", "O"]]))
     for empty in ([["B-X"], [], ["I-X", "O"]], [[], ["B-X"], ["I-X", "O"], []]):
         assert entity_scores(entities_of(empty), entities_of(empty)) == whole
-        assert entities_of(empty).at_end.tolist() == [True, False, True]
+        assert entities_of(empty).at_start.tolist() == [True, True, False]
     assert entity_scores(entities_of([[]]), entities_of([[]]))["accuracy"] == 0.0
 
 
