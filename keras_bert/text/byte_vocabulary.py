@@ -23,7 +23,7 @@ from keras_bert.core.yaml_and_json import read_if_there, read_json
 from keras_bert.text.standalone_byte_tokenizer import BLANK, SPECIAL_TOKENS, byte_characters
 from keras_bert.text.standalone_tokenizer import SPACES
 from keras_bert.text.tokenizer_files import GENERIC, TOKENIZER, TOKENIZER_CONFIG, TokenizerSettings, in_order, read_flag
-from keras_bert.text.vocabulary import RowPattern, Vocabulary
+from keras_bert.text.vocabulary import RowPattern, Vocabulary, require_pieces
 
 VOCABULARY_FILE, MERGES_FILE = "vocab.json", "merges.txt"
 _ROBERTAS = ("RobertaTokenizer", "RobertaTokenizerFast", "BartTokenizer", "BartTokenizerFast")
@@ -70,12 +70,7 @@ class ByteVocabulary(Vocabulary):
         """
         self._set_tokens(tokens)
         self.merges = list(merges)
-        missing = [name for name in SPECIAL_TOKENS if name not in self.ids]
-        if missing:
-            raise UserError(
-                f"{source}: needs {' '.join(SPECIAL_TOKENS)}. Received: {len(self.tokens):,} pieces without "
-                f"{' '.join(missing)}. Learn a vocabulary with: {PROGRAM} vocab --kind bytes"
-            )
+        require_pieces(SPECIAL_TOKENS, self.ids, source, f"Learn a vocabulary with: {PROGRAM} vocab --kind bytes")
         lost = [byte for byte, character in byte_characters().items() if character not in self.ids]
         if lost:
             raise UserError(

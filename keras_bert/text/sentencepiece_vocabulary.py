@@ -20,7 +20,6 @@ from keras_bert.core import imports
 from keras_bert.core.errors import UserError
 from keras_bert.core.files import StrPath, is_file, join, open_file, read_file
 from keras_bert.core.program import PROGRAM
-from keras_bert.core.whole_files import atomic_write
 from keras_bert.core.yaml_and_json import read_json
 from keras_bert.text.tokenizer_files import (
     GENERIC,
@@ -31,7 +30,7 @@ from keras_bert.text.tokenizer_files import (
     read_flag,
     unigrams,
 )
-from keras_bert.text.vocabulary import CLS, MASK, SEP, Vocabulary
+from keras_bert.text.vocabulary import CLS, MASK, SEP, Vocabulary, require_pieces
 
 _Own = TypeVar("_Own", bound="SentencePieceVocabulary")
 
@@ -92,12 +91,7 @@ class SentencePieceVocabulary(Vocabulary):
         self.model = model
         pieces = read_pieces(model, source)
         self._set_tokens(text for text, _ in pieces)
-        missing = [name for name in self.special_tokens if name not in self.ids]
-        if missing:
-            raise UserError(
-                f"{source}: needs {' '.join(self.special_tokens)}. Received: {len(pieces)} pieces without "
-                f"{' '.join(missing)}. {self.remedy}"
-            )
+        require_pieces(self.special_tokens, self.ids, source, self.remedy)
         self.pad_id, self.unk_id, self.cls_id, self.sep_id, self.mask_id = (
             self.ids[name] for name in self.special_tokens
         )
@@ -113,11 +107,6 @@ class SentencePieceVocabulary(Vocabulary):
         begins = np.array([token.startswith(WORD_START) for token in self.tokens])
         self.is_continuation = self.is_continued & ~begins
         self.word_start_id = self.ids.get(WORD_START, -1)
-
-    def to_file(self, path: StrPath) -> None:
-        """Writes the model's file."""
-        with atomic_write(path, "wb") as stream:
-            stream.write(self._file_bytes())
 
     @classmethod
     def is_file(cls, path: str) -> bool:

@@ -8,7 +8,7 @@ import json
 import os
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
@@ -174,6 +174,7 @@ class Vocabulary:
                     f"{token.id} after {self.num_pieces} pieces. Give each added token the id of its row."
                 )
         _check(self.tokens, source)
+        require_pieces(SPECIAL_TOKENS, self.ids, source, "Give a BERT vocabulary, one piece per line.")
         self.pad_id, self.unk_id, self.cls_id, self.sep_id, self.mask_id = (self.ids[name] for name in SPECIAL_TOKENS)
         self.is_continuation = np.array([token.startswith(CONTINUATION) for token in self.tokens])
         self.is_continuation[self.num_pieces :] = False
@@ -319,7 +320,7 @@ class Vocabulary:
         return padded
 
     def to_file(self, path: StrPath) -> None:
-        """Writes a `vocab.txt`, and the added tokens into the `tokenizer_config.json` beside it."""
+        """Writes the vocabulary's file, and the added tokens into the `tokenizer_config.json` beside it."""
         if self.added:
             config = join(parent(path), TOKENIZER_CONFIG)
             write_json(config, {**read_if_there(config), "added_tokens_decoder": self._added_fields()})
@@ -449,9 +450,11 @@ def _check(tokens: list[str], source: StrPath) -> None:
                 f"{source}: needs pieces of at most {MAX_PIECE_BYTES} bytes of UTF-8 and without NUL. "
                 f"Received: {token[:20]!r} in line {number}. Remove it."
             )
-    missing = [name for name in SPECIAL_TOKENS if name not in tokens]
-    if missing:
+
+
+def require_pieces(needed: Sequence[str], ids: Collection[str], source: StrPath, remedy: str) -> None:
+    """Raises `UserError`, which ends with the `remedy`, if some of these pieces are not among the `ids`."""
+    if missing := [name for name in needed if name not in ids]:
         raise UserError(
-            f"{source}: needs {' '.join(SPECIAL_TOKENS)}. Received: {len(tokens)} pieces without {' '.join(missing)}. "
-            "Give a BERT vocabulary, one piece per line."
+            f"{source}: needs {' '.join(needed)}. Received: {len(ids):,} pieces without {' '.join(missing)}. {remedy}"
         )
