@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
-from keras_bert.core.errors import UserError
 from keras_bert.data.corpus.text_lines import plain_ending, read_whole_lines
 from keras_bert.data.tables.tables import is_table, read_table
 from keras_bert.tasks.labels import bad_cell_at, check_text
 from keras_bert.tasks.tagging.tagged_words import RowsReader, TaggedWords, numbered
+from keras_bert.tasks.tagging.word_files import conllu_cells
 
 BEGIN, INSIDE, END, SINGLE = LABELS = ("B", "I", "E", "S")
 _RANGE = re.compile(r"(\d+)-(\d+)")
@@ -96,17 +96,12 @@ class _TreebankReader(SegmentedReader):
         text = ""
         first = inside = 0  # The line where the sentence starts, and the last word of the latest multiword token.
         for number, line in numbered(read_whole_lines(self.path)):
-            cells = line.rstrip("\r\n").split("\t")
             if not line.strip():
                 if words:
                     yield first, words, text
                 words, text, inside = [], "", 0
             elif not line.startswith("#"):
-                if len(cells) != 10:
-                    raise UserError(
-                        f"{self.path} line {number}: needs 10 cells separated by tabs, as in CoNLL-U. "
-                        f"Received: {len(cells)} in {line[:80].rstrip()!r}."
-                    )
+                cells = conllu_cells(line.rstrip("\r\n"), f"{self.path} line {number}")
                 together = _RANGE.fullmatch(cells[0])
                 if together:
                     inside = int(together[2])

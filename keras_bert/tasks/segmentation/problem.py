@@ -98,13 +98,7 @@ def _noisy_texts(tagged: TaggedWords, noise: Noise) -> TaggedWords:
         lines += [int(tagged.lines[first])] * (len(characters) - len(lines))
         starts.append(len(characters))
     return dataclasses.replace(
-        tagged,
-        words=characters,
-        labels=labels,
-        starts=np.array(starts, np.int64),
-        lines=np.array(lines, np.int64),
-        source=None,
-        reader=None,
+        tagged, words=characters, labels=labels, starts=np.array(starts, np.int64), lines=np.array(lines, np.int64)
     )
 
 

@@ -175,9 +175,7 @@ def noisy_words(tagged: TaggedWords, entities: Entities | None, noise: Noise) ->
     elif labels is not None:
         labels = [labels[parts[0]] for parts in origins]
     lines = tagged.lines[[parts[0] for parts in origins]]
-    return dataclasses.replace(
-        tagged, words=words, labels=labels, starts=np.array(starts, np.int64), lines=lines, source=None, reader=None
-    )
+    return dataclasses.replace(tagged, words=words, labels=labels, starts=np.array(starts, np.int64), lines=lines)
 
 
 def _noisy_sentence(words: Sequence[str], noise: Noise) -> list[tuple[str, list[int]]]:

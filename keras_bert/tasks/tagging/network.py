@@ -132,7 +132,6 @@ class CrfObjective(TaggingObjective):
     """Like `TaggingObjective`, but the loss is the negative log-likelihood of the labels of each row, per word."""
 
     def sums(self, outputs: Batch, batch: Batch) -> Sums:
-        """`{"loss": {"loss": scalar}, "accuracy": {"accuracy": scalar}}` of the model's outputs."""
         weights = batch["example_weights"]
         return {
             "loss": {"loss": -ops.sum(outputs["log_likelihood"] * weights)},

@@ -181,6 +181,17 @@ _FORM, _UPOS = 1, 3
 _WORD, _MULTIWORD, _EMPTY = re.compile(r"[1-9]\d*"), re.compile(r"\d+-\d+"), re.compile(r"\d+\.\d+")
 
 
+def conllu_cells(text: str, where: str) -> list[str]:
+    """The ten cells of a line of CoNLL-U. Raises `UserError`, naming the place `where` it stands, for other numbers."""
+    cells = text.split("\t")
+    if len(cells) != _COLUMNS:
+        raise UserError(
+            f"{where}: needs {_COLUMNS} cells separated by tabs, as in CoNLL-U. "
+            f"Received: {len(cells)} in {text[:80]!r}."
+        )
+    return cells
+
+
 class ConlluReader(TaggedReader):
     """Reads the syntactic words of a treebank with their UPOS.
 
@@ -216,12 +227,8 @@ class ConlluReader(TaggedReader):
             return
         if text.startswith("#"):
             return
-        cells, where = text.split("\t"), f"{self.path} line {number}"
-        if len(cells) != _COLUMNS:
-            raise UserError(
-                f"{where}: needs {_COLUMNS} cells separated by tabs, as in CoNLL-U. "
-                f"Received: {len(cells)} in {text[:80]!r}."
-            )
+        where = f"{self.path} line {number}"
+        cells = conllu_cells(text, where)
         kind = next((kind for kind in self._skipped if kind.fullmatch(cells[0])), None)
         if kind:
             self._skipped[kind] += 1
