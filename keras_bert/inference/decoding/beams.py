@@ -31,13 +31,11 @@ class _Answers(NamedTuple):
 
     Attributes:
         ids: as in `_Beams`.
-        lengths: int32 [rows, beams].
         scores: float32 [rows, beams], divided by the length penalty.
         are_whole: bool [rows, beams]; false where there is no answer yet.
     """
 
     ids: tf.Tensor
-    lengths: tf.Tensor
     scores: tf.Tensor
     are_whole: tf.Tensor
 
@@ -90,8 +88,8 @@ def search_with_beams(step: Step, cache: Cache, tokens: DecoderTokens, settings:
         return _Search(place + 1, beams, answers, may_improve, goes_on)
 
     ended = loop(lambda search: search.goes_on, turn, _begun(cache, tokens, settings)).answers
-    ids, lengths, scores = (tf.reshape(kept[:, : settings.n_best], [-1, *kept.shape[2:]]) for kept in ended[:3])
-    return Decoded(ids[:, 1:], lengths, scores)
+    ids, scores = (tf.reshape(kept[:, : settings.n_best], [-1, *kept.shape[2:]]) for kept in ended[:2])
+    return Decoded(ids[:, 1:], scores)
 
 
 def _penalties(settings: DecodingConfig) -> tf.Tensor:
@@ -109,7 +107,7 @@ def _begun(cache: Cache, tokens: DecoderTokens, settings: DecodingConfig) -> _Se
     nothing = tf.fill([rows, count], _LEAST)
     # Only the first beam starts, because the others are equal to it.
     scores = tf.where(tf.range(count) == 0, 0.0, nothing)
-    answers = _Answers(ids, tf.zeros([rows, count], tf.int32), nothing, tf.zeros([rows, count], tf.bool))
+    answers = _Answers(ids, nothing, tf.zeros([rows, count], tf.bool))
     # Copies of a row's cache are adjacent.
     cache = tf.nest.map_structure(lambda kept: tf.repeat(kept, count, axis=0), cache)
     return _Search(tf.constant(0), _Beams(ids, scores, cache), answers, tf.ones([rows], tf.bool), tf.constant(True))
@@ -157,10 +155,9 @@ def _better_answers(
     if settings.early_stopping is True:
         scores = _without(scores, tf.reduce_all(answers.are_whole, axis=1, keepdims=True))
     scores = _without(_without(scores, ~may_improve[:, tf.newaxis]), ~are_whole)
-    lengths = tf.fill(tf.shape(scores), length)
-    added = _Answers(candidates.ids, lengths, scores, are_whole)
-    both = [tf.concat(pair, axis=1) for pair in zip(answers, added, strict=True)]
-    _, kept = tf.math.top_k(both[2], count)
+    added = _Answers(candidates.ids, scores, are_whole)
+    both = _Answers(*(tf.concat(pair, axis=1) for pair in zip(answers, added, strict=True)))
+    _, kept = tf.math.top_k(both.scores, count)
     return _Answers(*(tf.gather(one, kept, batch_dims=1) for one in both))
 
 

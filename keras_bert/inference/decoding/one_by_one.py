@@ -15,7 +15,6 @@ class _Rows(NamedTuple):
     Attributes:
         place: int32 scalar, the place of the last token.
         ids: int32 [rows, 1 + max_tokens], padding after the last token.
-        lengths: int32 [rows].
         scores: float32 [rows].
         has_ended: bool [rows].
         cache: the cache of all tokens but the last.
@@ -23,7 +22,6 @@ class _Rows(NamedTuple):
 
     place: tf.Tensor
     ids: tf.Tensor
-    lengths: tf.Tensor
     scores: tf.Tensor
     has_ended: tf.Tensor
     cache: Cache
@@ -37,7 +35,7 @@ def decode_one_by_one(step: Step, cache: Cache, tokens: DecoderTokens, settings:
         return (state.place < most) & ~tf.reduce_all(state.has_ended)
 
     def extended(state: _Rows) -> _Rows:
-        place, ids, lengths, scores, has_ended, cache = state
+        place, ids, scores, has_ended, cache = state
         logits, cache = step(ids[:, place], place, cache)
         logits = tf.cast(logits, tf.float32)
         chosen = tf.argmax(restricted(logits, ids, place, tokens.end, settings), 1, tf.int32)
@@ -47,13 +45,12 @@ def decode_one_by_one(step: Step, cache: Cache, tokens: DecoderTokens, settings:
         return _Rows(
             place + 1,
             tf.where(tf.range(1 + most) == place + 1, chosen[:, tf.newaxis], ids),
-            lengths + tf.cast(~has_ended, tf.int32),
             scores + gained,
             has_ended | (chosen == tokens.end),
             cache,
         )
 
     ids = tf.one_hot(tf.zeros([rows], tf.int32), 1 + most, tokens.start, tokens.padding, dtype=tf.int32)
-    begun = _Rows(tf.constant(0), ids, tf.zeros([rows], tf.int32), tf.zeros([rows]), tf.zeros([rows], tf.bool), cache)
+    begun = _Rows(tf.constant(0), ids, tf.zeros([rows]), tf.zeros([rows], tf.bool), cache)
     ended = loop(goes_on, extended, begun)
-    return Decoded(ended.ids[:, 1:], ended.lengths, ended.scores)
+    return Decoded(ended.ids[:, 1:], ended.scores)

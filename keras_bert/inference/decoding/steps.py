@@ -26,14 +26,12 @@ class Decoded(NamedTuple):
 
     Attributes:
         ids: int32 [rows · n_best, max_tokens], without the start token; padding after the end.
-        lengths: int32 [rows · n_best], the number of an answer's tokens, including the one that ends it.
         scores: float32 [rows · n_best]. One beam: the sum of the tokens' log-probabilities in the model's own
             distribution; tokens forced by the settings count 0. More beams: this sum divided by the length penalty,
             transformers' `sequences_scores`. Not finite where the logits were not.
     """
 
     ids: tf.Tensor
-    lengths: tf.Tensor
     scores: tf.Tensor
 
 
