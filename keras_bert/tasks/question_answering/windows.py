@@ -79,9 +79,6 @@ class QuestionWindows:
     passages: "Pieces"
     warnings: tuple[str, ...] = ()
 
-    def __len__(self) -> int:
-        return len(self.begins)
-
 
 @dataclasses.dataclass
 class Pieces:

@@ -91,7 +91,7 @@ def test_rows_are_the_originals(max_length, stride, max_question, at_once, monke
             row += 1
         owners = window_owners(*(np.array(column) for column in zip(*expected)))
         assert owners.tolist() == [original_owner(expected, place) for place in range(len(ids))]
-    assert row == len(windows) == windows.first_rows[-1]
+    assert row == len(windows.rows) == windows.first_rows[-1]
     assert (windows.rows.lengths <= max_length).all()
 
 
@@ -109,7 +109,7 @@ def test_what_is_cut_or_not_held_whole_is_counted():
         "f.json: answers without a piece, not trained on: 1 (the first: 'marks')",
         "f.json: answers that no window contains in full, trained as no answer: 1 (the first: 'wide')",
     )
-    assert windows.rows.extra["example_weights"].tolist() == [1.0] * (len(windows) - 1) + [0.0]
+    assert windows.rows.extra["example_weights"].tolist() == [1.0] * (len(windows.rows) - 1) + [0.0]
     assert question_windows(answered, squad_tokenizer(), 384, 128, 64).warnings == windows.warnings[1:2]
 
 

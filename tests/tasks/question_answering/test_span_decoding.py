@@ -128,7 +128,8 @@ def test_outputs_that_are_broken_or_of_other_rows_are_refused():
     answered, windows = windows_of()
     outputs = random_outputs(windows)
     outputs["end_logits"][2][3] = np.nan
-    with pytest.raises(UserError, match=f"needs finite numbers. Received: 1 of {len(windows)} windows with others"):
+    message = f"needs finite numbers. Received: 1 of {len(windows.rows)} windows with others"
+    with pytest.raises(UserError, match=message):
         list(decode(answered, windows, outputs))
     for wrong in (outputs["start_logits"][:-1], [row[:-1] for row in outputs["start_logits"]]):
         with pytest.raises(ValueError, match="start_logits: needs an array of the row's length"):
