@@ -8,8 +8,8 @@ from keras_bert.layers.embeddings import BertEmbeddings
 from keras_bert.layers.encoder_block import EncoderBlock
 from keras_bert.layers.tensors import Tensor, new_dense
 from keras_bert.models.albert.kind import AlbertConfig
-from keras_bert.models.bert.config import SINUSOIDAL, BertConfig
-from keras_bert.models.bert.encoder import BertEncoder
+from keras_bert.models.bert.config import BertConfig
+from keras_bert.models.bert.encoder import BertEncoder, embeddings_options
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
@@ -38,20 +38,9 @@ class AlbertEmbeddings(BertEmbeddings):
         return (*input_word_ids_shape, self.output_size or self.hidden_size)
 
 
-def embeddings_options(config: BertConfig) -> dict[str, Any]:
+def mapped_embeddings_options(config: BertConfig) -> dict[str, Any]:
     """The arguments of an architecture's `AlbertEmbeddings`."""
-    return {
-        "vocab_size": config.vocab_size,
-        "hidden_size": config.embedding_width,
-        "max_position_embeddings": config.max_position_embeddings,
-        "type_vocab_size": config.type_vocab_size,
-        "initializer_range": config.initializer_range,
-        "layer_norm_eps": config.layer_norm_eps,
-        "dropout_rate": config.hidden_dropout_prob,
-        "sinusoidal": config.positions == SINUSOIDAL,
-        "output_size": config.hidden_size if config.maps_embeddings else None,
-        "name": "embeddings",
-    }
+    return {**embeddings_options(config), "output_size": config.hidden_size if config.maps_embeddings else None}
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
@@ -69,7 +58,7 @@ class AlbertEncoder(BertEncoder):
     config: AlbertConfig
 
     def make_embeddings(self) -> BertEmbeddings:
-        return AlbertEmbeddings(**embeddings_options(self.config), dtype=self.dtype_policy)
+        return AlbertEmbeddings(**mapped_embeddings_options(self.config), dtype=self.dtype_policy)
 
     def make_blocks(self) -> list[EncoderBlock]:
         config = self.config

@@ -6,6 +6,7 @@ from keras_bert.layers.decoder_block import DecoderBlock
 from keras_bert.layers.tensors import Tensor
 from keras_bert.models.bart.embeddings import PositionedEmbeddings
 from keras_bert.models.bart.kind import BartConfig
+from keras_bert.models.bert.encoder import block_options
 from keras_bert.models.encoder_decoder import Cache, Decoder
 
 
@@ -18,21 +19,14 @@ class BartDecoder(Decoder):
         self.config = config
         policy = self.dtype_policy
         self.embeddings = PositionedEmbeddings(config, dtype=policy, name="embeddings")
+        options = {
+            **block_options(config),
+            "num_attention_heads": heads,
+            "intermediate_size": config.decoder_ffn_dim,
+            "inner_dropout_rate": config.activation_dropout,
+        }
         self.blocks = [
-            DecoderBlock(
-                config.hidden_size,
-                heads,
-                config.decoder_ffn_dim,
-                config.hidden_act,
-                config.initializer_range,
-                config.layer_norm_eps,
-                config.hidden_dropout_prob,
-                config.attention_probs_dropout_prob,
-                inner_dropout_rate=config.activation_dropout,
-                dtype=policy,
-                name=f"block_{index}",
-            )
-            for index in range(config.decoder_layers)
+            DecoderBlock(**options, dtype=policy, name=f"block_{index}") for index in range(config.decoder_layers)
         ]
 
     def build(self, *input_shapes: tuple[int | None, ...]) -> None:

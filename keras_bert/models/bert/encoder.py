@@ -17,6 +17,36 @@ from keras_bert.models.bert.config import SINUSOIDAL, BertConfig
 from keras_bert.models.configured_model import ConfiguredModel
 
 
+def embeddings_options(config: BertConfig) -> dict[str, Any]:
+    """The arguments of an architecture's `BertEmbeddings`."""
+    return {
+        "vocab_size": config.vocab_size,
+        "hidden_size": config.embedding_width,
+        "max_position_embeddings": config.max_position_embeddings,
+        "type_vocab_size": config.type_vocab_size,
+        "initializer_range": config.initializer_range,
+        "layer_norm_eps": config.layer_norm_eps,
+        "dropout_rate": config.hidden_dropout_prob,
+        "sinusoidal": config.positions == SINUSOIDAL,
+        "first_position": config.first_position,
+        "name": "embeddings",
+    }
+
+
+def block_options(config: BertConfig) -> dict[str, Any]:
+    """The arguments of an architecture's `EncoderBlock`s."""
+    return {
+        "hidden_size": config.hidden_size,
+        "num_attention_heads": config.num_attention_heads,
+        "intermediate_size": config.feed_forward_width,
+        "hidden_act": config.hidden_act,
+        "initializer_range": config.initializer_range,
+        "layer_norm_eps": config.layer_norm_eps,
+        "hidden_dropout_rate": config.hidden_dropout_prob,
+        "attention_dropout_rate": config.attention_probs_dropout_prob,
+    }
+
+
 class ConfiguredEncoder(ConfiguredModel):
     """An encoder, with or without a pooler.
 
@@ -96,20 +126,7 @@ class BertEncoder(ConfiguredEncoder):
 
     def make_embeddings(self) -> BertEmbeddings:
         """The layer from ids to the first hidden states."""
-        config = self.config
-        return self.embeddings_class(
-            config.vocab_size,
-            config.hidden_size,
-            config.max_position_embeddings,
-            config.type_vocab_size,
-            config.initializer_range,
-            config.layer_norm_eps,
-            config.hidden_dropout_prob,
-            config.positions == SINUSOIDAL,
-            config.first_position,
-            dtype=self.dtype_policy,
-            name="embeddings",
-        )
+        return self.embeddings_class(**embeddings_options(self.config), dtype=self.dtype_policy)
 
     def make_blocks(self) -> list[EncoderBlock]:
         """The blocks in the order in which states pass through them."""
@@ -117,20 +134,8 @@ class BertEncoder(ConfiguredEncoder):
 
     def make_block(self, index: int, **options: Any) -> EncoderBlock:
         """The block at an index; `options` are further arguments of `EncoderBlock`."""
-        config = self.config
-        return self.block_class(
-            config.hidden_size,
-            config.num_attention_heads,
-            config.feed_forward_width,
-            config.hidden_act,
-            config.initializer_range,
-            config.layer_norm_eps,
-            config.hidden_dropout_prob,
-            config.attention_probs_dropout_prob,
-            dtype=self.dtype_policy,
-            name=f"block_{index}",
-            **options,
-        )
+        options = {**block_options(self.config), **options}
+        return self.block_class(**options, dtype=self.dtype_policy, name=f"block_{index}")
 
     def make_final_layer_norm(self) -> keras.layers.LayerNormalization | None:
         """The layer from the last block's states to the last hidden states; None where these are the same."""

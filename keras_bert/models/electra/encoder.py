@@ -8,7 +8,7 @@ from keras import ops
 from keras_bert.layers.embeddings import BertEmbeddings
 from keras_bert.layers.heads import Pooler
 from keras_bert.layers.tensors import Tensor
-from keras_bert.models.albert.encoder import AlbertEmbeddings, embeddings_options
+from keras_bert.models.albert.encoder import AlbertEmbeddings, mapped_embeddings_options
 from keras_bert.models.bert.encoder import BertEncoder
 from keras_bert.models.electra.kind import ElectraConfig
 
@@ -71,7 +71,7 @@ class ElectraEncoder(BertEncoder):
     config: ElectraConfig
 
     def make_embeddings(self) -> BertEmbeddings:
-        return AlbertEmbeddings(**embeddings_options(self.config), dtype=self.dtype_policy)
+        return AlbertEmbeddings(**mapped_embeddings_options(self.config), dtype=self.dtype_policy)
 
     def make_pooler(self) -> Pooler:
         config = self.config

@@ -9,7 +9,7 @@ from keras import ops
 from keras_bert.config.replacement import DISENTANGLED, SHUFFLED, ReplacementConfig
 from keras_bert.layers.heads import ReplacedTokenHead
 from keras_bert.layers.tensors import Batch, Tensor
-from keras_bert.models.albert.encoder import embeddings_options
+from keras_bert.models.albert.encoder import mapped_embeddings_options
 from keras_bert.models.bert.config import BertConfig
 from keras_bert.models.configured_model import ConfiguredModel
 from keras_bert.models.electra.encoder import DiscriminatorEmbeddings, ElectraEncoder
@@ -62,7 +62,7 @@ class ElectraForPreTraining(ConfiguredModel):
             embeddings = DiscriminatorEmbeddings(
                 base=self.generator.encoder.embeddings,
                 disentangled=replacement.embeddings == DISENTANGLED,
-                **embeddings_options(config),
+                **mapped_embeddings_options(config),
                 dtype=policy,
             )
         self.encoder = ElectraEncoder(config, with_pooler=False, embeddings=embeddings, dtype=policy, name="encoder")

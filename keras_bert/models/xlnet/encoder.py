@@ -13,7 +13,7 @@ from keras_bert.layers.perturbation import perturbed
 from keras_bert.layers.relative_attention import RelativeAttention, hidden_by_order, relative_sinusoids
 from keras_bert.layers.tensors import Batch, Tensor, gather_positions, truncated_normal
 from keras_bert.layers.visibility import as_bias
-from keras_bert.models.bert.encoder import ConfiguredEncoder, last_state
+from keras_bert.models.bert.encoder import ConfiguredEncoder, block_options, last_state
 from keras_bert.models.xlnet.kind import XlnetConfig
 
 
@@ -31,19 +31,8 @@ class XlnetBlock(EncoderBlock):
             dtype=kwargs["dtype"],
             name="attention",
         )
-        super().__init__(
-            config.hidden_size,
-            config.num_attention_heads,
-            config.intermediate_size,
-            config.hidden_act,
-            config.initializer_range,
-            config.layer_norm_eps,
-            config.hidden_dropout_prob,
-            config.attention_probs_dropout_prob,
-            attention=attention,
-            inner_dropout_rate=config.hidden_dropout_prob,
-            **kwargs,
-        )
+        dropout = config.hidden_dropout_prob
+        super().__init__(**block_options(config), attention=attention, inner_dropout_rate=dropout, **kwargs)
 
     def call(self, queried: Tensor, *others: Any, training: bool = False) -> tuple[Tensor, Tensor]:
         """Compute the block; `others` are the further arguments of `RelativeAttention`."""
