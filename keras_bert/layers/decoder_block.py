@@ -1,6 +1,7 @@
 """One layer of the Transformer decoder, LayerNorm after each residual (Vaswani et al. 2017, section 3.1)."""
 
-from collections.abc import Sequence
+import abc
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 import keras
@@ -44,38 +45,32 @@ class CrossAttention(SelfAttention):
         return self.attend(self.queries(hidden), *remembered, attention_bias, training)
 
 
-@keras.saving.register_keras_serializable(package="keras_bert")
-class DecoderBlock(EncoderBlock):
-    """Self-attention, attention to the encoder's states, then the feed-forward network, each with a residual.
-
-    It takes the arguments of an `EncoderBlock`.
+class DecodingBlock(keras.layers.Layer, abc.ABC):
+    """A block of a decoder: self-attention, attention to the encoder's states, then the feed-forward network.
 
     Call arguments:
         hidden: [batch, targets, hidden].
-        attention_bias: [1 or batch, 1, targets, targets], which masks the targets that a target does not see.
+        attention_bias: [1 or batch, 1 or heads, targets, targets], which masks the targets that a target does not see.
         remembered: keys and values of the encoder's states, from `remember`.
         memory_bias: [batch, 1, 1, seq], which masks the encoder's padding.
     Returns: the output [batch, targets, hidden].
     """
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        policy = self.dtype_policy
-        sizes = self.hidden_size, self.num_attention_heads, self.initializer_range, self.attention_dropout_rate
-        self.cross_attention = CrossAttention(*sizes, dtype=policy, name="cross_attention")
-        self.cross_attention_dropout = Dropout(self.hidden_dropout_rate, dtype=policy, name="cross_attention_dropout")
-        self.cross_attention_layer_norm = self._layer_norm("cross_attention_layer_norm")
+    attention: Any  # `SelfAttention`, or a layer with its `project` and `attend`; so is that to the encoder's states.
+    cross_attention: Any
+    attention_input: Callable[[Tensor], Tensor]  # From the block's input to that of self-attention.
 
-    def build(self, *input_shapes: tuple[int | None, ...]) -> None:
-        super().build(*input_shapes)
-        self.cross_attention.build()
-        self.cross_attention_layer_norm.build((None, None, self.hidden_size))
+    @abc.abstractmethod
+    def after_self_attention(
+        self, hidden: Tensor, attended: Tensor, remembered: KeysAndValues, memory_bias: Tensor, training: bool = False
+    ) -> Tensor:
+        """The block's output, from its input and the output of self-attention."""
 
     def remember(self, memory: Tensor) -> KeysAndValues:
         """Keys and values of the encoder's states [batch, seq, hidden], the same for every target."""
         return self.cross_attention.keys_and_values(memory)
 
-    def call(  # type: ignore[override]  # Attends to another text, too.
+    def call(
         self,
         hidden: Tensor,
         attention_bias: Tensor,
@@ -83,7 +78,8 @@ class DecoderBlock(EncoderBlock):
         memory_bias: Tensor,
         training: bool = False,
     ) -> Tensor:
-        attended, _ = self.attention(hidden, attention_bias, training=training)
+        projected = self.attention.project(self.attention_input(hidden))
+        attended, _ = self.attention.attend(*projected, attention_bias, training)
         return self.after_self_attention(hidden, attended, remembered, memory_bias, training)
 
     def step(
@@ -99,21 +95,38 @@ class DecoderBlock(EncoderBlock):
 
         Args:
             hidden: [batch, 1, hidden].
-            attention_bias: [1, 1, 1, width], which masks the places after the target's.
+            attention_bias: [1, 1 or heads, 1, width], which masks the places after the target's.
             is_new: [width] bool, true at the target's place.
             before: keys and values of the targets, valid before the target's place.
 
         Returns: (output [batch, 1, hidden], keys and values, now with the target's).
         """
-        query, *new = self.attention.project(hidden)
+        query, *new = self.attention.project(self.attention_input(hidden))
         read = written(before, new, is_new)
         attended, _ = self.attention.attend(query, *read, attention_bias)
         return self.after_self_attention(hidden, attended, remembered, memory_bias), read
 
+
+@keras.saving.register_keras_serializable(package="keras_bert")
+class DecoderBlock(DecodingBlock, EncoderBlock):  # type: ignore[misc]
+    """A `DecodingBlock` with the arguments of an `EncoderBlock`, whose parts each have a residual and LayerNorm."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        policy = self.dtype_policy
+        sizes = self.hidden_size, self.num_attention_heads, self.initializer_range, self.attention_dropout_rate
+        self.cross_attention = CrossAttention(*sizes, dtype=policy, name="cross_attention")
+        self.cross_attention_dropout = Dropout(self.hidden_dropout_rate, dtype=policy, name="cross_attention_dropout")
+        self.cross_attention_layer_norm = self._layer_norm("cross_attention_layer_norm")
+
+    def build(self, *input_shapes: tuple[int | None, ...]) -> None:
+        super().build(*input_shapes)
+        self.cross_attention.build()
+        self.cross_attention_layer_norm.build((None, None, self.hidden_size))
+
     def after_self_attention(
         self, hidden: Tensor, attended: Tensor, remembered: KeysAndValues, memory_bias: Tensor, training: bool = False
     ) -> Tensor:
-        """The block's output, from its input and the output of self-attention."""
         hidden = self.with_attended(hidden, attended, training)
         crossed, _ = self.cross_attention(hidden, remembered, memory_bias, training=training)
         crossed = self.cross_attention_dropout(crossed, training=training)

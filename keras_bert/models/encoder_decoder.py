@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import keras
 from keras import ops
 
-from keras_bert.layers.decoder_block import KeysAndValues
+from keras_bert.layers.decoder_block import DecodingBlock, KeysAndValues
 from keras_bert.layers.tensors import Batch, Tensor
 from keras_bert.layers.visibility import as_bias, hidden_positions, later_places
 from keras_bert.models.bert.config import BertConfig
@@ -36,7 +36,7 @@ class Decoder(keras.layers.Layer, abc.ABC):
         heads, head_size: of the blocks' self-attention.
 
     Attributes:
-        blocks: `DecoderBlock`s, or layers with their `remember`, `call` and `step`.
+        blocks: `DecodingBlock`s.
 
     Call arguments:
         words: float32 [batch, targets, hidden], from the encoder's `embeddings.words` for the tokens.
@@ -47,7 +47,7 @@ class Decoder(keras.layers.Layer, abc.ABC):
     Returns: states [batch, targets, hidden].
     """
 
-    blocks: Sequence[Any]
+    blocks: Sequence[DecodingBlock]
 
     def __init__(self, heads: int, head_size: int, **kwargs: Any) -> None:
         super().__init__(autocast=False, **kwargs)  # `words` stay float32, as in `step`.

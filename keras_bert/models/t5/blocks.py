@@ -64,19 +64,28 @@ class T5Attention(PlainLayer):
             projection.build((None, None, self.hidden_size))
         self.output_projection.build((None, None, self.num_attention_heads * self.head_size))
 
+    def project(self, states: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Queries, keys and values of states [batch, seq, hidden], each [batch, heads, seq, head_size]."""
+        return self._split(self.query(states)), *self.keys_and_values(states)
+
     def keys_and_values(self, states: Tensor) -> KeysAndValues:
-        """The keys and values of states [batch, seq, hidden], each [batch, heads, seq, head_size]."""
+        """The keys and values of `project`."""
         return self._split(self.key(states)), self._split(self.value(states))
 
     def call(
         self, queried: Tensor, attended: KeysAndValues, attention_bias: Tensor, training: bool = False
     ) -> tuple[Tensor, Tensor]:
-        keys, values = attended
-        scores = ops.matmul(self._split(self.query(queried)), ops.transpose(keys, (0, 1, 3, 2)))
-        scores = ops.cast(scores, "float32") + ops.cast(attention_bias, "float32")
+        return self.attend(self._split(self.query(queried)), *attended, attention_bias, training)
+
+    def attend(
+        self, query: Tensor, key: Tensor, value: Tensor, attention_bias: Tensor, training: bool = False
+    ) -> tuple[Tensor, Tensor]:
+        """Compute `call` from the output of `project`."""
+        scores = ops.cast(ops.matmul(query, ops.transpose(key, (0, 1, 3, 2))), "float32")
+        scores += ops.cast(attention_bias, "float32")
         probabilities = ops.cast(ops.softmax(scores, axis=-1), self.compute_dtype)
-        context = ops.matmul(self.dropout(probabilities, training=training), values)
-        batch, seq = ops.shape(queried)[:2]
+        context = ops.matmul(self.dropout(probabilities, training=training), value)
+        batch, _, seq, _ = ops.shape(query)
         inner = self.num_attention_heads * self.head_size
         context = ops.reshape(ops.transpose(context, (0, 2, 1, 3)), (batch, seq, inner))
         return self.output_projection(context), probabilities
@@ -173,10 +182,14 @@ class T5Block(keras.layers.Layer):
                 layer.build((None, None, self.config.hidden_size))
 
     def call(self, hidden: Tensor, attention_bias: Tensor, training: bool = False) -> tuple[Tensor, Tensor]:
-        normed = self.attention_norm(hidden)
+        normed = self.attention_input(hidden)
         keys_and_values = self.attention.keys_and_values(normed)
         attended, probabilities = self.attention(normed, keys_and_values, attention_bias, training=training)
         return self.fed_forward(self.added(hidden, attended, training), training), probabilities
+
+    def attention_input(self, hidden: Tensor) -> Tensor:
+        """The input of attention, from the block's input [..., hidden]."""
+        return self.attention_norm(hidden)
 
     def added(self, hidden: Tensor, more: Tensor, training: bool = False) -> Tensor:
         """The states plus the output of a part of the block, after dropout."""

@@ -4,7 +4,7 @@ from typing import Any
 
 from keras import ops
 
-from keras_bert.layers.decoder_block import KeysAndValues, written
+from keras_bert.layers.decoder_block import DecodingBlock, KeysAndValues
 from keras_bert.layers.dropout import Dropout
 from keras_bert.layers.tensors import Tensor
 from keras_bert.models.encoder_decoder import Decoder
@@ -13,67 +13,17 @@ from keras_bert.models.t5.encoder import make_bias
 from keras_bert.models.t5.kind import T5Config
 
 
-class T5DecoderBlock(T5Block):
-    """A `T5Block` with attention to the encoder's states between its two parts.
-
-    Call arguments:
-        hidden: [batch, targets, hidden].
-        attention_bias: see `T5Attention`.
-        remembered: keys and values of the encoder's states, from `remember`.
-        memory_bias: [batch, 1, 1, seq], which masks the encoder's padding.
-    Returns: the output [batch, targets, hidden].
-    """
+class T5DecoderBlock(DecodingBlock, T5Block):  # type: ignore[misc]
+    """A `T5Block` with attention to the encoder's states between its two parts."""
 
     def __init__(self, config: T5Config, **kwargs: Any) -> None:
         super().__init__(config, **kwargs)
         self.cross_attention_norm = t5_norm(config, self.dtype_policy, "cross_attention_norm")
         self.cross_attention = self.make_attention("cross_attention")
 
-    def remember(self, memory: Tensor) -> KeysAndValues:
-        """Keys and values of the encoder's states [batch, seq, hidden], the same for every target."""
-        return self.cross_attention.keys_and_values(memory)
-
-    def call(  # type: ignore[override]
-        self,
-        hidden: Tensor,
-        attention_bias: Tensor,
-        remembered: KeysAndValues,
-        memory_bias: Tensor,
-        training: bool = False,
-    ) -> Tensor:
-        normed = self.attention_norm(hidden)
-        targets = self.attention.keys_and_values(normed)
-        attended, _ = self.attention(normed, targets, attention_bias, training=training)
-        return self.after_self_attention(hidden, attended, remembered, memory_bias, training)
-
-    def step(
-        self,
-        hidden: Tensor,
-        attention_bias: Tensor,
-        is_new: Tensor,
-        before: KeysAndValues,
-        remembered: KeysAndValues,
-        memory_bias: Tensor,
-    ) -> tuple[Tensor, KeysAndValues]:
-        """Compute `call` for one target of each row, from the keys and values of the targets before it.
-
-        Args:
-            hidden: [batch, 1, hidden].
-            attention_bias: [1, heads, 1, width], of relative positions, which also masks the places after the target's.
-            is_new: [width] bool, true at the target's place.
-            before: keys and values of the targets, valid before the target's place.
-
-        Returns: (output [batch, 1, hidden], keys and values, now with the target's).
-        """
-        normed = self.attention_norm(hidden)
-        read = written(before, self.attention.keys_and_values(normed), is_new)
-        attended, _ = self.attention(normed, read, attention_bias)
-        return self.after_self_attention(hidden, attended, remembered, memory_bias), read
-
     def after_self_attention(
         self, hidden: Tensor, attended: Tensor, remembered: KeysAndValues, memory_bias: Tensor, training: bool = False
     ) -> Tensor:
-        """The block's output, from its input and the output of self-attention."""
         hidden = self.added(hidden, attended, training)
         crossed, _ = self.cross_attention(self.cross_attention_norm(hidden), remembered, memory_bias, training=training)
         return self.fed_forward(self.added(hidden, crossed, training), training)
