@@ -1,9 +1,12 @@
-"""BART's decoder (Lewis et al. 2020, section 2.1)."""
+"""BART's decoder (Lewis et al. 2020, section 2.1), and its language model head."""
 
 from typing import Any
 
+import keras
+
 from keras_bert.layers.decoder_block import DecoderBlock
 from keras_bert.layers.tensors import Tensor
+from keras_bert.layers.tied_decoder import TiedDecoder
 from keras_bert.models.bart.embeddings import PositionedEmbeddings
 from keras_bert.models.bart.kind import BartConfig
 from keras_bert.models.bert.encoder import block_options
@@ -43,3 +46,13 @@ class BartDecoder(Decoder):
 
     def embedded(self, words: Tensor, first_place: Tensor | int, training: bool = False) -> Tensor:
         return self.embeddings(words, first_place=first_place, training=training)
+
+
+@keras.saving.register_keras_serializable(package="keras_bert")
+class BartTokenHead(TiedDecoder):
+    """The word embeddings, and a bias [1, vocab] as in files, which is not trained, as in transformers."""
+
+    def build(self, *input_shapes: tuple[int | None, ...]) -> None:
+        self.bias = self.add_weight(
+            name="bias", shape=(1, self.vocab_size), initializer="zeros", trainable=False, autocast=False
+        )

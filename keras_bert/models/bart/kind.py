@@ -6,11 +6,20 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from keras_bert.core import settings
 from keras_bert.core.settings import Dropout, Positive, require
-from keras_bert.models.bart.names import PARTS
 from keras_bert.models.bert.config import BIDIRECTIONAL, DECODED, LEARNED, BertConfig, require_decoder_tokens
 from keras_bert.models.kind import ModelKind
 from keras_bert.models.sizes import Part, block_parts, embedding_parts, text_to_text_flops
-from keras_bert.models.tensor_names import DECODER, LM_HEAD, TensorName, for_layers
+from keras_bert.models.tensor_names import (
+    DECODER,
+    ENCODER,
+    LM_HEAD,
+    POOLER,
+    TensorName,
+    dense,
+    for_layers,
+    layer_norm,
+    plain_tensor,
+)
 
 if TYPE_CHECKING:
     import keras
@@ -128,6 +137,53 @@ class BartConfig(BertConfig):
         return frozenset({"model_type", "is_encoder_decoder", *_NAMES, *_OTHER_NAMES})
 
 
+# Other names under which files may hold the word embeddings.
+_TIED = ("model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight", "lm_head.weight")
+
+
+def _attention(attribute: str, name: str) -> tuple[TensorName, ...]:
+    parts = {"query": "q_proj", "key": "k_proj", "value": "v_proj", "output_projection": "out_proj"}
+    return tuple(row for ours, theirs in parts.items() for row in dense(f"{attribute}.{ours}", f"{name}.{theirs}"))
+
+
+def _block(side: str) -> tuple[TensorName, ...]:
+    """The tensors that layers of the encoder and of the decoder have."""
+    block, layer = f"{side}.blocks.{{i}}", f"model.{side}.layers.{{i}}"
+    return (
+        *_attention(f"{block}.attention", f"{layer}.self_attn"),
+        *layer_norm(f"{block}.attention_layer_norm", f"{layer}.self_attn_layer_norm"),
+        *dense(f"{block}.intermediate", f"{layer}.fc1"),
+        *dense(f"{block}.output_dense", f"{layer}.fc2"),
+        *layer_norm(f"{block}.output_layer_norm", f"{layer}.final_layer_norm"),
+    )
+
+
+def _positioned(embeddings: str, side: str) -> tuple[TensorName, ...]:
+    return (
+        plain_tensor(f"{embeddings}.position_embeddings", f"model.{side}.embed_positions.weight"),
+        *layer_norm(f"{embeddings}.layer_norm", f"model.{side}.layernorm_embedding"),
+    )
+
+
+_PARTS: dict[str, tuple[TensorName, ...]] = {
+    ENCODER: (
+        plain_tensor("encoder.embeddings.word_embeddings", "model.shared.weight", _TIED),
+        *_positioned("encoder.embeddings.positioned", "encoder"),
+        *_block("encoder"),
+    ),
+    POOLER: dense("encoder.pooler.dense", "model.encoder.pooler.dense"),
+    DECODER: (
+        *_positioned("decoder.embeddings", "decoder"),
+        *_block("decoder"),
+        *_attention("decoder.blocks.{i}.cross_attention", "model.decoder.layers.{i}.encoder_attn"),
+        *layer_norm(
+            "decoder.blocks.{i}.cross_attention_layer_norm", "model.decoder.layers.{i}.encoder_attn_layer_norm"
+        ),
+    ),
+    LM_HEAD: (plain_tensor("lm_head.bias", "final_logits_bias"),),
+}
+
+
 class Bart(ModelKind):
     """BART, as in transformers. Only this package has its encoder alone with a task's head."""
 
@@ -160,13 +216,13 @@ class Bart(ModelKind):
     }
 
     def make_token_head(self, config: BartConfig, **keras_options: Any) -> "keras.layers.Layer":
-        from keras_bert.models.bart.head import BartTokenHead
+        from keras_bert.models.bart.decoder import BartTokenHead
 
         return BartTokenHead(config.vocab_size, **keras_options)
 
     def parts(self, config: BartConfig) -> dict[str, list[TensorName]]:
         layers = {DECODER: config.decoder_layers}
-        return {part: for_layers(rows, layers.get(part, config.num_hidden_layers)) for part, rows in PARTS.items()}
+        return {part: for_layers(rows, layers.get(part, config.num_hidden_layers)) for part, rows in _PARTS.items()}
 
     def encoder_table(self, config: BartConfig) -> list[Part]:
         return [*embedding_parts(config, has_segments=False), *block_parts(config)]

@@ -200,7 +200,7 @@ class T5(ModelKind):
         return 2 if config.is_gated else 1
 
     def make_token_head(self, config: T5Config, **keras_options: Any) -> "keras.layers.Layer":
-        from keras_bert.models.t5.head import T5TokenHead
+        from keras_bert.models.t5.decoder import T5TokenHead
 
         return T5TokenHead(
             config.vocab_size,
