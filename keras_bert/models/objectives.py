@@ -7,7 +7,7 @@ record imports it where it computes.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from keras_bert.core.settings import require
 from keras_bert.models.bert.config import BOTH, DECODED, MASKED, NEXT, PERMUTED, REPLACED, BertConfig
@@ -42,6 +42,7 @@ class MaskedTokens(ClassTerm):
     setting = "objective.tokens"
     has_head = needs_both_sides = reads_states = False
     predicts_tokens = predicts_vocabulary = True
+    label, label_weights = "masked_lm_ids", "masked_lm_weights"
 
     @property
     def output(self) -> str:
@@ -51,10 +52,10 @@ class MaskedTokens(ClassTerm):
         return objective.tokens == MASKED or objective.tokens == REPLACED and objective.replacement.has_generator
 
     def labels(self, batch: Batch) -> Tensor:
-        return batch["next_token_ids"] if "next_token_ids" in batch else batch["masked_lm_ids"]
+        return batch["next_token_ids"] if "next_token_ids" in batch else super().labels(batch)
 
     def weights(self, batch: Batch) -> Tensor:
-        return batch["next_token_weights"] if "next_token_ids" in batch else batch["masked_lm_weights"]
+        return batch["next_token_weights"] if "next_token_ids" in batch else super().weights(batch)
 
 
 class NextTokens(MaskedTokens):
@@ -70,6 +71,7 @@ class DecodedTokens(MaskedTokens):
     """The next tokens of a text, or of its missing parts, that a decoder predicts from the corrupted text."""
 
     name, title, heading, sentence = "decoded", "decoded tokens", "decoded", "restoring corrupted text"
+    label, label_weights = "target_ids", "target_weights"
 
     @property
     def output(self) -> str:
@@ -77,12 +79,6 @@ class DecodedTokens(MaskedTokens):
 
     def is_on(self, objective: ObjectiveConfig) -> bool:
         return objective.tokens == DECODED
-
-    def labels(self, batch: Batch) -> Tensor:
-        return batch["target_ids"]
-
-    def weights(self, batch: Batch) -> Tensor:
-        return batch["target_weights"]
 
 
 class PermutedTokens(MaskedTokens):
@@ -105,15 +101,10 @@ class PreviousTokens(ClassTerm):
     setting = "objective.tokens"
     has_head = needs_both_sides = False
     predicts_vocabulary = True
+    label, label_weights = "previous_token_ids", "previous_token_weights"
 
     def is_on(self, objective: ObjectiveConfig) -> bool:
         return objective.tokens == BOTH
-
-    def labels(self, batch: Batch) -> Tensor:
-        return batch["previous_token_ids"]
-
-    def weights(self, batch: Batch) -> Tensor:
-        return batch["previous_token_weights"]
 
 
 class _PairTerm(ClassTerm):
@@ -121,16 +112,12 @@ class _PairTerm(ClassTerm):
 
     setting, off, pools = "objective.pair", "none", True
     reads_states = False
-    label: ClassVar[str]
 
     def is_on(self, objective: ObjectiveConfig) -> bool:
         return objective.pair == self.name
 
     def features(self, rows: Rows) -> Mapping[str, Tensor]:
         return {self.label: rows.pair_labels}
-
-    def labels(self, batch: Batch) -> Tensor:
-        return batch[self.label]
 
 
 class NextSentence(_PairTerm):
@@ -148,11 +135,6 @@ class NextSentence(_PairTerm):
 
     def tensors(self) -> tuple[TensorName, ...]:
         return dense(f"{self.head}.classifier", "keras_bert.next_sentence.classifier")
-
-    def logits(
-        self, head: keras.layers.Layer, encoded: Mapping[str, Tensor], inputs: Batch, training: bool
-    ) -> Tensor | None:
-        return head(encoded["pooled_output"])
 
 
 class SentenceOrder(_PairTerm):
@@ -182,12 +164,12 @@ class Related(_PairTerm):
     def labels(self, batch: Batch) -> Tensor:
         from keras import ops
 
-        return ops.minimum(batch[self.label], 1)
+        return ops.minimum(super().labels(batch), 1)
 
     def weights(self, batch: Batch) -> Tensor:
         from keras import ops
 
-        return batch["example_weights"] * ops.cast(batch[self.label] != RUNNING_TEXT, "float32")
+        return super().weights(batch) * ops.cast(batch[self.label] != RUNNING_TEXT, "float32")
 
     def make_head(self, model: EncoderWithHeads) -> keras.layers.Layer:
         return model.make_classifier(2, self.head)
@@ -201,6 +183,7 @@ class Match(ClassTerm):
 
     name, title, heading, sentence = "match", "matching words", "match", "matching the words of two texts"
     setting, off = "objective.match", "false"
+    label, label_weights = "match_labels", "match_weights"
 
     def is_on(self, objective: ObjectiveConfig) -> bool:
         return objective.match
@@ -215,8 +198,8 @@ class Match(ClassTerm):
         from keras import ops
 
         return {
-            "match_labels": ops.maximum(rows.shared, 0),
-            "match_weights": ops.cast(ops.greater_equal(rows.shared, 0), "float32"),
+            self.label: ops.maximum(rows.shared, 0),
+            self.label_weights: ops.cast(ops.greater_equal(rows.shared, 0), "float32"),
         }
 
     def make_head(self, model: EncoderWithHeads) -> keras.layers.Layer:
@@ -227,12 +210,6 @@ class Match(ClassTerm):
     ) -> Tensor | None:
         return head(encoded["sequence_output"], training=training)
 
-    def labels(self, batch: Batch) -> Tensor:
-        return batch["match_labels"]
-
-    def weights(self, batch: Batch) -> Tensor:
-        return batch["match_weights"]
-
 
 class SpanBoundary(ClassTerm):
     """SpanBERT's boundary objective (Joshi et al. 2020, section 3.2): the tokens of a span from those next to it."""
@@ -240,6 +217,7 @@ class SpanBoundary(ClassTerm):
     name, title, heading, sentence = "sbo", "span boundary", "boundary", "the span boundary objective"
     setting, off, argument = "objective.span_boundary", "false", "span_boundary"
     predicts_vocabulary = True
+    label, label_weights = "masked_lm_ids", "masked_lm_weights"
 
     def is_on(self, objective: ObjectiveConfig) -> bool:
         return objective.span_boundary
@@ -279,9 +257,6 @@ class SpanBoundary(ClassTerm):
         positions = inputs.get("masked_lm_positions")
         return None if positions is None else head(encoded["sequence_output"], encoded["word_embeddings"], positions)
 
-    def labels(self, batch: Batch) -> Tensor:
-        return batch["masked_lm_ids"]
-
     def weights(self, batch: Batch) -> Tensor:
         """As in SpanBERT's code, a span's tokens beyond the last position embedding do not count."""
         from keras import ops
@@ -289,7 +264,7 @@ class SpanBoundary(ClassTerm):
         from keras_bert.layers.heads import MOST_PLACES, span_places
 
         has_embedding = span_places(batch["masked_lm_positions"]).place < MOST_PLACES
-        return batch["masked_lm_weights"] * ops.cast(has_embedding, "float32")
+        return super().weights(batch) * ops.cast(has_embedding, "float32")
 
     def flops(self, config: BertConfig, predictions: int) -> int:
         """P · (2·(2·H + 200)·H + 2·H·E + 2·E·V): two dense layers and the decoder, at P predictions."""
@@ -308,6 +283,7 @@ class ReplacedTokens(Term):
     name, title, heading, sentence = "rtd", "replaced token", "replaced", "replaced token detection"
     card_metrics = ("accuracy", "majority")
     setting = "objective.tokens"
+    label = "is_replaced"
     has_head = False  # In a `BertForPreTraining`; an `ElectraForPreTraining` always has it.
 
     def is_on(self, objective: ObjectiveConfig) -> bool:
@@ -321,13 +297,10 @@ class ReplacedTokens(Term):
             off = f"{term.off} with objective.tokens {REPLACED}, which excludes this term"
             require(term is self or term.predicts_tokens, term.setting, off, term.name)
 
-    def labels(self, batch: Batch) -> Tensor:
-        return batch["is_replaced"]
-
     def weights(self, batch: Batch) -> Tensor:
         from keras import ops
 
-        return ops.cast(batch["input_mask"], "float32") * batch["example_weights"][:, None]
+        return ops.cast(batch["input_mask"], "float32") * super().weights(batch)[:, None]
 
     def metrics(self, logits: Tensor, labels: Tensor) -> dict[str, Tensor]:
         from keras_bert.layers.heads import binary_cross_entropy

@@ -69,6 +69,7 @@ class Term(abc.ABC):
         predicts_tokens: whether it is what the token head predicts.
         predicts_vocabulary: whether its logits are over the vocabulary, at every prediction of a row.
         needs_both_sides: whether it needs bidirectional attention, not left to right.
+        label, label_weights: the names of its labels and their weights in a batch; see `labels` and `weights`.
         pairs: how the segments of its rows must be chosen, `RANDOM_NEXT`, `SWAPPED` or `RELATED`; None for any rows.
         zero_label: the meaning of such a pair's label 0, to follow "40% ".
     """
@@ -88,6 +89,8 @@ class Term(abc.ABC):
     predicts_tokens: ClassVar[bool] = False
     predicts_vocabulary: ClassVar[bool] = False
     needs_both_sides: ClassVar[bool] = True
+    label: ClassVar[str]
+    label_weights: ClassVar[str] = "example_weights"
     pairs: ClassVar[str | None] = None
     zero_label: ClassVar[str] = ""
 
@@ -144,13 +147,13 @@ class Term(abc.ABC):
         """
         return head(encoded["pooled_output"], training=training)
 
-    @abc.abstractmethod
     def labels(self, batch: Batch) -> Tensor:
         """The labels to predict, [...]."""
+        return batch[self.label]
 
     def weights(self, batch: Batch) -> Tensor:
         """The weight of each label, float32 [...]; the mean loss divides by their sum."""
-        return batch["example_weights"]
+        return batch[self.label_weights]
 
     @abc.abstractmethod
     def metrics(self, logits: Tensor, labels: Tensor) -> dict[str, Tensor]:
