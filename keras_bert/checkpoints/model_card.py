@@ -127,8 +127,7 @@ def write_card(
     `fields` are the content of config.json, `parameters` is the number of weights.
     """
     text = card if isinstance(card, str) else _text(card, config, fields, parameters, lower_case)
-    with whole_files.atomic_write(files.join(folder, CARD)) as stream:
-        stream.write(text)
+    whole_files.write_file(files.join(folder, CARD), text)
 
 
 def _text(card: ModelCard, config: BertConfig, fields: Mapping[str, Any], parameters: int, lower_case: bool) -> str:

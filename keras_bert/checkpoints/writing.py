@@ -223,8 +223,7 @@ def _card(folder: ModelFolder, path: files.StrPath) -> str | ModelCard:
     own = files.join(folder.path, CARD)
     # Google's card explains that format, and an adapter's tells the hub to open the folder with peft.
     if files.exists(own) and not is_google_folder(folder.path) and not folder.base:
-        with files.open_file(own) as stream:
-            return stream.read().decode("utf-8", "replace")
+        return files.content(own).decode("utf-8", "replace")
     return _new_card(folder, path)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from keras_bert.core.errors import reason
-from keras_bert.core.files import StrPath, open_file
+from keras_bert.core.files import StrPath, content, open_file
 
 # A header is a Python literal, which NumPy tokenizes and parses; its shape may be of any size.
 _RAISED = (
@@ -70,10 +70,9 @@ def open_arrays(path: StrPath) -> Iterator[Arrays]:
 
 def read_array(path: StrPath) -> np.ndarray:
     """The array of an .npy. Raises `DamagedArrays`, or `OSError` if the file cannot be read."""
-    with open_file(path) as stream:
-        content = io.BytesIO(stream.read())
+    stream = io.BytesIO(content(path))
     with _refusing():
-        return np.lib.format.read_array(content, allow_pickle=False)
+        return np.lib.format.read_array(stream, allow_pickle=False)
 
 
 @contextlib.contextmanager

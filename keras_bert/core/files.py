@@ -56,11 +56,16 @@ def open_file(path: StrPath, mode: str = "rb", errors: str | None = None, newlin
     return stream
 
 
+def content(path: StrPath) -> bytes:
+    """All bytes of a file."""
+    with open_file(path) as stream:
+        return stream.read()
+
+
 def read_file(path: StrPath, remedy: str) -> bytes:
     """The content of a file. Raises `UserError`, which ends with the remedy, if it cannot be read."""
     try:
-        with open_file(path) as stream:
-            return stream.read()
+        return content(path)
     except OSError as error:
         raise UserError(f"{path}: cannot be read ({error.strerror or error}). {remedy}".rstrip()) from None
 

@@ -160,8 +160,7 @@ def _found(path: files.StrPath) -> dict[str, Any] | None:
 def _read(path: files.StrPath) -> dict[str, Any] | None:
     """The content of a lease, empty if it is not readable; None if there is none."""
     try:
-        with files.open_file(path) as stream:
-            found = parse_json(stream.read())
+        found = parse_json(files.content(path))
     except FileNotFoundError:
         return None
     except ValueError:  # Half written, or not a lease.

@@ -49,6 +49,12 @@ def atomic_write(path: files.StrPath, mode: str = "w", work_folder: str | None =
         raise
 
 
+def write_file(path: files.StrPath, content: str | bytes, work_folder: str | None = None) -> None:
+    """Writes a file by `atomic_write`."""
+    with atomic_write(path, "wb" if isinstance(content, bytes) else "w", work_folder) as stream:
+        stream.write(content)
+
+
 def rename_file(source: str, target: str) -> None:
     """Renames a file within a disk or a store, replacing `target` if it exists."""
     if files.is_remote(target):
@@ -58,8 +64,7 @@ def rename_file(source: str, target: str) -> None:
 
 
 def write_json(path: files.StrPath, values: Any, ensure_ascii: bool = True) -> None:
-    with atomic_write(path) as stream:
-        stream.write(json_text(values, indent=2, ensure_ascii=ensure_ascii) + "\n")
+    write_file(path, json_text(values, indent=2, ensure_ascii=ensure_ascii) + "\n")
 
 
 def json_text(values: Any, **options: Any) -> str:

@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from keras_bert.core.errors import UserError
-from keras_bert.core.files import join, open_file
-from keras_bert.core.whole_files import atomic_write
+from keras_bert.core.files import content, join
+from keras_bert.core.whole_files import write_file
 from keras_bert.data.corpus.held_out import TRAIN
 from keras_bert.data.shards.shard_files import ShardSet
 from keras_bert.text.vocabulary import Vocabulary
@@ -65,8 +65,7 @@ def write_collocations(folder: str, vocabulary: Vocabulary, most: int) -> None:
         f"{pmi:.3f}\t{count}\t{' '.join(vocabulary.tokens[index] for index in ids)}\n" for pmi, count, ids in found
     )
     text = "".join(lines)
-    with atomic_write(join(folder, COLLOCATIONS_FILE)) as stream:
-        stream.write(f"{_header(vocabulary, text)}\n{text}")
+    write_file(join(folder, COLLOCATIONS_FILE), f"{_header(vocabulary, text)}\n{text}")
 
 
 def read_collocations(folder: str, vocabulary: Vocabulary, remedy: str = PREPARE_AGAIN) -> list[tuple[int, ...]]:
@@ -80,8 +79,7 @@ def read_collocations(folder: str, vocabulary: Vocabulary, remedy: str = PREPARE
     """
     path = join(folder, COLLOCATIONS_FILE)
     try:
-        with open_file(path) as stream:
-            header, _, text = stream.read().decode().partition("\n")
+        header, _, text = content(path).decode().partition("\n")
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"{path}: cannot be read ({getattr(error, 'strerror', None) or error}). {remedy}") from None
     needed = _header(vocabulary, text)

@@ -13,7 +13,7 @@ from keras_bert.checkpoints.huggingface import CONFIG
 from keras_bert.config.finetuning import REGRESSION
 from keras_bert.core import files
 from keras_bert.core.errors import UserError
-from keras_bert.core.whole_files import atomic_write, require_name, whole_folder, write_json
+from keras_bert.core.whole_files import require_name, whole_folder, write_file, write_json
 from keras_bert.export.network import Network
 from keras_bert.export.serving_function import masked_lm_at_positions, model_signatures
 from keras_bert.export.signature import Signature, TextInputs
@@ -260,17 +260,11 @@ def write_portable(
         vocabulary.to_file(files.join(aside, vocabulary.file_name))
         write_json(files.join(aside, CONFIG), {**bert.folder.other_fields, **bert.config.to_fields()})
         if labels:
-            _write(files.join(aside, LABELS), "".join(f"{label}\n" for label in labels).encode())
+            write_file(files.join(aside, LABELS), "".join(f"{label}\n" for label in labels))
         _, code, table = _plain_tokenizer(type(vocabulary))
         for source, name in ((code, TOKENIZER), (table, os.path.basename(table))):
-            with open(source, "rb") as stream:
-                _write(files.join(aside, name), stream.read())
+            write_file(files.join(aside, name), files.content(source))
         card = _card(bert, form, signature, stored, len(content), labels)
-        _write(files.join(aside, CARD), card.encode())
-        _write(files.join(aside, form.file), content)
+        write_file(files.join(aside, CARD), card)
+        write_file(files.join(aside, form.file), content)
     return len(content)
-
-
-def _write(path: str, content: bytes) -> None:
-    with atomic_write(path, "wb") as stream:
-        stream.write(content)

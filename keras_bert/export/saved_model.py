@@ -18,7 +18,7 @@ from keras_bert.core.errors import UserError
 from keras_bert.core.files import StrPath, exists, is_remote, join, list_folder, make_folder
 from keras_bert.core.locks import NAME, taken
 from keras_bert.core.stores import as_os_errors
-from keras_bert.core.whole_files import atomic_write, whole_folder
+from keras_bert.core.whole_files import whole_folder, write_file
 from keras_bert.export.serving_function import ServingFunction
 from keras_bert.inputs.rows import doubling_lengths
 
@@ -64,8 +64,7 @@ def write_serving_files(output: StrPath) -> None:
     for file, content in ((MODELS, _MODELS), (BATCHING, _BATCHING)):
         path = join(output, file)
         if not exists(path):
-            with atomic_write(path) as stream:
-                stream.write(content.format(name=_escaped(name), base=_escaped(base), file=file))
+            write_file(path, content.format(name=_escaped(name), base=_escaped(base), file=file))
 
 
 def _escaped(text: str) -> str:

@@ -114,8 +114,7 @@ class StudyFolder:
 
     def write_page(self, name: str, content: str) -> None:
         """Writes the self-contained page `name`.html at once, because pages may be large and many."""
-        with whole_files.atomic_write(self.join(f"{name}.html")) as stream:
-            stream.write(content)
+        whole_files.write_file(self.join(f"{name}.html"), content)
 
     def write(self, name: str, findings: Findings, command: str | None = None) -> str:
         """Writes the page `name`.md with its pictures, which TensorBoard shows too; returns the path of the page.
@@ -134,8 +133,7 @@ class StudyFolder:
         for picture in findings.pictures:
             lines += ["", f"![{picture}]({picture}.png)"]
         path = self.join(f"{name}.md")
-        with whole_files.atomic_write(path) as stream:
-            stream.write("\n".join(lines) + "\n")
+        whole_files.write_file(path, "\n".join(lines) + "\n")
         return path
 
 

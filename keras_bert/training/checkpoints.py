@@ -303,8 +303,7 @@ class Checkpoints:
 def _state(folder: str) -> dict[str, Any] | None:
     """The content of state.json, or None if it is missing or not valid."""
     try:
-        with files.open_file(files.join(folder, STATE)) as stream:
-            state = parse_json(stream.read())
+        state = parse_json(files.content(files.join(folder, STATE)))
     except (FileNotFoundError, ValueError):
         return None
     except OSError:

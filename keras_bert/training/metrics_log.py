@@ -130,8 +130,7 @@ def read_metrics(path: str) -> list[dict[str, Any]]:
     """The objects in a metrics.jsonl, without lines that are damaged, such as a last one cut off by a kill."""
     if not files.exists(path):
         return []
-    with files.open_file(path) as stream:
-        found = map(_read_line, stream.read().split(b"\n"))
+    found = map(_read_line, files.content(path).split(b"\n"))
     return [line for line in found if isinstance(line, dict) and isinstance(line.get("step"), int)]
 
 

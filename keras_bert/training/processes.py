@@ -119,8 +119,7 @@ def _content(path: str) -> bytes:
         if time.monotonic() > deadline:
             return b""
         time.sleep(0.2)
-    with files.open_file(path) as stream:
-        return stream.read()
+    return files.content(path)
 
 
 def require_same(strategy: tf.distribute.Strategy, folder: str, /, **values: int | bytes) -> None:

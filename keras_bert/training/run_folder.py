@@ -255,8 +255,7 @@ class RunFolder:
 
     def bind(self, config: PretrainConfig | FinetuneConfig) -> None:
         """Writes the resolved settings."""
-        with whole_files.atomic_write(self.config_file) as stream:
-            stream.write(settings.to_yaml(config))
+        whole_files.write_file(self.config_file, settings.to_yaml(config))
 
     def results(self) -> dict[str, Any] | None:
         """The content of results.json, or None if the run is not finished."""
@@ -274,8 +273,7 @@ class RunFolder:
     def write_examples(self, examples: Mapping[str, Mapping[str, np.ndarray]]) -> None:
         """Writes what `examples` reads."""
         pairs = {split: {name: array.tolist() for name, array in of.items()} for split, of in examples.items()}
-        with whole_files.atomic_write(self.examples_file) as stream:
-            stream.write(whole_files.json_text(pairs))
+        whole_files.write_file(self.examples_file, whole_files.json_text(pairs))
 
     def write_results(self, results: Mapping[str, Any]) -> None:
         """Writes results.json. Raises `UserError` if another process has taken over the folder."""

@@ -191,8 +191,7 @@ def _recorded_digest(folder: str, made_of: Mapping[str, object]) -> str | None:
     """The SHA-256 in made_of.json. Raises `_Unusable` if the features were made from something else."""
     path = files.join(folder, _MADE_OF)
     try:
-        with files.open_file(path) as stream:
-            record = parse_json(stream.read())
+        record = parse_json(files.content(path))
     except (OSError, ValueError):
         raise _Unusable(f"{path}: cannot be read.") from None
     if not isinstance(record, dict) or record.get("format") != _FORMAT or record.get("made_of") != made_of:

@@ -13,8 +13,8 @@ import numpy as np
 from keras_bert.core import files
 from keras_bert.core.array_files import Arrays, DamagedArrays, open_arrays, read_array
 from keras_bert.core.errors import UserError, reason
-from keras_bert.core.files import join, open_file
-from keras_bert.core.whole_files import atomic_write
+from keras_bert.core.files import join
+from keras_bert.core.whole_files import atomic_write, write_file
 from keras_bert.core.yaml_and_json import parse_json
 from keras_bert.data.shards.prepared_folder import PART_END, PARTS
 from keras_bert.data.shards.shard_format import TokenizedDocuments
@@ -78,8 +78,7 @@ class PartFiles:
 
     def write_record(self, name: str, values: Any) -> None:
         """Writes JSON values under a name, to be called once the work that they describe is done."""
-        with atomic_write(self._record_path(name), work_folder=self.folder) as stream:
-            stream.write(json.dumps(values))
+        write_file(self._record_path(name), json.dumps(values), self.folder)
 
     def record(self, name: str) -> Any:
         """The values that `write_record` wrote, or None."""
@@ -160,8 +159,7 @@ def _read_record(path: str) -> Any:
     if not files.exists(path):
         return None
     try:
-        with open_file(path) as stream:
-            return parse_json(stream.read())
+        return parse_json(files.content(path))
     except ValueError:
         raise _damaged(path) from None
 

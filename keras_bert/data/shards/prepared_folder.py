@@ -13,18 +13,18 @@ from typing import Any
 from keras_bert.core.errors import UserError
 from keras_bert.core.files import (
     StrPath,
+    content,
     exists,
     is_file,
     is_folder,
     is_remote,
     join,
     list_folder,
-    open_file,
     remove_file,
     remove_folder,
 )
 from keras_bert.core.locks import NAME, require_own, take_folder
-from keras_bert.core.whole_files import atomic_write, move_folder, require_name
+from keras_bert.core.whole_files import move_folder, require_name, write_file
 from keras_bert.core.yaml_and_json import parse_json
 from keras_bert.data.corpus.held_out import SIDES
 from keras_bert.data.shards.shard_files import ShardSet
@@ -63,8 +63,7 @@ class UnfinishedWork:
 
     def save(self) -> None:
         """Writes the record."""
-        with atomic_write(join(self.folder, _FILE)) as stream:
-            stream.write(json.dumps({"settings": self._settings, "sides": self.sides}))
+        write_file(join(self.folder, _FILE), json.dumps({"settings": self._settings, "sides": self.sides}))
 
     @staticmethod
     def is_in(folder: str) -> bool:
@@ -82,8 +81,7 @@ class UnfinishedWork:
     def _read(self, path: str) -> None:
         remedy = f"Remove {self.folder} and start over"
         try:
-            with open_file(path) as stream:
-                state = parse_json(stream.read())
+            state = parse_json(content(path))
             made_with, sides = {**state["settings"]}, {**state["sides"]}
             if set(sides) != set(SIDES) or not all(map(_is_progress, sides.values())):
                 raise ValueError("sides of another form")

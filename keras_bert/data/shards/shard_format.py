@@ -20,7 +20,7 @@ import numpy as np
 
 from keras_bert.core.errors import UserError
 from keras_bert.core.files import exists, join, read_file
-from keras_bert.core.whole_files import atomic_write
+from keras_bert.core.whole_files import write_file
 from keras_bert.core.yaml_and_json import parse_json
 from keras_bert.data.windows import offsets
 from keras_bert.text.vocabulary import Vocabulary
@@ -283,8 +283,7 @@ def write_shard(
     for kind in kinds(meta):
         data = arrays[kind].tobytes()
         shard["sha256"][kind] = hashlib.sha256(data).hexdigest()
-        with atomic_write(join(folder, f"{name}.{kind}"), "wb", work_folder) as stream:
-            stream.write(data)
+        write_file(join(folder, f"{name}.{kind}"), data, work_folder)
     counts = {"unknown_tokens": int(np.count_nonzero(arrays["tokens"] == unknown_id))}
     if PHRASES in kinds(meta):
         counts["phrase_tokens"] = int(np.count_nonzero(arrays[PHRASES]))

@@ -162,8 +162,7 @@ class HubData(HubRepository):
         """The `configs` of README.md."""
         if _README not in self._names:
             return
-        with files.open_file(self._fetch(_README)) as stream:
-            text = stream.read().decode("utf-8", "replace").replace("\r\n", "\n")
+        text = files.content(self._fetch(_README)).decode("utf-8", "replace").replace("\r\n", "\n")
         front = _FRONT_MATTER.match(text)
         try:
             values = yaml.safe_load(front[1]) if front else None

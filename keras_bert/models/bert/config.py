@@ -10,7 +10,7 @@ from typing import Any, Literal, get_args
 from keras_bert.core import settings
 from keras_bert.core.errors import UserError
 from keras_bert.core.settings import Checked, Dropout, Positive, require
-from keras_bert.core.whole_files import atomic_write
+from keras_bert.core.whole_files import write_file
 from keras_bert.core.yaml_and_json import read_json, read_yaml
 from keras_bert.models.kind import kind_of_model_fields
 
@@ -186,11 +186,8 @@ class BertConfig(Checked):
 
     def to_file(self, path: str | os.PathLike[str]) -> None:
         """Write the config as JSON if the path ends in .json, else as YAML."""
-        with atomic_write(path) as stream:
-            if os.fspath(path).endswith(".json"):
-                stream.write(json.dumps(self.to_fields(), indent=2) + "\n")
-            else:
-                stream.write(settings.to_yaml(self))
+        is_json = os.fspath(path).endswith(".json")
+        write_file(path, json.dumps(self.to_fields(), indent=2) + "\n" if is_json else settings.to_yaml(self))
 
     def to_fields(self) -> dict[str, Any]:
         """The fields for a JSON file, with `is_decoder` for causal attention."""
