@@ -110,20 +110,10 @@ def _place(line: Mapping[str, Any]) -> tuple[int, bool]:
 class NoMetricsLog:
     """Stands in for `MetricsLog` in workers that write nothing."""
 
-    def rewind(self, step: int, rollbacks: Iterable[Mapping[str, Any]]) -> None:
+    def _nothing(self, *arguments: Any, **options: Any) -> None:
         pass
 
-    def write(self, step: int, figures: Mapping[str, float]) -> None:
-        pass
-
-    def table(self, step: int, name: str, rows: Sequence[Sequence[str]]) -> None:
-        pass
-
-    def flush(self) -> None:
-        pass
-
-    def close(self, is_whole: bool = True) -> None:
-        pass
+    rewind = write = table = flush = close = _nothing
 
 
 def read_metrics(path: str) -> list[dict[str, Any]]:
