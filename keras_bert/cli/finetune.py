@@ -118,11 +118,8 @@ def finetune(
     output: str | None,
     seed: int | None,
     seeds: str | None,
-    epochs: float | None,
-    batch_size: int | None,
     max_length: int | None,
     freeze: bool,
-    lora_rank: int | None,
     pretrain_on_task: float | None,
     prepare: str | None,
     prepare_text: tuple[str, ...],
@@ -133,7 +130,7 @@ def finetune(
     sweep: bool,
     overrides: tuple[str, ...],
     fresh: bool,
-    **run: Any,
+    **training: Any,
 ) -> None:
     """Fine-tune a BERT on a task and keep the best epoch by dev score.
 
@@ -162,7 +159,7 @@ def finetune(
         raise UserError("--sweep: draws no picture. Received: --picture as well. Leave out one.")
     for noise in noises:
         Noise(noise)  # Refuses invalid noise before a model is looked for on the hub.
-    data = table_settings(data_dir, train, dev, test, texts, label, format)
+    data = table_settings(data_dir, texts, train=train, dev=dev, test=test, label=label, format=format)
     by_key = set_by_key(FinetuneConfig, overrides)
     benchmark = BENCHMARKS.get(task or "")
     if task and config:
@@ -178,10 +175,8 @@ def finetune(
                 "data.kind": KINDS_OF_LABELS[kind] if kind else None,
                 "data.shots": shots,
                 "training.seed": seed,
-                "training.batch_size": batch_size,
                 "input.max_length": max_length,
                 "training.freeze": freeze or None,
-                "training.lora_rank": lora_rank,
                 "training.pretrain_minutes": pretrain_on_task,
                 "prepare.kind": prepare,
                 "prepare.text": list(prepare_text) or None,
@@ -191,7 +186,7 @@ def finetune(
             }
         ),
         **{f"data.{key}": value for key, value in data.items()},
-        **run_settings(by_key, **run, epochs=epochs),
+        **run_settings(by_key, **training),
     }
     require_agreement(
         by_key, {**flags, **given({"task": task, "init": init, "training.seed": seeds and f"--seeds {seeds}"})}

@@ -201,16 +201,13 @@ def corpus_config(
     )
 
 
-def corpus_arguments(
-    text: str | None, format: str | None, broken_lines: str, filters: str | None, bad_words: str | None
-) -> str:
+def corpus_arguments(**values: str | None) -> str:
     """Returns the `corpus_options` that differ from the defaults, for the command line of the next command."""
-    values = {"text": text, "format": format, "broken-lines": broken_lines, "filters": filters, "bad-words": bad_words}
-    defaults = {"text": _CORPUS.text, "broken-lines": _CORPUS.broken_lines}
+    defaults = {"text": _CORPUS.text, "format": None, "broken_lines": _CORPUS.broken_lines}
     return "".join(
-        f" --{name} {shlex.quote(value)}"
-        for name, value in values.items()
-        if value is not None and value != defaults.get(name)
+        f" --{name.replace('_', '-')} {shlex.quote(value)}"
+        for name in (*defaults, "filters", "bad_words")
+        if (value := values[name]) is not None and value != defaults.get(name)
     )
 
 
@@ -260,18 +257,9 @@ other_table_options = _table_options(
 )
 
 
-def table_settings(
-    data_dir: str | None,
-    train: str | None,
-    dev: str | None,
-    test: str | None,
-    texts: Sequence[str],
-    label: str | None,
-    format: str | None,
-) -> dict[str, Any]:
+def table_settings(data_dir: str | None, texts: Sequence[str], **others: str | None) -> dict[str, Any]:
     """Returns `{field of TaskDataConfig: value}` for the `table_options` that were given."""
-    values = {"folder": data_dir, "train": train, "dev": dev, "test": test, "texts": list(texts) or None}
-    return given({**values, "label": label, "format": format})
+    return given({"folder": data_dir, "texts": list(texts) or None, **others})
 
 
 # Options of every training run; `run_settings` takes their values.
@@ -299,25 +287,19 @@ def run_settings(
     strategy: str | None,
     devices: str | None,
     tpu: str | None,
-    steps: int | None,
-    minutes: float | None,
-    max_minutes: float | None,
     learning_rate: float | None = None,
-    epochs: float | None = None,
+    **others: Any,
 ) -> dict[str, Any]:
-    """Returns `{key: value}`, settings of a recipe, for the `run_options` that were given.
+    """Returns `{key: value}`, settings of a recipe, for the `run_options` and `others` of its training that were given.
 
     The run's length, whether it is among them or in `by_key`, the settings given by `--set`, replaces the recipe's.
     """
     chosen = given(
         {
-            "training.epochs": epochs,
+            **{f"training.{name}": value for name, value in others.items()},
             "training.strategy": strategy or ("tpu" if tpu else None),
             "training.devices": [name.strip() for name in devices.split(",")] if devices else None,
             "training.tpu": tpu,
-            "training.steps": steps,
-            "training.minutes": minutes,
-            "training.max_minutes": max_minutes,
             "optimizer.learning_rate": learning_rate,
         }
     )
