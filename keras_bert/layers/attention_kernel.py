@@ -2,9 +2,9 @@
 
 import contextlib
 import contextvars
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
-from keras_bert.layers.tensors import Tensor
+from keras_bert.layers.tensors import Tensor, set_within
 
 # Function (queries, keys and values, each [batch, heads, seq, head_size]; attention_bias) -> the sums of the values
 # [batch, heads, seq, head_size], weighted by the softmax of queries * keys / sqrt(head_size) + attention_bias; None for
@@ -14,14 +14,9 @@ Kernel = Callable[[Tensor, Tensor, Tensor, Tensor], Tensor | None]
 _active: contextvars.ContextVar[Kernel | None] = contextvars.ContextVar("attention_kernel", default=None)
 
 
-@contextlib.contextmanager
-def attention_kernel(kernel: Kernel | None) -> Iterator[None]:
+def attention_kernel(kernel: Kernel | None) -> contextlib.AbstractContextManager[Kernel | None]:
     """Within the block, training uses `kernel` for self-attention without dropout; None for its own operations."""
-    token = _active.set(kernel)
-    try:
-        yield
-    finally:
-        _active.reset(token)
+    return set_within(_active, kernel)
 
 
 def kernel_attention(query: Tensor, key: Tensor, value: Tensor, attention_bias: Tensor) -> Tensor | None:

@@ -8,14 +8,14 @@ Outside such a scope (a user's own `fit`) each layer uses a Keras seed generator
 
 import contextlib
 import contextvars
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import keras
 import numpy as np
 from keras import ops
 
-from keras_bert.layers.tensors import PlainLayer, Tensor
+from keras_bert.layers.tensors import PlainLayer, Tensor, set_within
 
 # Function (key; number of the dropout call in the block, from 0; shape, batch first; number of the part) -> uint16 or
 # uint32 tensor of that shape, uniform over all values. Consecutive parts give what one call for all of them would.
@@ -33,8 +33,9 @@ class _KeyScope:
 _active: contextvars.ContextVar[_KeyScope | None] = contextvars.ContextVar("dropout_key", default=None)
 
 
-@contextlib.contextmanager
-def dropout_key(key: Tensor, bits: Bits | None = None, part: int | Tensor = 0) -> Iterator[_KeyScope]:
+def dropout_key(
+    key: Tensor, bits: Bits | None = None, part: int | Tensor = 0
+) -> contextlib.AbstractContextManager[_KeyScope]:
     """Make every `Dropout` called in the block draw its mask from `key`.
 
     Args:
@@ -42,12 +43,7 @@ def dropout_key(key: Tensor, bits: Bits | None = None, part: int | Tensor = 0) -
         bits: draws the random bits. Default: `counter_bits`.
         part: which of the equal parts of the global batch the block computes, from 0: an int or an int32 scalar.
     """
-    scope = _KeyScope(key, bits or counter_bits, part)
-    token = _active.set(scope)
-    try:
-        yield scope
-    finally:
-        _active.reset(token)
+    return set_within(_active, _KeyScope(key, bits or counter_bits, part))
 
 
 def recomputed(function: Callable) -> Callable:

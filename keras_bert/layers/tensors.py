@@ -5,7 +5,7 @@ import contextvars
 import inspect
 import itertools
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import keras
 import numpy as np
@@ -19,6 +19,19 @@ Tensor: TypeAlias = keras.KerasTensor
 Batch: TypeAlias = Mapping[str, Tensor]
 # {term: {metric: float32 scalar}}.
 Sums: TypeAlias = dict[str, dict[str, Tensor]]
+
+
+_T = TypeVar("_T")
+
+
+@contextlib.contextmanager
+def set_within(variable: contextvars.ContextVar[Any], value: _T) -> Iterator[_T]:
+    """Within the block, in this thread, the variable has this value, which is also the block's."""
+    token = variable.set(value)
+    try:
+        yield value
+    finally:
+        variable.reset(token)
 
 
 _replacement: contextvars.ContextVar[Callable | None] = contextvars.ContextVar("replacement", default=None)
@@ -87,11 +100,6 @@ def arguments_of(thing: keras.layers.Layer, base: type) -> dict[str, Any]:
     return found
 
 
-@contextlib.contextmanager
-def normal_replaced_by(initializer: Callable) -> Iterator[None]:
+def normal_replaced_by(initializer: Callable) -> contextlib.AbstractContextManager[Callable]:
     """Within the block, in this thread, build models with `initializer` instead of the normal ones."""
-    token = _replacement.set(initializer)
-    try:
-        yield
-    finally:
-        _replacement.reset(token)
+    return set_within(_replacement, initializer)
