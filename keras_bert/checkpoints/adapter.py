@@ -128,11 +128,8 @@ class AdaptedTensors(StoredTensors):
         self._own = _AdapterTensors(weights, kind, known, adapter.rank)
         super().__init__(weights, {**base.places, **self._own.places}, base.others)
 
-    def shape(self, name_in_file: str) -> tuple[int, ...]:
-        return self._holder(name_in_file).shape(name_in_file)
-
-    def kind(self, name_in_file: str) -> str:
-        return self._holder(name_in_file).kind(name_in_file)
+    def holder(self, name_in_file: str) -> StoredTensors:
+        return self._own if name_in_file in self._own.places.values() else self._base
 
     def holds(self, name: TensorName) -> bool:
         return self._own.holds(name) or self._base.holds(name)
@@ -151,9 +148,6 @@ class AdaptedTensors(StoredTensors):
         names = list(names)
         replaced = {self._base.places.get(name) for name in self._own.places}
         return sorted({*self._base.unused(names)} - replaced | {*self._own.unused(names)})
-
-    def _holder(self, name_in_file: str) -> StoredTensors:
-        return self._own if name_in_file in self._own.places.values() else self._base
 
 
 class _AdapterTensors(StoredTensors):
@@ -185,14 +179,8 @@ class _AdapterTensors(StoredTensors):
             )
         super().__init__(path, places, [])
 
-    def shape(self, name_in_file: str) -> tuple[int, ...]:
-        return self._file.shape(name_in_file)
-
-    def kind(self, name_in_file: str) -> str:
-        return self._file.kind(name_in_file)
-
-    def value(self, name_in_file: str) -> np.ndarray | None:
-        return self._file.value(name_in_file)
+    def holder(self, name_in_file: str) -> SafetensorsFile:
+        return self._file
 
     def addition(self, name: StoredName, shape: tuple[int, ...]) -> npt.NDArray[np.float32] | None:
         """B · A [out, in], which must have `shape`, for a tensor of the table; None if the adapter has none for it.

@@ -92,14 +92,8 @@ class HuggingFaceTensors(StoredTensors):
         known = {name for item in stored for name in (item.name, *item.also, *item.copies)}
         super().__init__(path, *_places(self._files, path, kind, known))
 
-    def shape(self, name_in_file: str) -> tuple[int, ...]:
-        return self._files[name_in_file][1].shape(name_in_file)
-
-    def kind(self, name_in_file: str) -> str:
-        return self._files[name_in_file][1].kind(name_in_file)
-
-    def value(self, name_in_file: str) -> np.ndarray | None:
-        return self._files[name_in_file][1].value(name_in_file)
+    def holder(self, name_in_file: str) -> SafetensorsFile | TorchFile:
+        return self._files[name_in_file][1]
 
     def file_of(self, name_in_file: str) -> str:
         return self._files[name_in_file][0]

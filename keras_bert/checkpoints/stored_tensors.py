@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -28,17 +28,21 @@ class StoredTensors:
         self.places = places
         self.others = others
 
+    def holder(self, name_in_file: str) -> Any:
+        """What has a tensor's `shape`, `kind` and `value`, for a class that does not read them itself."""
+        raise NotImplementedError
+
     def shape(self, name_in_file: str) -> tuple[int, ...]:
         """The shape of a tensor, without reading it."""
-        raise NotImplementedError
+        return self.holder(name_in_file).shape(name_in_file)
 
     def kind(self, name_in_file: str) -> str:
         """The data type of a tensor, as the format calls it."""
-        raise NotImplementedError
+        return self.holder(name_in_file).kind(name_in_file)
 
     def value(self, name_in_file: str) -> np.ndarray | None:
         """A floating-point tensor as stored in the file; None for other types."""
-        raise NotImplementedError
+        return self.holder(name_in_file).value(name_in_file)
 
     def file_of(self, name_in_file: str) -> str:
         """The file that holds a tensor, for messages."""
