@@ -43,7 +43,7 @@ def ablation(
     bases = {name: variant.pretrained_as or name for name, variant in variants.items()}
     made_runs = study.made(
         {
-            f"{base}, seed {seed}": functools.partial(
+            (base, seed): functools.partial(
                 pretrained,
                 study.join("pretrained", base, f"seed-{seed}"),
                 plan.variants[base].recipe or plan.recipe,
@@ -54,11 +54,12 @@ def ablation(
             for seed, base in itertools.product(numbers, dict.fromkeys(bases.values()))
         },
         "Pretrained",
+        "{}, seed {}",
     )
-    runs = {(name, seed): made_runs[f"{base}, seed {seed}"] for seed in numbers for name, base in bases.items()}
+    runs = {(name, seed): made_runs[base, seed] for seed in numbers for name, base in bases.items()}
     # For each task, all variants of one seed come before the next seed, so that a stopped study has a whole column.
     parts = {
-        f"{task}: {name}, seed {seed} at {rate:g}": make
+        (task, name, seed, rate): make
         for task, planned in plan.tasks.items()
         for seed, (name, variant) in itertools.product(numbers, variants.items())
         for rate, make in finetunings(
@@ -71,16 +72,10 @@ def ablation(
             f"pretrained/{bases[name]}/seed-{seed}",  # Relative to the study's folder, which may move.
         ).items()
     }
-    made = study.made(parts, "Fine-tuned")
+    made = study.made(parts, "Fine-tuned", "{}: {}, seed {} at {:g}")
     found = {
         task: {
-            name: better(
-                {
-                    rate: [made[f"{task}: {name}, seed {seed} at {rate:g}"] for seed in numbers]
-                    for rate in planned.rates
-                },
-                pooled,
-            )
+            name: better({rate: [made[task, name, seed, rate] for seed in numbers] for rate in planned.rates}, pooled)
             for name in variants
         }
         for task, planned in plan.tasks.items()
@@ -136,14 +131,11 @@ def _restored(
     if not any("eval_decoded_loss" in (RunFolder(run).results() or {}) for run in runs.values()):
         return {}
     parts = {
-        f"{name}, seed {seed}": study.kept(f"restored {name}, seed {seed}", {}, functools.partial(restoration, run))
+        (name, seed): study.kept(f"restored {name}, seed {seed}", {}, functools.partial(restoration, run))
         for (name, seed), run in runs.items()
     }
-    made = study.made(parts, "Restored")
-    return {
-        heading: {(name, seed): made[f"{name}, seed {seed}"].get(heading) for name, seed in runs}
-        for heading in (LOST, NATS, MOVED)
-    }
+    made = study.made(parts, "Restored", "{}, seed {}")
+    return {heading: {key: found.get(heading) for key, found in made.items()} for heading in (LOST, NATS, MOVED)}
 
 
 def table(

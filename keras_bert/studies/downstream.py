@@ -146,12 +146,9 @@ def worth(
         for name, init in models.items()
         for rate, make in finetunings(task, plan, data, init, seeds, study.join(task, name)).items()
     }
-    labels = {part: f"{part[0]}: {part[1]} at {part[2]:g}" for part in parts}
-    made = study.made({labels[part]: make for part, make in parts.items()}, "Fine-tuned")
+    made = study.made(parts, "Fine-tuned", "{}: {} at {:g}")
     found = {
-        task: {
-            name: better({rate: made[labels[task, name, rate]] for rate in plan.rates}, main_scores) for name in models
-        }
+        task: {name: better({rate: made[task, name, rate] for rate in plan.rates}, main_scores) for name in models}
         for task, plan in tasks.items()
     }
     examples = {

@@ -190,10 +190,9 @@ def _measured(
 
     about = {"run": snapshots.run.path, **about}
     parts = {
-        f"{name}, step {step:,}": study.kept(f"{name}/step-{step}", about, functools.partial(of_step, step))
-        for step in snapshots.steps
+        step: study.kept(f"{name}/step-{step}", about, functools.partial(of_step, step)) for step in snapshots.steps
     }
-    return dict(zip(snapshots.steps, study.made(parts, "Measured").values()))
+    return study.made(parts, "Measured", f"{name}, step {{:,}}")
 
 
 def _words(

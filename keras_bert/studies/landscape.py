@@ -147,12 +147,10 @@ def _grid(study: StudyFolder, name: str, run: Mapping[str, Any], radius: float, 
         return [plane()(x, y) for x in places]
 
     parts = {
-        f"{name}, row {number + 1} of {len(places)}": study.kept(
-            f"{name}/row-{number}", about, functools.partial(row, y)
-        )
+        number + 1: study.kept(f"{name}/row-{number}", about, functools.partial(row, y))
         for number, y in enumerate(places)
     }
-    return list(study.made(parts, "Measured").values())
+    return list(study.made(parts, "Measured", f"{name}, row {{}} of {len(places)}").values())
 
 
 def training_plane(run: str, examples: int) -> LossPlane:

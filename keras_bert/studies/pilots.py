@@ -46,14 +46,15 @@ def pilots(study: StudyFolder, plan: PilotsPlan, names: Iterable[str], data: str
         _require_trainable(name, plan, data)
     made = study.made(
         {
-            f"{name}, seed {seed}": functools.partial(
+            (name, seed): functools.partial(
                 pretrained, study.join(name, f"seed-{seed}"), plan.recipe, {**plan.set, **plan.pilots[name]}, data, seed
             )
             for seed, name in itertools.product(numbers, names)
         },
         "Pretrained",
+        "{}, seed {}",
     )
-    found = {name: [read(made[f"{name}, seed {seed}"]) for seed in numbers] for name in names}
+    found = {name: [read(made[name, seed]) for seed in numbers] for name in names}
     title = "What changes to the recipe save"
     curves = {
         f"{name}, seed {seed}" if seeds > 1 else name: [(tokens / 1e6, below) for tokens, _, below in curve]

@@ -111,20 +111,18 @@ def finetuned(
         seeds: the number of seeds, from 1, of a task whose plan has none; there may be more than last time.
     """
     files.remove_folder(study.join("snapshots"))  # An interrupted study may have left one, even of another run.
-    parts: dict[str, Callable[[], Results]] = {}
+    parts: dict[tuple[str, int, float], Callable[[], Results]] = {}
     for step, (task, plan) in itertools.product(steps, tasks.items()):
         model, folder = study.join("snapshots", f"step-{step}"), study.join(task, f"step-{step}")
         runs = finetuning_runs(task, plan, data, model, folder, f"{snapshots.run.path}, step {step}")
         write = functools.partial(_write_snapshot, snapshots, step, model)
         for rate, run in runs.items():
-            parts[f"{task} from step {step:,} at {rate:g}"] = functools.partial(
-                _from_snapshot, run, seed_numbers(plan, seeds), write
-            )
-    made = study.made(parts, "Fine-tuned")
+            parts[task, step, rate] = functools.partial(_from_snapshot, run, seed_numbers(plan, seeds), write)
+    made = study.made(parts, "Fine-tuned", "{} from step {:,} at {:g}")
     files.remove_folder(study.join("snapshots"))
     return {
         step: {
-            task: better({rate: made[f"{task} from step {step:,} at {rate:g}"] for rate in plan.rates}, main_scores)[1]
+            task: better({rate: made[task, step, rate] for rate in plan.rates}, main_scores)[1]
             for task, plan in tasks.items()
         }
         for step in steps

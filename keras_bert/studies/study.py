@@ -27,6 +27,7 @@ def require_same(path: str, before: Mapping[str, Any], now: Mapping[str, Any], r
         raise UserError(f"{path}: was made with other settings ({shown}). {remedy}")
 
 
+_Key = TypeVar("_Key")
 _Result = TypeVar("_Result")
 
 
@@ -68,20 +69,23 @@ class StudyFolder:
         """A path in the folder."""
         return files.join(self.path, *names)
 
-    def made(self, parts: Mapping[str, Callable[[], _Result]], what: str = "Parts") -> dict[str, _Result]:
-        """Makes each part in turn, with a progress bar, and returns `{name: result}`.
+    def made(
+        self, parts: Mapping[_Key, Callable[[], _Result]], what: str = "Parts", label: str = "{}"
+    ) -> dict[_Key, _Result]:
+        """Makes each part in turn, with a progress bar, and returns `{key: result}`.
 
         Args:
-            parts: `{name: function}`; the functions never repeat work: those of `kept`, or runs that resume.
+            parts: `{key: function}`; the functions never repeat work: those of `kept`, or runs that resume.
             what: the first words of the bar, such as "Fine-tuned".
+            label: the name of a part in the log, with places for its key or for the items of a key that is a tuple.
         """
         results = {}
         with terminal_bar(what, "parts", total=len(parts)) as bar:
-            for name, make in parts.items():
+            for key, make in parts.items():
                 bar.clear()
-                _log.info(name)
+                _log.info(label.format(*key if isinstance(key, tuple) else (key,)))
                 bar.refresh()
-                results[name] = make()
+                results[key] = make()
                 bar.update()
         return results
 
