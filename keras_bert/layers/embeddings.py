@@ -8,7 +8,14 @@ import numpy as np
 from keras import ops
 
 from keras_bert.layers.dropout import Dropout, drawn_bits
-from keras_bert.layers.tensors import PlainLayer, Tensor, first_out_of_range, truncated_normal
+from keras_bert.layers.tensors import (
+    PlainLayer,
+    Tensor,
+    first_out_of_range,
+    new_layer_norm,
+    new_table,
+    truncated_normal,
+)
 
 # Function (table; ids) -> the table's rows at these ids.
 LookUp: TypeAlias = Callable[[Any, Tensor], Tensor]
@@ -77,9 +84,7 @@ class BertEmbeddings(PlainLayer):
         self.initializer_range = initializer_range
         self.layer_norm_eps = layer_norm_eps
         self.dropout_rate = dropout_rate
-        self.layer_norm = keras.layers.LayerNormalization(
-            epsilon=layer_norm_eps, dtype=self.dtype_policy, name="layer_norm"
-        )
+        self.layer_norm = new_layer_norm(layer_norm_eps, self.dtype_policy, "layer_norm")
         self.dropout = Dropout(dropout_rate, dtype=self.dtype_policy, name="dropout")
 
     def build(self, *input_shapes: tuple[int | None, ...]) -> None:
@@ -102,10 +107,7 @@ class BertEmbeddings(PlainLayer):
         if sinusoidal:
             table = scaled_sinusoids(rows, self.hidden_size, self.initializer_range)
             initializer = keras.initializers.Constant(table)
-        # autocast=False: under bfloat16 only the rows that are looked up are cast, not the whole table.
-        return self.add_weight(
-            name=name, shape=(rows, self.hidden_size), initializer=initializer, trainable=not sinusoidal, autocast=False
-        )
+        return new_table(self, name, rows, self.hidden_size, initializer, trainable=not sinusoidal)
 
     def call(self, input_word_ids: Tensor, input_type_ids: Tensor, training: bool = False) -> Tensor:
         seq = ops.shape(input_word_ids)[1]
@@ -183,13 +185,7 @@ class WordEmbeddings(PlainLayer):
         self.dropout = Dropout(dropout_rate, dtype=self.dtype_policy, name="dropout")
 
     def build(self, *input_shapes: tuple[int | None, ...]) -> None:
-        # autocast=False: under bfloat16 only the rows that are looked up are cast, not the whole table.
-        self.word_embeddings = self.add_weight(
-            name="word_embeddings",
-            shape=(self.vocab_size, self.width),
-            initializer=self.make_initializer(),
-            autocast=False,
-        )
+        self.word_embeddings = new_table(self, "word_embeddings", self.vocab_size, self.width, self.make_initializer())
 
     def make_initializer(self) -> Callable:
         """The initializer of the table."""

@@ -9,7 +9,7 @@ from keras import ops
 
 from keras_bert.layers.attention_kernel import kernel_attention
 from keras_bert.layers.dropout import Dropout
-from keras_bert.layers.tensors import PlainLayer, Tensor, gather_positions, new_dense
+from keras_bert.layers.tensors import PlainLayer, Tensor, gather_positions, new_dense, new_layer_norm
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
@@ -225,7 +225,7 @@ class EncoderBlock(keras.layers.Layer):
         return new_dense(units, self.initializer_range, self.dtype_policy, name)
 
     def _layer_norm(self, name: str) -> keras.layers.LayerNormalization:
-        return keras.layers.LayerNormalization(epsilon=self.layer_norm_eps, dtype=self.dtype_policy, name=name)
+        return new_layer_norm(self.layer_norm_eps, self.dtype_policy, name)
 
     def build(self, *input_shapes: tuple[int | None, ...]) -> None:
         shape = (None, None, self.hidden_size)

@@ -7,7 +7,15 @@ from keras import ops
 
 from keras_bert.layers.dropout import Dropout
 from keras_bert.layers.encoder_block import activation
-from keras_bert.layers.tensors import PlainLayer, Tensor, gather_positions, new_dense, truncated_normal
+from keras_bert.layers.tensors import (
+    PlainLayer,
+    Tensor,
+    gather_positions,
+    new_dense,
+    new_layer_norm,
+    new_table,
+    truncated_normal,
+)
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
@@ -121,20 +129,14 @@ class MaskedLMHead(PlainLayer):
         self.layer_norm_eps = layer_norm_eps
         self.transform = new_dense(self.embedding_size, initializer_range, self.dtype_policy, "transform")
         self.activation = activation(hidden_act)
-        self.layer_norm = keras.layers.LayerNormalization(
-            epsilon=layer_norm_eps, dtype=self.dtype_policy, name="layer_norm"
-        )
+        self.layer_norm = new_layer_norm(layer_norm_eps, self.dtype_policy, "layer_norm")
 
     def build(self, *input_shapes: tuple[int | None, ...]) -> None:
         self.transform.build((None, None, self.hidden_size))
         self.layer_norm.build((None, None, self.embedding_size))
         if not self.tied:
-            self.decoder = self.add_weight(
-                name="decoder",
-                shape=(self.vocab_size, self.embedding_size),
-                initializer=truncated_normal(self.initializer_range),
-                autocast=False,
-            )
+            initializer = truncated_normal(self.initializer_range)
+            self.decoder = new_table(self, "decoder", self.vocab_size, self.embedding_size, initializer)
         self.bias = self.add_weight(name="bias", shape=(self.vocab_size,), initializer="zeros", autocast=False)
 
     def call(self, sequence_output: Tensor, word_embeddings: Tensor, positions: Tensor | None = None) -> Tensor:
@@ -271,10 +273,7 @@ class SpanBoundaryHead(PlainLayer):
         self.denses, self.layer_norms = [], []
         for number, size in enumerate((hidden_size, self.embedding_size)):
             self.denses.append(new_dense(size, initializer_range, self.dtype_policy, f"dense_{number}"))
-            norm = keras.layers.LayerNormalization(
-                epsilon=layer_norm_eps, dtype=self.dtype_policy, name=f"layer_norm_{number}"
-            )
-            self.layer_norms.append(norm)
+            self.layer_norms.append(new_layer_norm(layer_norm_eps, self.dtype_policy, f"layer_norm_{number}"))
         self.activation = activation(hidden_act)
 
     def build(self, *input_shapes: tuple[int | None, ...]) -> None:

@@ -60,6 +60,21 @@ def new_dense(
     return keras.layers.Dense(units, activation, use_bias, kernel_initializer=kernel, dtype=policy, name=name)
 
 
+def new_layer_norm(epsilon: float, policy: keras.DTypePolicy, name: str) -> keras.layers.LayerNormalization:
+    """A LayerNorm."""
+    return keras.layers.LayerNormalization(epsilon=epsilon, dtype=policy, name=name)
+
+
+def new_table(
+    layer: keras.layers.Layer, name: str, rows: int, width: int, initializer: Any, trainable: bool = True
+) -> keras.Variable:
+    """A table of embeddings [rows, width], a weight of the layer."""
+    # autocast=False: under bfloat16 only the rows that are looked up are cast, not the whole table.
+    return layer.add_weight(
+        name=name, shape=(rows, width), initializer=initializer, trainable=trainable, autocast=False
+    )
+
+
 def gather_positions(sequence: Tensor, positions: Tensor) -> Tensor:
     """Gather states [batch, seq, hidden] at positions [batch, predictions]: [batch, predictions, hidden].
 

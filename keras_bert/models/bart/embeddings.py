@@ -8,7 +8,7 @@ from keras import ops
 
 from keras_bert.layers.dropout import Dropout
 from keras_bert.layers.embeddings import LookUp, WordEmbeddings
-from keras_bert.layers.tensors import Tensor, truncated_normal
+from keras_bert.layers.tensors import Tensor, new_layer_norm, new_table, truncated_normal
 from keras_bert.models.bart.kind import BartConfig
 from keras_bert.models.kind import config_from_mapping
 
@@ -38,19 +38,14 @@ class PositionedEmbeddings(_MadeFromConfig):
     def __init__(self, config: BartConfig, **kwargs: Any) -> None:
         super().__init__(autocast=False, **kwargs)  # Words and positions are added in float32.
         self.config = config
-        self.layer_norm = keras.layers.LayerNormalization(
-            epsilon=config.layer_norm_eps, dtype=self.dtype_policy, name="layer_norm"
-        )
+        self.layer_norm = new_layer_norm(config.layer_norm_eps, self.dtype_policy, "layer_norm")
         self.dropout = Dropout(config.hidden_dropout_prob, dtype=self.dtype_policy, name="dropout")
 
     def build(self, *input_shapes: tuple[int | None, ...]) -> None:
         config = self.config
-        # autocast=False: under bfloat16 only the rows that are looked up are cast, not the whole table.
-        self.position_embeddings = self.add_weight(
-            name="position_embeddings",
-            shape=(config.first_position + config.max_position_embeddings, config.hidden_size),
-            initializer=truncated_normal(config.initializer_range),
-            autocast=False,
+        rows = config.first_position + config.max_position_embeddings
+        self.position_embeddings = new_table(
+            self, "position_embeddings", rows, config.hidden_size, truncated_normal(config.initializer_range)
         )
         self.layer_norm.build((None, None, config.hidden_size))
 

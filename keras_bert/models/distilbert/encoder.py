@@ -7,7 +7,7 @@ import keras
 from keras_bert.layers.embeddings import BertEmbeddings
 from keras_bert.layers.encoder_block import EncoderBlock
 from keras_bert.layers.heads import Pooler
-from keras_bert.layers.tensors import Tensor
+from keras_bert.layers.tensors import Tensor, new_table
 from keras_bert.models.bert.encoder import BertEncoder
 
 
@@ -16,13 +16,8 @@ class DistilbertEmbeddings(BertEmbeddings):
     """`BertEmbeddings` whose only segment has a fixed embedding of zeros."""
 
     def add_segments(self) -> None:
-        self.token_type_embeddings = self.add_weight(
-            name="token_type_embeddings",
-            shape=(self.type_vocab_size, self.hidden_size),
-            initializer="zeros",
-            trainable=False,
-            autocast=False,
-        )
+        sizes = self.type_vocab_size, self.hidden_size
+        self.token_type_embeddings = new_table(self, "token_type_embeddings", *sizes, "zeros", trainable=False)
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")

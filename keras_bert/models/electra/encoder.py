@@ -7,7 +7,7 @@ from keras import ops
 
 from keras_bert.layers.embeddings import BertEmbeddings
 from keras_bert.layers.heads import Pooler
-from keras_bert.layers.tensors import Tensor
+from keras_bert.layers.tensors import Tensor, new_table
 from keras_bert.models.albert.encoder import AlbertEmbeddings, mapped_embeddings_options
 from keras_bert.models.bert.encoder import BertEncoder
 from keras_bert.models.electra.kind import ElectraConfig
@@ -33,10 +33,8 @@ class DiscriminatorEmbeddings(AlbertEmbeddings):
         if not self.disentangled:
             return
         for name in ("word_embeddings", "position_embeddings", "token_type_embeddings"):
-            difference = self.add_weight(
-                name=f"{name}_difference", shape=getattr(self.base, name).shape, initializer="zeros", autocast=False
-            )
-            setattr(self, f"{name}_difference", difference)
+            rows, width = getattr(self.base, name).shape
+            setattr(self, f"{name}_difference", new_table(self, f"{name}_difference", rows, width, "zeros"))
 
     def _table(self, name: str) -> Tensor:
         table = getattr(self.base, name)

@@ -5,7 +5,7 @@ from typing import ClassVar
 import keras
 
 from keras_bert.layers.encoder_block import EncoderBlock
-from keras_bert.layers.tensors import Tensor
+from keras_bert.layers.tensors import Tensor, new_layer_norm
 from keras_bert.models.bert.encoder import BertEncoder
 
 
@@ -36,6 +36,4 @@ class RobertaPreLayerNormEncoder(BertEncoder):
     block_class: ClassVar[type[EncoderBlock]] = PreLayerNormBlock
 
     def make_final_layer_norm(self) -> keras.layers.LayerNormalization:
-        return keras.layers.LayerNormalization(
-            epsilon=self.config.layer_norm_eps, dtype=self.dtype_policy, name="final_layer_norm"
-        )
+        return new_layer_norm(self.config.layer_norm_eps, self.dtype_policy, "final_layer_norm")
