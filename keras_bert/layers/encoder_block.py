@@ -274,15 +274,7 @@ class EncoderBlock(keras.layers.Layer):
                 f"{type(self).__name__}: needs layers of its own for a config. Received: one made with attention_of, "
                 "ffn_of or attention. Save the model that it is a part of."
             )
-        return {
-            **super().get_config(),
-            "hidden_size": self.hidden_size,
-            "num_attention_heads": self.num_attention_heads,
-            "intermediate_size": self.intermediate_size,
-            "hidden_act": self.hidden_act,
-            "initializer_range": self.initializer_range,
-            "layer_norm_eps": self.layer_norm_eps,
-            "hidden_dropout_rate": self.hidden_dropout_rate,
-            "attention_dropout_rate": self.attention_dropout_rate,
-            "inner_dropout_rate": self.inner_dropout_rate,
-        }
+        sizes = ("hidden_size", "num_attention_heads", "intermediate_size")
+        rates = ("hidden_dropout_rate", "attention_dropout_rate", "inner_dropout_rate")
+        names = (*sizes, "hidden_act", "initializer_range", "layer_norm_eps", *rates)
+        return {**super().get_config(), **{name: getattr(self, name) for name in names}}
