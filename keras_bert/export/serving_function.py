@@ -20,6 +20,7 @@ from keras_bert.inference.loading import LoadedModel
 from keras_bert.inference.texts import require_numbers
 from keras_bert.inputs.rows import PieceSpans
 from keras_bert.inputs.windows import truncate_beginning
+from keras_bert.layers.pooling import mean_of_tokens
 from keras_bert.models.bert.config import MASKED, NEXT
 from keras_bert.models.bert.encoder import last_state
 from keras_bert.models.kind import with_article
@@ -350,10 +351,8 @@ def encoder_signatures(text_inputs: TextInputs, network: Network) -> dict[str, S
 
     def encode(inputs: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
         outputs = network.encode(inputs)
-        mask = tf.expand_dims(tf.cast(inputs["input_mask"], tf.float32), -1)
         # A row of only padding, which only `tokens` can receive, gets the mean 0.
-        mean = tf.reduce_sum(outputs["sequence_output"] * mask, axis=1) / tf.maximum(tf.reduce_sum(mask, axis=1), 1.0)
-        return {**outputs, "mean_embedding": mean}
+        return {**outputs, "mean_embedding": mean_of_tokens(outputs["sequence_output"], inputs["input_mask"])}
 
     def encode_texts(texts: tf.Tensor) -> dict[str, tf.Tensor]:
         inputs = text_inputs.from_texts(texts)
