@@ -16,8 +16,7 @@ from keras_bert.models.bert.config import (
 )
 from keras_bert.models.kind import ModelKind
 from keras_bert.models.sizes import Part, text_to_text_flops
-from keras_bert.models.t5.names import t5_parts
-from keras_bert.models.tensor_names import DECODER, TensorName
+from keras_bert.models.tensor_names import DECODER, ENCODER, LM_HEAD, StoredName, TensorName, for_layers, with_slashes
 
 if TYPE_CHECKING:
     import keras
@@ -170,6 +169,42 @@ class T5Config(BertConfig):
         return frozenset({"model_type", "is_encoder_decoder", _FEED_FORWARD, _SCALES, *_NAMES})
 
 
+# Within attention and the feed-forward network: the layer's attribute and its name in files.
+_ATTENTION = (("query", "q"), ("key", "k"), ("value", "v"), ("output_projection", "o"))
+_PLAIN_NETWORK = (("inner", "wi"), ("output_dense", "wo"))
+_GATED_NETWORK = (("gate", "wi_0"), ("inner", "wi_1"), ("output_dense", "wo"))
+
+
+def _named(attribute: str, name: str, transposed: bool = False, also: tuple[str, ...] = ()) -> TensorName:
+    google = StoredName(with_slashes(name.removesuffix(".weight")))
+    return TensorName(attribute, StoredName(name, transposed, also=also), google)
+
+
+def _tensors(stack: str, layers: int, is_gated: bool) -> list[TensorName]:
+    """The tensors of the encoder or the decoder."""
+    block, stored = f"{stack}.blocks.{{i}}", f"{stack}.block.{{i}}.layer"
+    attentions = [("attention", "SelfAttention")]
+    if stack == DECODER:
+        attentions.append(("cross_attention", "EncDecAttention"))
+    rows = [
+        _named(f"{stack}.relative_bias.bias", f"{stack}.block.0.layer.0.SelfAttention.relative_attention_bias.weight"),
+        _named(f"{stack}.norm.scale", f"{stack}.final_layer_norm.weight"),
+    ]
+    for place, (attribute, name) in enumerate(attentions):
+        rows += [
+            _named(f"{block}.{attribute}.{ours}.kernel", f"{stored}.{place}.{name}.{theirs}.weight", transposed=True)
+            for ours, theirs in _ATTENTION
+        ]
+        rows.append(_named(f"{block}.{attribute}_norm.scale", f"{stored}.{place}.layer_norm.weight"))
+    feed_forward = f"{stored}.{len(attentions)}"
+    rows += [
+        _named(f"{block}.feed_forward.{ours}.kernel", f"{feed_forward}.DenseReluDense.{theirs}.weight", transposed=True)
+        for ours, theirs in (_GATED_NETWORK if is_gated else _PLAIN_NETWORK)
+    ]
+    rows.append(_named(f"{block}.feed_forward_norm.scale", f"{feed_forward}.layer_norm.weight"))
+    return for_layers(rows, layers)
+
+
 class T5(ModelKind):
     """T5, as in transformers. Its encoder alone is a T5EncoderModel, whose pooled vector is the tokens' mean."""
 
@@ -211,7 +246,14 @@ class T5(ModelKind):
         )
 
     def parts(self, config: T5Config) -> dict[str, list[TensorName]]:
-        return t5_parts(config.num_hidden_layers, config.decoder_layers, config.is_gated, config.tie_word_embeddings)
+        output = "lm_head.weight"
+        tied = (output,) if config.tie_word_embeddings else ()
+        words = _named("encoder.embeddings.word_embeddings", "shared.weight", also=(*self.also_word_embeddings, *tied))
+        return {
+            ENCODER: [words, *_tensors(ENCODER, config.num_hidden_layers, config.is_gated)],
+            DECODER: _tensors(DECODER, config.decoder_layers, config.is_gated),
+            **({} if tied else {LM_HEAD: [_named("lm_head.kernel", output)]}),
+        }
 
     def encoder_table(self, config: T5Config) -> list[Part]:
         V, H = config.vocab_size, config.hidden_size
