@@ -12,8 +12,10 @@ import zipfile
 import numpy as np
 import pytest
 import tensorflow as tf
+from full_disk import no_file_above
 
 from keras_bert.core import files, stores, whole_files
+from keras_bert.core.array_files import read_array, write_array
 from keras_bert.core.errors import UserError
 from keras_bert.core.patterns import expand
 
@@ -166,6 +168,35 @@ def test_what_a_disk_says_comes_through_tensorflow(tmp_path):
     with pytest.raises(OSError) as caught:
         files.exists("nosuch://bucket/run")
     assert caught.value.strerror == "TensorFlow has no file system for nosuch://"
+
+
+def test_a_failed_write_or_read_names_the_file():
+    """A full disk was reported as "Writing: No space left on device", without saying which disk."""
+    for content in ("x", b"x"):
+        with pytest.raises(OSError) as caught, files.open_file("/dev/full", "w" if content == "x" else "wb") as stream:
+            stream.write(content)
+        assert (caught.value.errno, caught.value.filename) == (errno.ENOSPC, "/dev/full")
+    for ask in ("read", "readline"):
+        with pytest.raises(OSError) as caught, files.open_file("/proc/self/mem") as stream:
+            getattr(stream, ask)()
+        assert (caught.value.errno, caught.value.filename) == (errno.EIO, "/proc/self/mem")
+
+
+@pytest.mark.parametrize("values", [1000, 100_000])
+def test_an_array_that_does_not_fit_on_the_disk_is_not_written(values, tmp_path):
+    """`np.save` cut a small array off in silence, and raised an `OSError` without a number for a large one."""
+    path = str(tmp_path / "array.npy")
+    with no_file_above(5000), pytest.raises(OSError) as caught:
+        write_array(path, np.zeros(values))
+    assert (caught.value.errno, caught.value.filename) == (errno.EFBIG, path) and os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("array", [np.zeros((0, 3), "int32"), np.arange(6).reshape(2, 3), np.arange(6).reshape(2, 3).T])
+def test_a_written_array_is_numpys(array, tmp_path):
+    write_array(tmp_path / "ours.npy", array)
+    np.save(tmp_path / "numpys.npy", np.ascontiguousarray(array))
+    assert (tmp_path / "ours.npy").read_bytes() == (tmp_path / "numpys.npy").read_bytes()
+    assert np.array_equal(read_array(tmp_path / "ours.npy"), array)
 
 
 def test_a_bucket_that_is_not_there_is_told(monkeypatch):

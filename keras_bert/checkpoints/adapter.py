@@ -8,16 +8,20 @@ A folder holds adapter_config.json and adapter_model.safetensors, whose names ar
 import math
 import os
 import re
-import shutil
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-import safetensors.numpy
 
 from keras_bert.checkpoints.hub import HUB_NAME, PREFIX
-from keras_bert.checkpoints.huggingface import CONFIG, SafetensorsFile, named_for_classifier, places_in_classifier
+from keras_bert.checkpoints.huggingface import (
+    CONFIG,
+    SafetensorsFile,
+    named_for_classifier,
+    places_in_classifier,
+    write_safetensors,
+)
 from keras_bert.checkpoints.stored_tensors import StoredTensors, as_stored
 from keras_bert.checkpoints.task_files import write_task_files
 from keras_bert.core import files, whole_files
@@ -260,10 +264,7 @@ def write_adapter(
         whole_files.write_json(config_file, config)
         whole_files.write_json(files.join(aside, CONFIG), fields)
         write_task_files(aside, model.config, fields)
-        with files.written_locally(weights_file) as local:
-            safetensors.numpy.save_file(tensors, local, metadata={"format": "pt"})
-        if not files.is_remote(path):
-            shutil.copymode(config_file, weights_file)  # safetensors makes it readable for the owner only.
+        write_safetensors(weights_file, tensors, config_file)
 
 
 def _name_and_revision(base: str, base_path: files.StrPath) -> tuple[str, str | None]:

@@ -2,11 +2,13 @@
 
 import json
 import os
-from collections.abc import Collection, Iterable
+import re
+import shutil
+from collections.abc import Collection, Iterable, Mapping
 
 import ml_dtypes
 import numpy as np
-import safetensors
+import safetensors.numpy
 
 from keras_bert.checkpoints.stored_tensors import StoredTensors
 from keras_bert.checkpoints.torch_file import TorchFile
@@ -57,6 +59,19 @@ class SafetensorsFile:
         begin, end = self._header[name]["data_offsets"]
         values = self._content[self._first + begin : self._first + end].view(_FLOATS[self.kind(name)])
         return values.reshape(self.shape(name))
+
+
+def write_safetensors(path: str, tensors: Mapping[str, np.ndarray], beside: str) -> None:
+    """Writes a file with the permissions of the file `beside`. Raises `OSError`, as on a full disk."""
+    with files.written_locally(path) as local:
+        try:
+            safetensors.numpy.save_file(tensors, local, metadata={"format": "pt"})
+        except safetensors.SafetensorError as error:
+            if number := re.search(r"(?:os error |code: )(\d+)", str(error)):
+                raise OSError(int(number[1]), os.strerror(int(number[1])), path) from None
+            raise
+    if not files.is_remote(path):
+        shutil.copymode(beside, path)  # safetensors makes it readable for the owner only.
 
 
 CONFIG, WEIGHTS, INDEX = "config.json", "model.safetensors", "model.safetensors.index.json"

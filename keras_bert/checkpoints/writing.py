@@ -2,18 +2,16 @@
 
 import dataclasses
 import math
-import shutil
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import safetensors.numpy
 
 from keras_bert.checkpoints import sentence_transformers
 from keras_bert.checkpoints.generation import stored_generation
 from keras_bert.checkpoints.google import is_google_folder, write_google_folder
 from keras_bert.checkpoints.hub import hub_repository, shown_name
-from keras_bert.checkpoints.huggingface import CONFIG, WEIGHTS, named_for_classifier
+from keras_bert.checkpoints.huggingface import CONFIG, WEIGHTS, named_for_classifier, write_safetensors
 from keras_bert.checkpoints.model_card import CARD, ModelCard, write_card
 from keras_bert.checkpoints.model_folder import ModelFolder, open_model_folder
 from keras_bert.checkpoints.stored_tensors import as_stored
@@ -63,10 +61,7 @@ def write_huggingface_folder(
         if bert_counterpart(fields["architectures"][0]) in kind.classifier_classes:
             stored = {named_for_classifier(kind, name): value for name, value in stored.items()}
         whole_files.write_json(config_file, fields)
-        with files.written_locally(weights_file) as local:
-            safetensors.numpy.save_file(stored, local, metadata={"format": "pt"})
-        if not files.is_remote(path):
-            shutil.copymode(config_file, weights_file)  # safetensors makes it readable for the owner only.
+        write_safetensors(weights_file, stored, config_file)
         of_tokenizer = vocabulary.tokenizer_config(tokenizer, config.max_position_embeddings)
         if config.type_vocab_size == 1:
             of_tokenizer = without_segments(of_tokenizer)

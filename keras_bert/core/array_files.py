@@ -1,4 +1,4 @@
-"""Reads the arrays that NumPy saved, without pickles; any fault of a file raises the same exception."""
+"""Reads the arrays that NumPy saved, without pickles; any fault of a file raises the same exception. Writes an .npy."""
 
 import contextlib
 import io
@@ -11,6 +11,7 @@ import numpy as np
 
 from keras_bert.core.errors import reason
 from keras_bert.core.files import StrPath, content, open_file
+from keras_bert.core.whole_files import atomic_write
 
 # A header is a Python literal, which NumPy tokenizes and parses; its shape may be of any size.
 _RAISED = (
@@ -73,6 +74,14 @@ def read_array(path: StrPath) -> np.ndarray:
     stream = io.BytesIO(content(path))
     with _refusing():
         return np.lib.format.read_array(stream, allow_pickle=False)
+
+
+def write_array(path: StrPath, array: np.ndarray, work_folder: str | None = None) -> None:
+    """Writes an .npy; see `atomic_write`. `np.save` may lose what a full disk answers, and leave a part of the file."""
+    array = np.ascontiguousarray(array)
+    with atomic_write(path, "wb", work_folder) as stream:
+        np.lib.format.write_array_header_1_0(stream, np.lib.format.header_data_from_array_1_0(array))
+        stream.write(array.data)
 
 
 @contextlib.contextmanager

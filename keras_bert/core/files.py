@@ -7,6 +7,7 @@ failure, remote or not, is an `OSError` with the path as its `filename`.
 
 import contextlib
 import hashlib
+import io
 import os
 import shutil
 import tempfile
@@ -48,7 +49,7 @@ def open_file(path: StrPath, mode: str = "rb", errors: str | None = None, newlin
     if is_remote(path):
         stream = stores.open_stream(path, mode, errors, newline)
     else:
-        stream = open(path, mode, encoding=None if "b" in mode else "utf-8", errors=errors, newline=newline)
+        stream = _open_named(path, mode, errors, newline)
     if mode == "rb":
         for reference in _readings.keyrefs():  # A copy: another thread may begin or end a reading meanwhile.
             if reading := reference():
@@ -60,6 +61,35 @@ def content(path: StrPath) -> bytes:
     """All bytes of a file."""
     with open_file(path) as stream:
         return stream.read()
+
+
+def _open_named(path: StrPath, mode: str, errors: str | None, newline: str | None) -> IO[Any]:
+    """As `open`, but also later failures, such as a write to a full disk, name the file."""
+    raw = _NamedFile(os.fspath(path), mode.strip("bt"))
+    stream = io.BufferedReader(raw) if raw.readable() else io.BufferedWriter(raw)
+    return stream if "b" in mode else io.TextIOWrapper(stream, "utf-8", errors, newline, raw.isatty())
+
+
+class _NamedFile(io.FileIO):
+    def readinto(self, buffer: Any) -> int:
+        with self._named():
+            return super().readinto(buffer)
+
+    def readall(self) -> bytes:
+        with self._named():
+            return super().readall()
+
+    def write(self, content: Any) -> int:
+        with self._named():
+            return super().write(content)
+
+    @contextlib.contextmanager
+    def _named(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            error.filename = self.name
+            raise
 
 
 def read_file(path: StrPath, remedy: str) -> bytes:

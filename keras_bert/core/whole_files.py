@@ -111,8 +111,10 @@ def whole_folder(path: files.StrPath, last: str) -> Iterator[str]:
     files.make_folder(aside)
     try:
         yield aside
-    except BaseException:
+    except BaseException as error:
         files.remove_folder(aside)
+        if isinstance(error, OSError) and str(error.filename).startswith(aside):
+            error.filename = str(error.filename).replace(aside, os.fspath(path).rstrip("/"), 1)
         raise
     move_folder(aside, path, last)
 

@@ -73,11 +73,13 @@ class NpzWriter:
         """An unnamed temporary file that is not part of the .npz and is deleted along with the waiting rows."""
         return self._files.enter_context(tempfile.TemporaryFile(dir=self._folder))
 
-    def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, *traceback: object) -> None:
         with self._files:
             if kind is None:
                 with atomic_write(self._path, "wb") as stream:
                     self._write(stream)
+            elif isinstance(error, OSError) and error.filename is None:  # A write to the disk of the waiting rows.
+                error.filename = self._path
 
     def _write(self, stream: IO[bytes]) -> None:
         with zipfile.ZipFile(stream, "w") as archive:

@@ -1,13 +1,16 @@
 """The model folder: what is written reads back, and is refused when it does not fit."""
 
+import errno
 import json
 import os
 
 import pytest
+from full_disk import no_file_above
 from tiny import random_model
 
 from keras_bert.checkpoints.model_folder import newest_pretrained, open_model_folder
 from keras_bert.checkpoints.writing import convert_folder, write_model_folder
+from keras_bert.core.files import files_below
 from keras_bert.inference.loading import load
 from keras_bert.models.albert.kind import AlbertConfig
 from keras_bert.models.pretraining import BertForPreTraining
@@ -42,6 +45,19 @@ def test_a_folder_is_replaced_whole(folder, model, vocabulary):
     assert not os.path.exists(os.path.join(folder, "stale"))
     assert not os.path.exists(f"{folder}.partial")
     assert open_model_folder(folder).lower_case is False
+
+
+def test_a_full_disk_is_no_bug(tmp_path, model, vocabulary, folder):
+    """The end of a run on a full disk was a traceback of the library that writes the weights."""
+    before = read_all(folder)
+    with no_file_above(20_000), pytest.raises(OSError) as caught:
+        write_model_folder(folder, model, vocabulary, lower_case=True)
+    assert (caught.value.errno, caught.value.filename) == (errno.EFBIG, os.path.join(folder, "model.safetensors"))
+    assert read_all(folder) == before and os.listdir(tmp_path) == ["model"]
+
+
+def read_all(folder):
+    return {path: open(path, "rb").read() for path in files_below(folder)}
 
 
 def test_a_kill_while_a_model_is_replaced_leaves_one_that_opens(tmp_path, model, vocabulary, killed_at):

@@ -1,11 +1,13 @@
 """A .npz file written row by row is one that NumPy reads, or does not exist."""
 
+import errno
 import io
 import os
 
 import numpy as np
 import pytest
 import tensorflow as tf
+from full_disk import no_file_above
 
 from keras_bert.core.errors import UserError
 from keras_bert.tasks.vector_files import NpzWriter
@@ -42,6 +44,14 @@ def test_an_error_on_the_way_leaves_what_was_there(tmp_path):
         arrays.append("rows", np.ones(3))
         raise RuntimeError
     assert path.read_bytes() == b"before" and os.listdir(tmp_path) == ["arrays.npz"]
+
+
+def test_a_disk_that_gets_full_is_named(tmp_path):
+    """The rows wait in a file without a name."""
+    path = str(tmp_path / "arrays.npz")
+    with no_file_above(5000), pytest.raises(OSError) as caught, NpzWriter(path) as arrays:
+        arrays.append("rows", np.ones(100_000))
+    assert (caught.value.errno, caught.value.filename) == (errno.EFBIG, path)
 
 
 def test_a_folder_is_refused_before_the_work(tmp_path):

@@ -17,9 +17,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from keras_bert.config.objectives import ObjectiveConfig
-from keras_bert.core.array_files import DamagedArrays, read_array
+from keras_bert.core.array_files import DamagedArrays, read_array, write_array
 from keras_bert.core.files import exists, join, make_folder, remove_file
-from keras_bert.core.whole_files import atomic_write
 from keras_bert.data.batches.packing import divide_long_sentences, most_documents, plan_packed
 from keras_bert.data.shards.shard_files import ShardSet
 from keras_bert.models.term import RANDOM_NEXT, RELATED, RUNNING_TEXT, SWAPPED
@@ -324,8 +323,7 @@ class Plans:
         else:
             fills = self._objective.packing == "filled"
             plan = plan_packed(sentences, documents, self._sequence_length, self._spans, fills)
-        with atomic_write(path, "wb") as stream:
-            np.save(stream, plan, allow_pickle=False)
+        write_array(path, plan)
         return plan
 
     def _plan_pairs(

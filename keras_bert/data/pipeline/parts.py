@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from keras_bert.core import files
-from keras_bert.core.array_files import Arrays, DamagedArrays, open_arrays, read_array
+from keras_bert.core.array_files import Arrays, DamagedArrays, open_arrays, read_array, write_array
 from keras_bert.core.errors import UserError, reason
 from keras_bert.core.files import join
 from keras_bert.core.whole_files import atomic_write, write_file
@@ -63,8 +63,7 @@ class PartFiles:
 
     def write_places(self, what: str, name: PartName, places: Iterable[np.ndarray]) -> None:
         """Writes places in a part under the name `what`, sorted: the arrays, int64 [places] each, in any order."""
-        with atomic_write(self._path(name, f".{what}.npy"), "wb", self.folder) as stream:
-            np.save(stream, np.sort(np.concatenate(list(places))))
+        write_array(self._path(name, f".{what}.npy"), np.sort(np.concatenate(list(places))), self.folder)
 
     def places(self, what: str, name: PartName) -> np.ndarray:
         """The places that `write_places` wrote, in ascending order: int64 [places], empty if it wrote none."""
