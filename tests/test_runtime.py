@@ -7,9 +7,12 @@ import os
 import subprocess
 import sys
 
+import keras
 import pytest
 
 from keras_bert.core import runtime
+from keras_bert.core.errors import UserError
+from keras_bert.inference.loading import load
 
 
 @pytest.mark.parametrize("package", ["IPython", "matplotlib", "pandas", "sklearn"])
@@ -69,6 +72,34 @@ def test_tensorflow_has_a_thread_for_each_core_of_a_container(limit, given, thre
     monkeypatch.setattr(runtime, "all_cores", lambda: limit)
     runtime.import_tensorflow()
     assert os.environ.get("TF_NUM_INTRAOP_THREADS") == threads
+
+
+OTHER_KERAS = """
+import sys
+sys.path.insert(0, "")
+sys.argv = ["run.py"]
+from keras_bert.core.runtime import import_tensorflow
+import_tensorflow()
+import keras, tensorflow_text
+print(keras.backend.backend(), keras.config.floatx(), keras.config.epsilon())
+"""
+
+
+def test_a_command_has_its_own_settings_of_keras(tmp_path):
+    """Those of another program ended in tracebacks: PyTorch as the backend, float16, and Keras 2 in TensorFlow."""
+    (tmp_path / "keras.json").write_text('{"backend": "jax", "floatx": "float16", "epsilon": 0.1}')
+    others = {"KERAS_BACKEND": "torch", "KERAS_HOME": str(tmp_path), "TF_USE_LEGACY_KERAS": "1"}
+    command = [sys.executable, "-c", OTHER_KERAS]
+    result = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **others})
+    assert result.stdout.split() == ["tensorflow", "float32", "1e-07"], result.stderr
+
+
+@pytest.mark.parametrize("begin", [runtime.import_tensorflow, lambda: load("none")])
+def test_another_program_is_told_to_choose_tensorflow(begin, monkeypatch):
+    """With PyTorch as the backend, a model was loaded in part, and the error spoke of gradients."""
+    monkeypatch.setattr(keras.backend, "backend", lambda: "torch")
+    with pytest.raises(UserError, match="Keras: needs the backend tensorflow. Received: torch. Set KERAS_BACKEND"):
+        begin()
 
 
 def test_a_stream_that_was_closed_is_opened_to_nothing(monkeypatch):

@@ -13,11 +13,15 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import ModuleType
 
+from keras_bert.core.errors import UserError
 from keras_bert.core.program import command_line
 
 # mallopt(3), from malloc.h of glibc. Other C libraries, and allocators preloaded instead of its own, do not have it.
 _TRIM_THRESHOLD, _MMAP_MAX, _ARENA_MAX = -1, -4, -8
 _SETTINGS = {_ARENA_MAX: 1, _MMAP_MAX: 0, _TRIM_THRESHOLD: -1}
+# What another program may want of Keras, in the shell or in ~/.keras/keras.json, breaks this one: another backend,
+# float16, or the Keras of before, which tensorflow-text would ask for. Keras cannot read or write a null device's file.
+_KERAS = {"KERAS_BACKEND": "tensorflow", "KERAS_HOME": os.devnull, "TF_USE_LEGACY_KERAS": "0"}
 _UNUSED = ("IPython", "matplotlib", "pandas", "sklearn")
 # Microseconds of all cores together in each period, of both versions of Linux's control groups.
 _CPU_LIMITS = (
@@ -55,6 +59,19 @@ def import_tensorflow(debug: bool = False) -> None:
         tf = _import()
     # It warns about every retracing after the fifth, which batches of different lengths cause on purpose.
     tf.get_logger().setLevel("ERROR")
+    if not command_line():
+        require_backend()
+
+
+def require_backend() -> None:
+    """Raises `UserError` if the program that called this one has chosen another backend for Keras."""
+    import keras
+
+    if (backend := keras.backend.backend()) != _KERAS["KERAS_BACKEND"]:
+        raise UserError(
+            f"Keras: needs the backend tensorflow. Received: {backend}. Set KERAS_BACKEND=tensorflow in the "
+            "environment, before Keras is imported."
+        )
 
 
 def _import() -> ModuleType:
@@ -63,6 +80,8 @@ def _import() -> ModuleType:
         # TensorFlow has a thread for each core to run on, and the container's limit would halt them in turns.
         for kind in ("INTRAOP", "INTEROP"):
             os.environ.setdefault(f"TF_NUM_{kind}_THREADS", str(cores))
+    if command_line():
+        os.environ.update(_KERAS)
     # Another program may want all of Keras, and controls its own garbage collection.
     with lean_import() if command_line() else contextlib.nullcontext():
         import tensorflow as tf

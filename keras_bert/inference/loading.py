@@ -18,6 +18,7 @@ from keras_bert.config.reading import FIELD, TRUNCATE, WINDOWS
 from keras_bert.core.errors import UserError
 from keras_bert.core.files import StrPath
 from keras_bert.core.program import PROGRAM
+from keras_bert.core.runtime import require_backend
 from keras_bert.inference.language_models import Continuation, Filling, TextGenerator, fill_masks
 from keras_bert.inference.preprocessing import Preprocessor
 from keras_bert.inference.retrieval import Passage, RetrievalResult, evaluate_retrieval, retrieval_set
@@ -351,13 +352,14 @@ def load(
 
     Raises:
         UserError: there is no model, or its files are broken or do not match; or there is no such task, or its head
-            needs other labels.
+            needs other labels; or Keras has another backend.
 
     Example:
         bert = keras_bert.load("runs/demo")
         bert.encode(["The cat sat.", "A dog slept on the mat."]).shape
         bert.predict(["The cat [MASK] on the mat."])[0].filled
     """
+    require_backend()
     if task is None and labels is not None:
         raise UserError("labels: needs a task, whose new head has them. Received: none. Give one, such as task='text'.")
     folder = open_model_folder(path, lower_case)
