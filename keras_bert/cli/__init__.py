@@ -6,6 +6,7 @@ Nothing imported here imports TensorFlow, so help and bad arguments are answered
 import errno
 import logging
 import os
+import signal
 import sys
 import traceback
 from typing import Any, NoReturn
@@ -78,7 +79,10 @@ class FrontDoor(click.Group):
             if error.errno in _USERS_ERRNO or no_folder or error.filename and files.is_remote(error.filename):
                 raise BadInput(f"{error.filename or 'Writing'}: {error.strerror}.") from None
             self._keep_traceback(context)
-        except (click.ClickException, click.exceptions.Exit, click.Abort, KeyboardInterrupt):
+        except KeyboardInterrupt:
+            click.echo("\nAborted!", err=True)
+            context.exit(128 + signal.SIGINT)  # As shells do; click's 1 means a bug here.
+        except (click.ClickException, click.exceptions.Exit, click.Abort):
             raise
         except Exception:
             self._keep_traceback(context)

@@ -289,6 +289,17 @@ def test_a_fault_keeps_its_traceback(tmp_path, monkeypatch):
     assert isinstance(invoke("--debug", *arguments).exception, RuntimeError)
 
 
+def test_ctrl_c_before_the_training_has_the_status_of_a_signal(tmp_path, monkeypatch):
+    """It had 1, which a script takes for a bug."""
+
+    def interrupt(*arguments):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("keras_bert.tasks.pretraining.run.pretrain", interrupt)
+    assert "Aborted!" in give("pretrain", "--output", str(tmp_path / "run"), status=130).stderr
+    assert not (tmp_path / "run").exists()
+
+
 def test_a_full_disk_is_one_line(tmp_path, monkeypatch):
     def full(*arguments):
         raise OSError(28, "No space left on device", "/runs/x/metrics.jsonl")
