@@ -33,14 +33,15 @@ class SafetensorsFile:
         if not files.is_file(path):
             raise UserError(f"{path}: is missing. Fetch it too.")
         with files.local_copy(path) as local:
+            # First, because safetensors says of a file without permission to read that it is not there.
+            self._content = files.mapped(local)
             try:
                 with safetensors.safe_open(local, framework="np") as checked:
                     self.names = list(checked.keys())
             except (safetensors.SafetensorError, OSError) as error:
-                is_pointer = not isinstance(error, OSError) and files.mapped(local)[:8].tobytes() == b"version "
+                is_pointer = self._content[:8].tobytes() == b"version "
                 what = "a Git LFS pointer, not the weights: git lfs pull fetches them" if is_pointer else error
                 raise UserError(f"{path}: is not a valid safetensors file ({what}). Fetch or write it again.") from None
-            self._content = files.mapped(local)
         header_bytes = int.from_bytes(self._content[:8].tobytes(), "little")
         self._header = json.loads(self._content[8 : 8 + header_bytes].tobytes())
         self._first = 8 + header_bytes

@@ -1,5 +1,6 @@
 """What cannot be opened is refused in one line that names the file and the key or tensor."""
 
+import contextlib
 import dataclasses
 import json
 import os
@@ -11,6 +12,7 @@ import pytest
 import safetensors.numpy
 from tiny import VOCABULARY, random_model, without_dropout
 
+from keras_bert.checkpoints.huggingface import SafetensorsFile
 from keras_bert.checkpoints.model_folder import open_model_folder
 from keras_bert.checkpoints.writing import write_model_folder
 from keras_bert.core.errors import UserError
@@ -141,6 +143,24 @@ def test_a_clone_without_git_lfs(folder):
     with open(os.path.join(folder, "model.safetensors"), "w") as stream:
         stream.write("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n")
     assert "a Git LFS pointer, not the weights: git lfs pull fetches them" in refusal(folder)
+
+
+def test_weights_without_permission_to_read(tmp_path, monkeypatch):
+    """The library says that there is no such file."""
+    path = tmp_path / "model.safetensors"
+    path.write_bytes(b"weights")
+    path.chmod(0)
+    monkeypatch.chdir(tmp_path)  # Not even the folders above may be read by others.
+    tmp_path.chmod(0o755)
+    user = os.geteuid()
+    with contextlib.suppress(PermissionError):
+        os.seteuid(65534)  # The permissions of a file do not bind the superuser.
+    try:
+        with pytest.raises(PermissionError) as caught:
+            SafetensorsFile(path.name)
+    finally:
+        os.seteuid(user)
+    assert caught.value.filename == path.name
 
 
 def test_weights_of_something_else(folder):
