@@ -140,6 +140,10 @@ def main(debug: bool) -> None:
     """
     open_closed_streams()
     messages.show()
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        raise UserError("The working folder was removed. Change to one that exists.") from None
 
 
 main.help = (main.help or "").replace("python run.py", PROGRAM)

@@ -289,6 +289,16 @@ def test_a_fault_keeps_its_traceback(tmp_path, monkeypatch):
     assert isinstance(invoke("--debug", *arguments).exception, RuntimeError)
 
 
+def test_a_working_folder_that_was_removed_is_one_line(tmp_path):
+    """Python also looks for no package beside run.py here, as some systems have it."""
+    (tmp_path / "gone").mkdir()
+    words = [sys.executable, os.path.join(ROOT, "run.py"), "pretrain"]
+    gone = ["sh", "-c", f"rmdir '{tmp_path}/gone' && exec {shlex.join(words)}"]
+    environment = {**os.environ, "PYTHONSAFEPATH": "1"}
+    result = subprocess.run(gone, capture_output=True, text=True, cwd=tmp_path / "gone", env=environment)
+    assert result.returncode == 2 and result.stderr.startswith("Error: The working folder was removed.")
+
+
 def test_ctrl_c_before_the_training_has_the_status_of_a_signal(tmp_path, monkeypatch):
     """It had 1, which a script takes for a bug."""
 
