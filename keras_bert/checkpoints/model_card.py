@@ -127,6 +127,7 @@ def write_card(
     `fields` are the content of config.json, `parameters` is the number of weights.
     """
     text = card if isinstance(card, str) else _text(card, config, fields, parameters, lower_case)
+    text = text.encode(errors="backslashreplace").decode()  # A file that it names may not be named in UTF-8.
     whole_files.write_file(files.join(folder, CARD), text)
 
 

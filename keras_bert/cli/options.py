@@ -77,6 +77,8 @@ def folder_to_write(context: click.Context, parameter: click.Parameter, path: st
     _require_path(parameter, path)
     if path and is_file(path):
         raise UserError(f"{path}: needs a folder. Received: a file. Give another path.")
+    if path and path.encode(errors="replace").decode() != path:
+        raise UserError(f"{path!a}: needs a name in UTF-8, for TensorFlow. Give another path.")
     if path:
         require_writable(path)
     return path

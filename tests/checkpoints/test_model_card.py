@@ -71,6 +71,13 @@ def test_what_was_measured_is_in_the_header_and_in_the_text(tmp_path, classifier
     assert f"{model.count_params():,}" in text and CARD.use in text
 
 
+def test_the_command_may_name_a_file_that_is_not_named_in_utf_8(tmp_path):
+    """A run ended in a traceback once it was trained, without its model."""
+    card = ModelCard(command="python run.py finetune --train caf\udce9.csv")
+    write_model_folder(tmp_path / "model", random_model(), VOCABULARY, lower_case=True, card=card)
+    assert "--train caf\\udce9.csv" in read(tmp_path / "model")[1]
+
+
 def test_a_folder_of_which_nothing_is_said_has_a_card_all_the_same(tmp_path):
     folder = str(tmp_path / "model")
     write_model_folder(folder, random_model(), VOCABULARY, lower_case=True)

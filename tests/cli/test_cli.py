@@ -289,6 +289,11 @@ def test_a_fault_keeps_its_traceback(tmp_path, monkeypatch):
     assert isinstance(invoke("--debug", *arguments).exception, RuntimeError)
 
 
+def test_a_folder_whose_name_tensorflow_cannot_write_is_refused_at_once(tmp_path):
+    refused = give("pretrain", "--output", f"{tmp_path}/caf\udce9", status=2).stderr
+    assert "caf\\udce9': needs a name in UTF-8" in refused and not os.listdir(tmp_path)
+
+
 def test_a_working_folder_that_was_removed_is_one_line(tmp_path):
     """Python also looks for no package beside run.py here, as some systems have it."""
     (tmp_path / "gone").mkdir()
