@@ -4,7 +4,7 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 
 import ml_dtypes
 import numpy as np
@@ -62,7 +62,7 @@ class SafetensorsFile:
         return values.reshape(self.shape(name))
 
 
-def write_safetensors(path: str, tensors: Mapping[str, np.ndarray], beside: str) -> None:
+def write_safetensors(path: str, tensors: dict[str, np.ndarray], beside: str) -> None:
     """Writes a file with the permissions of the file `beside`. Raises `OSError`, as on a full disk."""
     with files.written_locally(path) as local:
         try:
