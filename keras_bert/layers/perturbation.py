@@ -2,9 +2,9 @@
 
 import contextlib
 import contextvars
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
-from keras_bert.layers.tensors import Tensor
+from keras_bert.layers.tensors import Tensor, set_within
 
 # Function (embeddings [batch, seq, hidden]) -> what the blocks read instead.
 Change = Callable[[Tensor], Tensor]
@@ -12,14 +12,9 @@ Change = Callable[[Tensor], Tensor]
 _active: contextvars.ContextVar[Change | None] = contextvars.ContextVar("perturbation", default=None)
 
 
-@contextlib.contextmanager
-def perturbation(change: Change | None) -> Iterator[None]:
+def perturbation(change: Change | None) -> contextlib.AbstractContextManager[Change | None]:
     """Within the block, encoders read changed embeddings; None for the embeddings themselves."""
-    token = _active.set(change)
-    try:
-        yield
-    finally:
-        _active.reset(token)
+    return set_within(_active, change)
 
 
 def perturbed(embeddings: Tensor) -> Tensor:
