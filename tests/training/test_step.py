@@ -19,10 +19,9 @@ STEPS = 10
 CONFIG = without_dropout(num_hidden_layers=1)
 
 
-def make_step(strategy, config, jit_compile=False, clip_norm=0.5, seed=1, accumulation=1, parallel=1):
+def make_step(strategy, config, jit_compile=False, clip_norm=0.5, seed=1, **options):
     model, optimizer = model_and_optimizer(strategy, config, STEPS)
-    objective, slices = PretrainingObjective(4), {"accumulation": accumulation, "parallel": parallel}
-    return Step(strategy, model, objective, optimizer, clip_norm, seed, jit_compile, **slices)
+    return Step(strategy, model, PretrainingObjective(4), optimizer, clip_norm, seed, jit_compile, **options)
 
 
 def train(step, config):
@@ -68,6 +67,14 @@ def test_replicas_xla_and_slices_change_nothing(mirrored_strategy, mirrored, jit
     for received, expected in zip(results, reference[1], strict=True):
         for result, other in zip(tf.nest.flatten(received), tf.nest.flatten(expected), strict=True):
             np.testing.assert_allclose(result, other, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.slow
+def test_two_replicas_change_the_embeddings_of_a_row_as_one_does(mirrored_strategy):
+    strategies = tf.distribute.get_strategy(), mirrored_strategy
+    one, two = (train(make_step(strategy, CONFIG, adversarial=0.2), CONFIG)[0] for strategy in strategies)
+    for received, expected in zip(two, one, strict=True):
+        np.testing.assert_allclose(received, expected, rtol=0, atol=1e-5)
 
 
 @pytest.mark.parametrize("mirrored", [False, pytest.param(True, marks=pytest.mark.slow)])
