@@ -252,7 +252,7 @@ def test_what_cannot_be_learned_is_refused(files, tmp_path, labels, changes, mes
 @pytest.mark.parametrize(("slices", "told"), [(1, 0), (4, 1)])
 def test_slices_that_compare_fewer_texts_are_told(files, tmp_path, monkeypatch, slices, told):
     """A user must know why results differ: `training.accumulation: auto` may choose such slices."""
-    monkeypatch.setattr("keras_bert.tasks.finetuning.run.make_engine", lambda *_: None)
+    monkeypatch.setattr("keras_bert.tasks.finetuning.run.make_engine", lambda *_, **options: None)
     said, config = listen(), config_of(files, **{"training.accumulation": slices})
     with pytest.raises(AttributeError):  # The engine is not made.
         FinetuningRuns(config).one(str(tmp_path / "run"))
@@ -261,7 +261,7 @@ def test_slices_that_compare_fewer_texts_are_told(files, tmp_path, monkeypatch, 
 
 def test_the_draw_of_every_seed_is_told(files, tmp_path, monkeypatch):
     """The user would not see what is wrong with the texts drawn for the second seed and later ones."""
-    monkeypatch.setattr("keras_bert.tasks.finetuning.run.make_engine", lambda *_: None)
+    monkeypatch.setattr("keras_bert.tasks.finetuning.run.make_engine", lambda *_, **options: None)
     said, runs, counts = listen(), FinetuningRuns(config_of(files)), []
     for seed in (1, 7):  # The first is the recipe's.
         with pytest.raises(AttributeError):  # The engine is not made.

@@ -249,7 +249,7 @@ def test_a_run_that_goes_on_keeps_its_number_of_shapes(init, glue, tmp_path, mon
     module = "keras_bert.tasks.finetuning.run"
     choose = finetuning_run.choose_shapes
     monkeypatch.setattr(f"{module}.choose_shapes", lambda rows, most: asked.append(most) or choose(rows, most))
-    monkeypatch.setattr(f"{module}.make_engine", lambda *_: None)
+    monkeypatch.setattr(f"{module}.make_engine", lambda *_, **options: None)
     for affordable, epochs in ((3, 1.0), (2, 1.0), (4, 2.0)):
         monkeypatch.setattr(f"{module}.affordable_shapes", lambda *given, most=affordable: most)
         with pytest.raises(AttributeError):  # The engine is not made.
