@@ -269,8 +269,9 @@ class Step:
     ) -> tuple[list[tf.Tensor], Sums]:
         """(dense gradients of this part's contribution to the loss of the global batch, the part's sums)."""
         with attention_kernel(self._attention):
-            gradients, sums, changes = self._derived(batch, totals, key, part)
+            gradients, sums, read = self._derived(batch, totals, key, part)
             if self.adversarial:
+                changes = [adversarial_change(*both, self.adversarial) for both in read]
                 changed, _, _ = self._derived(batch, totals, key, part, changes)
                 gradients = [(one + other) / 2 for one, other in zip(gradients, changed)]
         return gradients, sums
@@ -282,10 +283,10 @@ class Step:
         key: tf.Tensor,
         part: int | tf.Tensor,
         changes: Sequence[tf.Tensor] = (),
-    ) -> tuple[list[tf.Tensor], Sums, list[tf.Tensor]]:
-        """(gradients, sums, changes) of a part whose embeddings are changed by `changes`, if given.
+    ) -> tuple[list[tf.Tensor], Sums, list[tuple[tf.Tensor, tf.Tensor]]]:
+        """(gradients, sums, the embeddings that encoders read, each with its gradient) of a part.
 
-        The changes returned are the adversarial ones, of as many tensors as encoders read.
+        `changes` are added to these embeddings, in their order.
         """
         read: list[tf.Tensor] = []
 
@@ -310,7 +311,7 @@ class Step:
             sums[MEMORY] = self.memory.of_rows(outputs, batch, part)
         # Dense, because Keras' optimizers would square an embedding's sparse gradient before summing repeated rows.
         gradients = [tf.convert_to_tensor(gradient) for gradient in gradients]
-        return gradients, sums, [adversarial_change(*both, self.adversarial) for both in zip(read, of_read)]
+        return gradients, sums, list(zip(read, of_read))
 
     def _evaluate_replica(self, batch: Batch) -> dict[str, Any]:
         return self._predict_replica(batch)[1]
