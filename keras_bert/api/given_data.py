@@ -17,6 +17,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import IO, Any, NamedTuple
 
+from keras_bert.config.pretraining import require_files
 from keras_bert.core import files, whole_files
 from keras_bert.core.errors import UserError
 from keras_bert.core.imports import import_extra
@@ -56,10 +57,11 @@ class GivenData:
         self._unwritten: list[_Unwritten] = []
 
     def corpus(self, data: Any, text: str | None) -> GivenCorpus:
-        """The text to pretrain on; see `keras_bert.pretrain`. Raises `UserError` for a list of missing files."""
+        """The text to pretrain on; see `keras_bert.pretrain`. Raises `UserError` for missing files."""
         if data is None:
             return GivenCorpus(None, text)
         if paths := paths_in(data):
+            require_files(paths)
             return GivenCorpus(paths, text)
         return GivenCorpus([self._kept("text", data)], text or TEXT)
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from keras_bert.api.finetuning import require_files
 from keras_bert.checkpoints.model_folder import open_model_folder
 from keras_bert.cli.options import (
     load_tensorflow,
@@ -102,6 +103,7 @@ def predict(
         raise UserError(f"{files_of_task[0]}: goes with --split. Received: --input, the file to answer. Leave out one.")
     if source:
         require_source(source)
+    require_files(task or "the task", {f"data.{name}": value for name, value in data.items()})
     if output != STANDARD_STREAM:
         require_writable(output)
     folder = open_model_folder(model)

@@ -27,7 +27,7 @@ from keras_bert.config.inference import (
 from keras_bert.config.recipes import given
 from keras_bert.core import whole_files
 from keras_bert.core.errors import UserError
-from keras_bert.data.tables.retrieval_files import read_retrieval_set, require_run_ids, write_run
+from keras_bert.data.tables.retrieval_files import judgements_file, read_retrieval_set, require_run_ids, write_run
 from keras_bert.tasks.answer_files import require_unread
 
 _log = logging.getLogger(__name__)
@@ -87,6 +87,7 @@ def retrieve(
       python run.py retrieve --model runs/pairs-contrastive --data scifact --precision binary --run found.trec
       python run.py retrieve --model runs/pairs-contrastive --data scifact --top-k 20 --rerank runs/rerank
     """
+    judgements_file(folder, split)  # Before a model is fetched from the hub.
     opened = open_model_folder(model, lower_case)
     made = opened.vectors(pooling)
     check_embedding(opened.config, made.pooling, opened.vector_length if max_length is None else max_length)

@@ -27,6 +27,7 @@ from keras_bert.tasks.evaluator import Evaluator
 from keras_bert.tasks.kind import kind_of_head, kind_of_task
 from keras_bert.tasks.problem import Answers, Problem, open_problem, require_read
 from keras_bert.tasks.run_data import data_changes
+from keras_bert.tasks.sources import own_file
 from keras_bert.tasks.task import INPUT
 from keras_bert.text.tokenizers import Tokenizer
 from keras_bert.text.vocabulary import Vocabulary
@@ -74,18 +75,20 @@ class FinetunedModel:
     ):
         folder = model if isinstance(model, ModelFolder) else open_model_folder(model)
         self.folder = folder = folder if "task" in folder.task else _as_own_task(folder, task)
+        self._given = {name for name, value in (data or {}).items() if value}
         self.config = finetune_config(folder.name, folder, data or {}, task, asked)
         if n_best:
             self.config = _with_n_best(self.config, n_best)
         own = self.config.data
         require_unread(outputs, [folder.path, *([asked] if asked else [own.folder, own.train, own.dev, own.test])])
+        for split in self._given.intersection(_FILES):  # Before the weights are fetched.
+            own_file(getattr(own, split), split, self.config.task)
         strategy = make_strategy("one")
         with strategy.scope():
             loaded = load_folder(folder)
         self.model, self.tokenizer = loaded.model, loaded.tokenizer
         self.problem = open_problem(self.config, self.tokenizer, loaded.head, folder.task, asked)
         self._asked = asked
-        self._given = {name for name, value in (data or {}).items() if value}
         evaluator = functools.partial(
             Evaluator, self.problem, self.model, self.tokenizer.vocabulary.pad_id, strategy, batch_size
         )

@@ -11,6 +11,7 @@ from click.testing import CliRunner
 from corpus import write_corpus
 from finetuning import write_tiny_bert
 from pretraining import metrics
+from served import write_served
 
 import keras_bert
 from keras_bert.api.finetuning import finetuning_recipe
@@ -111,6 +112,15 @@ def test_a_missing_file_is_noticed_before_a_model_is_looked_for():
     """Half a gigabyte used to come from the hub first."""
     with pytest.raises(UserError, match="mine.csv: needs to exist, for the split 'dev' of text."):
         keras_bert.finetune("hf:nobody/none", train=REVIEWS, dev="mine.csv")
+    with pytest.raises(UserError, match="No file matches 'mine.txt'"):
+        keras_bert.pretrain("mine.txt", init="hf:nobody/none")
+
+
+def test_evaluating_names_a_missing_file_before_the_weights_are_read(tmp_path, monkeypatch):
+    folder = write_served(tmp_path / "model", "single")
+    monkeypatch.setattr("keras_bert.tasks.finetuned_model.load_folder", None)
+    with pytest.raises(UserError, match="mine.csv: needs to exist, for the split 'dev' of text."):
+        keras_bert.FinetuningRun(folder).evaluate("mine.csv")
 
 
 def test_evaluating_what_is_no_run_writes_nothing(tmp_path):

@@ -103,6 +103,12 @@ def invoke(*arguments):
         ("pretrain --data '/absent/*.txt' --config wiki_mini", "No file matches '/absent/*.txt'"),
         ("pretrain --data '/absent/*.txt' --init absent", "No file matches '/absent/*.txt'"),  # Nor is the hub asked.
         ("embed --model absent --input /absent.txt --output a.npz", "No file matches '/absent.txt'"),
+        ("evaluate --model absent --dev mine.tsv", "mine.tsv: needs to exist, for the split 'dev' of the task."),
+        (
+            "predict --model absent --split test --test a.tsv --output b",
+            "a.tsv: needs to exist, for the split 'test' o",
+        ),
+        ("retrieve --model absent --data beir", "beir: needs corpus.jsonl, queries.jsonl and qrels/SPLIT.tsv. Rec"),
         ("inspect bass", "bass: no such config"),
         ("pretrain --tpu mine", "training.tpu: with 'mine', a TPU on another machine, the run's folder"),
         ("pretrain --warmup-steps 9", "is a setting, not an option. Give --set optimizer.warmup_steps=VALUE."),

@@ -89,18 +89,24 @@ def read_retrieval_set(folder: str, split: str = "test") -> RetrievalSet:
         UserError: a file is missing or empty; a row is broken, repeats an id or has an unknown one; or no grade is
             above 0.
     """
-    for name in (_PASSAGES, _QUERIES, _JUDGEMENTS):
-        if not exists(join(folder, name)):
-            held = ", ".join(list_folder(folder)[:10]) if is_folder(folder) else "no folder"
-            raise UserError(f"{folder}: needs {_FORM}. Received: {held or 'an empty folder'}. Give a folder with them.")
-    judgements = join(folder, _JUDGEMENTS, f"{split}.tsv")
-    if not exists(judgements):
-        splits = [name[:-4] for name in sorted(list_folder(join(folder, _JUDGEMENTS))) if name.endswith(".tsv")]
-        raise UserError(f"{judgements}: needs a file. Received: none. The splits are {', '.join(splits) or 'none'}.")
+    judgements = judgements_file(folder, split)
     queries = _queries(join(folder, _QUERIES))
     passages = PassageFile(join(folder, _PASSAGES))
     grades = _grades(judgements, queries, passages)
     return RetrievalSet({name: queries[name] for name in queries if name in grades}, passages, grades)
+
+
+def judgements_file(folder: str, split: str) -> str:
+    """The file with a split's grades. Raises `UserError` if it, or another file of the form, is not in the folder."""
+    for name in (_PASSAGES, _QUERIES, _JUDGEMENTS):
+        if not exists(join(folder, name)):
+            held = ", ".join(list_folder(folder)[:10]) if is_folder(folder) else "no folder"
+            raise UserError(f"{folder}: needs {_FORM}. Received: {held or 'an empty folder'}. Give a folder with them.")
+    path = join(folder, _JUDGEMENTS, f"{split}.tsv")
+    if not exists(path):
+        splits = [name[:-4] for name in sorted(list_folder(join(folder, _JUDGEMENTS))) if name.endswith(".tsv")]
+        raise UserError(f"{path}: needs a file. Received: none. The splits are {', '.join(splits) or 'none'}.")
+    return path
 
 
 def _queries(path: str) -> dict[str, str]:
