@@ -10,7 +10,7 @@ import os
 import shutil
 
 # The suffix of a folder that was being replaced: see `replace_folder`.
-_REPLACED = ".replaced"
+REPLACED = ".replaced"
 # Some file systems cannot sync folders, and some folders can be written to but not opened.
 _NO_SYNC = {errno.EACCES, errno.EBADF, errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EPERM}
 
@@ -76,7 +76,7 @@ def replace_folder(source: str | os.PathLike[str], target: str | os.PathLike[str
     """
     source, target = (os.path.abspath(path) for path in (source, target))
     sync_tree(source)
-    old = target + _REPLACED
+    old = target + REPLACED
     if os.path.lexists(target):
         remove_whole(old)
         os.rename(target, old)
@@ -93,7 +93,7 @@ def replace_folder(source: str | os.PathLike[str], target: str | os.PathLike[str
 def surviving_folder(path: str | os.PathLike[str]) -> str:
     """The current place of the folder `path`: itself, or where a kill during its replacement left the old one."""
     path = os.fspath(path)
-    old = path.rstrip("/") + _REPLACED
+    old = path.rstrip("/") + REPLACED
     return old if not os.path.lexists(path) and os.path.isdir(old) else path
 
 

@@ -255,8 +255,10 @@ def require_writable(path: StrPath) -> None:
         return
     if is_stream(path) and os.access(path, os.W_OK):
         return
-    with contextlib.suppress(FileNotFoundError):
-        os.lstat(path)  # The name may be invalid, or a file may be where a folder is needed.
+    # The name may be invalid, too long for what is made beside it meanwhile, or a file where a folder is needed.
+    for name in (path, f"{os.fspath(path).rstrip('/')}{disks.REPLACED}"):
+        with contextlib.suppress(FileNotFoundError):
+            os.lstat(name)
     folder = os.path.abspath(path)
     while not os.path.isdir(folder):
         folder = os.path.dirname(folder)

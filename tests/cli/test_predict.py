@@ -264,6 +264,7 @@ def test_outputs_that_cannot_be_are_refused_before_anything_is_computed(tmp_path
         ("folder", ["dev"], str(tmp_path / "file"), "file: needs a folder"),
         ("file", ["dev"], str(tmp_path), "needs a file to write"),
         ("file", ["dev_a", "dev_b"], "-", "--output: needs a folder"),
+        ("file", ["dev"], "x" * 250, "cannot be written .File name too long."),  # With the .partial it has meanwhile.
     ):
         with pytest.raises(UserError, match=told):
             predict(Counted(kind, *splits), splits, output)
