@@ -1,5 +1,6 @@
 """Every function of `core/files.py` and `core/patterns.py`: on a disk, on a disk as a store, in TensorFlow's memory."""
 
+import contextlib
 import errno
 import gzip
 import io
@@ -357,6 +358,25 @@ def test_patterns(root):
     write(files.join(root, "empty/.hidden"))
     with pytest.raises(UserError, match="empty: needs files that are not hidden. Received: none"):
         found("empty")
+
+
+def test_a_folder_without_permission_to_read_is_not_empty(tmp_path, monkeypatch):
+    """Its text would be left out without a word."""
+    write(str(tmp_path / "wiki/AA/0"))
+    write(str(tmp_path / "wiki/AB/0"))
+    (tmp_path / "wiki/AB").chmod(0)
+    monkeypatch.chdir(tmp_path)  # Not even the folders above may be read by others.
+    tmp_path.chmod(0o755)
+    user = os.geteuid()
+    with contextlib.suppress(PermissionError):
+        os.seteuid(65534)  # The permissions of a file do not bind the superuser.
+    try:
+        for pattern in ("wiki", "wiki/AB", "**/0"):
+            with pytest.raises(PermissionError) as caught:
+                expand([pattern])
+            assert caught.value.filename.rstrip("/").endswith("wiki/AB")
+    finally:
+        os.seteuid(user)
 
 
 @every_place

@@ -32,7 +32,8 @@ def expand(patterns: Iterable[StrPath]) -> list[str]:
     A path that exists literally is taken literally, even with glob characters in it: a file, a folder, or the leading
     folders of a pattern. A folder stands for all files below it, as `folder/**` does, and `**` for any number of
     folders. Neither matches hidden files, files in hidden folders, or `_SUCCESS`. Links are followed, but a file that
-    a pattern reaches in several ways counts once. Raises `UserError` for a pattern that matches no file.
+    a pattern reaches in several ways counts once. Raises `UserError` for a pattern that matches no file, and
+    `PermissionError` for a folder that may not be read.
     """
     found: list[str] = []
     for pattern in patterns:
@@ -102,11 +103,16 @@ def _linked_files_below(folder: str, enters_hidden: bool, above: frozenset[str] 
     here = real(folder)
     if here in above:  # A link to a folder that contains it would never end.
         return
-    for _, folders, names in islice(os.walk(folder), 1):
+    for _, folders, names in islice(os.walk(folder, onerror=_require_permission), 1):
         yield from (join(folder, name) for name in names)
         for name in folders:
             if enters_hidden or not name.startswith("."):  # A .git or .venv may hold more files than all else.
                 yield from _linked_files_below(join(folder, name), enters_hidden, above | {here})
+
+
+def _require_permission(error: OSError) -> None:
+    if isinstance(error, PermissionError):  # The text in the folder would be left out without a word.
+        raise error
 
 
 def _without_repeats(paths: Iterable[str]) -> list[str]:
