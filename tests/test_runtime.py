@@ -102,6 +102,19 @@ def test_another_program_is_told_to_choose_tensorflow(begin, monkeypatch):
         begin()
 
 
+@pytest.mark.parametrize("begin", [runtime.import_tensorflow, lambda: load("none")])
+def test_another_program_is_told_to_keep_weights_in_float32(begin):
+    """The embeddings ended in a TypeError."""
+    keras.config.set_floatx("float16")
+    try:
+        with pytest.raises(
+            UserError, match="Keras: needs the floatx float32, in which .*. Received: float16. Call kera"
+        ):
+            begin()
+    finally:
+        keras.config.set_floatx("float32")
+
+
 def test_a_stream_that_was_closed_is_opened_to_nothing(monkeypatch):
     """With `2>&-` a command ended where it withholds what TensorFlow logs, and its own error was not seen either."""
     monkeypatch.setattr(sys, "stderr", None)

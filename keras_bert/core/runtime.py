@@ -64,13 +64,18 @@ def import_tensorflow(debug: bool = False) -> None:
 
 
 def require_backend() -> None:
-    """Raises `UserError` if the program that called this one has chosen another backend for Keras."""
+    """Raises `UserError` if the program that called this one has chosen another backend or `floatx` for Keras."""
     import keras
 
     if (backend := keras.backend.backend()) != _KERAS["KERAS_BACKEND"]:
         raise UserError(
             f"Keras: needs the backend tensorflow. Received: {backend}. Set KERAS_BACKEND=tensorflow in the "
             "environment, before Keras is imported."
+        )
+    if (floatx := keras.config.floatx()) != "float32":
+        raise UserError(
+            f"Keras: needs the floatx float32, in which weights are kept. Received: {floatx}. Call "
+            'keras.config.set_floatx("float32"); keras.config.set_dtype_policy("mixed_float16") computes in half.'
         )
 
 
