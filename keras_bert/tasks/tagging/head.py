@@ -13,11 +13,15 @@ from keras_bert.tasks.head import LabelledHead
 class TokenClassificationConfig(LabelledHead):
     """The head of a `BertForTokenClassification`.
 
+    Class attributes:
+        has_crf: whether the labels of a sentence are decoded together.
+
     Example:
         keras_bert.TokenClassificationConfig(("O", "B-PER", "I-PER")).labels
     """
 
     architecture: ClassVar[str] = "BertForTokenClassification"
+    has_crf: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -50,5 +54,6 @@ class CrfTaggingConfig(TokenClassificationConfig):
     """
 
     architecture: ClassVar[str] = "BertCrfTagger"
+    has_crf: ClassVar[bool] = True
     own_settings: ClassVar[tuple[str, ...]] = ("learned_scheme",)
     learned_scheme: LearnedScheme | None = None

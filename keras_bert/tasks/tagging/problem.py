@@ -21,11 +21,18 @@ from keras_bert.tasks.problem import Layout, Problem, all_the_same
 from keras_bert.tasks.tagging.crf_decoding import decode_words
 from keras_bert.tasks.tagging.data import TaggedFiles, noisy_words
 from keras_bert.tasks.tagging.head import CrfTaggingConfig, FeatureTaggingConfig, TokenClassificationConfig
-from keras_bert.tasks.tagging.label_schemes import Entities, UnknownLabel, learned_scheme, read_entities, scheme_labels
+from keras_bert.tasks.tagging.label_schemes import (
+    Entities,
+    UnknownLabel,
+    forbidden_transitions,
+    learned_scheme,
+    read_entities,
+    scheme_labels,
+)
 from keras_bert.tasks.tagging.network import CrfObjective, TaggingObjective
 from keras_bert.tasks.tagging.scores import entity_counts, entity_scores, label_scores
 from keras_bert.tasks.tagging.tagged_words import TaggedWords
-from keras_bert.tasks.tagging.task import TaggingTask, tagging_kind
+from keras_bert.tasks.tagging.task import TaggingTask
 from keras_bert.tasks.tagging.word_rows import WordRows, lay_out_words
 from keras_bert.tasks.task import MOST_CONFUSED
 from keras_bert.text.tokenizers import Tokenizer
@@ -125,11 +132,10 @@ class TaggingProblem(Problem):
         self.notes = self._files.notes
         self._marks_entities = self._labels_mark_entities(head)
         self.head = head or self._learned_head()
-        self._kind = tagging_kind(self.head)
 
     @property
     def objective(self) -> TaggingObjective:
-        return CrfObjective() if self._kind.has_crf else TaggingObjective()
+        return CrfObjective() if self.head.has_crf else TaggingObjective()
 
     @property
     def metric_names(self) -> tuple[str, ...]:
@@ -169,7 +175,7 @@ class TaggingProblem(Problem):
         longest = max_length - self._tokenizer.vocabulary.row_pattern.special_tokens(1)
         ids, unknown = self._label_ids(window)
         words.rows.token_extra["labels"] = words.token_values(ids)
-        if self._kind.has_crf:
+        if self.head.has_crf:
             words.rows.extra |= words.sentence_flags(starts)
         warnings = [
             f"{tagged.origin}: {len(found):,} words {what} (the first: line {tagged.lines[found[0]]})."
@@ -189,7 +195,7 @@ class TaggingProblem(Problem):
             raise ValueError(f"outputs: needs a row of logits for each of {len(layout.rows)} rows, without padding.")
         logits = np.concatenate(outputs["logits"])[layout.words.places]
         require_numbers(logits, "words")
-        if self._kind.has_crf:
+        if self.head.has_crf:
             best, _ = decode_words(logits, layout.starts, outputs["chain"])
         else:
             best = logits.argmax(axis=1)
@@ -197,11 +203,11 @@ class TaggingProblem(Problem):
 
     def shared_outputs(self, model: keras.Model) -> dict[str, Any]:
         """`chain`, the CRF's scores of starts, transitions and ends."""
-        return {"chain": model.crf.scores()} if self._kind.has_crf else {}
+        return {"chain": model.crf.scores()} if self.head.has_crf else {}
 
     def averaged(self, split: str, outputs: Sequence[dict[str, Any]]) -> dict[str, Any]:
         """Like `Problem.averaged`; for a CRF, the best allowed labels are decoded from the mean of the marginals."""
-        if not self._kind.has_crf:
+        if not self.head.has_crf:
             return super().averaged(split, outputs)
         layout, places = self.layout(split), self.layout(split).words.places
         marginals = [
@@ -209,7 +215,8 @@ class TaggingProblem(Problem):
         ]
         tokens = np.zeros((len(layout.rows.ids), self.head.num_labels), np.float32)
         tokens[places] = np.log(np.maximum(np.mean(marginals, axis=0), np.finfo(np.float32).tiny))
-        penalty = np.where(self._kind.forbidden(self.head), FORBIDDEN, 0.0)
+        head: Any = self.head  # A `CrfTaggingConfig`.
+        penalty = np.where(forbidden_transitions(head.labels, head.learned_scheme), FORBIDDEN, 0.0)
         chain = (penalty[-1, :-1], penalty[:-1, :-1], penalty[:-1, -1])
         return {"logits": np.split(tokens, layout.rows.starts[1:-1]), "chain": chain}
 

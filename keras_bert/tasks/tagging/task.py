@@ -2,15 +2,16 @@
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar
 
 from keras_bert.config.features import TAGGING_TASKS
 from keras_bert.config.finetuning import FinetuneConfig
 from keras_bert.config.reading import own_field
 from keras_bert.models.tensor_names import TensorName, dense, lstms, own_tensor
 from keras_bert.tasks.classification.head import CLASSIFIER, CLASSIFIER_TENSORS, CLASSIFIER_TITLES
-from keras_bert.tasks.kind import TaskKind, kind_of_head, transformers_pipeline
+from keras_bert.tasks.kind import TaskKind, transformers_pipeline
 from keras_bert.tasks.tagging.head import CrfTaggingConfig, FeatureTaggingConfig, TokenClassificationConfig
+from keras_bert.tasks.tagging.label_schemes import forbidden_transitions
 from keras_bert.tasks.tagging.tagged_words import TaggedReader
 from keras_bert.tasks.tagging.word_files import ConlluReader, words_reader
 from keras_bert.tasks.task import PublishedScore
@@ -21,13 +22,7 @@ _EXAMPLE = '"Mary Shelley wrote Frankenstein in Geneva."'
 
 
 class Tagging(TaskKind):
-    """A dense layer over the last states (paper, section 5.3).
-
-    Class attributes:
-        has_crf: whether the labels of a sentence are decoded together.
-    """
-
-    has_crf: ClassVar[bool] = False
+    """A dense layer over the last states (paper, section 5.3)."""
 
     head: ClassVar[type[Any]] = TokenClassificationConfig
     model: ClassVar[str] = "keras_bert.tasks.tagging.network:BertForTokenClassification"
@@ -48,7 +43,7 @@ class Tagging(TaskKind):
         from keras_bert.tasks.tagging.serving import tagging_signatures
 
         return tagging_signatures(
-            bert.head.labels, text_inputs, network, lambda inputs: self.logits(network, inputs), self.has_crf
+            bert.head.labels, text_inputs, network, lambda inputs: self.logits(network, inputs), bert.head.has_crf
         )
 
     def logits(self, network: Any, inputs: Mapping[str, Any]) -> Any:
@@ -65,10 +60,6 @@ class Tagging(TaskKind):
         task = TAGGING[config.task]
         source = own or find_split_files(task, config.data.folder)
         return TaggingProblem(task, source, tokenizer, config, head, task_record)
-
-    def forbidden(self, head: Any) -> Any:
-        """The transitions that a CRF excludes, see `forbidden_transitions`; None without a CRF."""
-        return None
 
     def card_example(self, fields: Mapping[str, Any]) -> str:
         return f'print(keras_bert.serving_function(bert)([{_EXAMPLE}])["labels"])'
@@ -147,15 +138,9 @@ class CrfTagging(Tagging):
     not_portable = "a head without a CRF, because other runtimes lack what finding its best labels takes"
     tasks: ClassVar[tuple[str, ...]] = ()
     in_transformers = takes_teacher = False
-    has_crf = True
 
     def model_arguments(self, head: CrfTaggingConfig) -> dict[str, Any]:
-        return {**super().model_arguments(head), "forbidden": self.forbidden(head)}
-
-    def forbidden(self, head: CrfTaggingConfig) -> Any:
-        from keras_bert.tasks.tagging.label_schemes import forbidden_transitions
-
-        return forbidden_transitions(head.labels, head.learned_scheme)
+        return {**super().model_arguments(head), "forbidden": forbidden_transitions(head.labels, head.learned_scheme)}
 
     def logits(self, network: Any, inputs: Mapping[str, Any]) -> Any:
         states = network.encoded(inputs)["sequence_output"]
@@ -163,11 +148,6 @@ class CrfTagging(Tagging):
 
 
 KINDS = (Tagging(), FeatureTagging(), CrfTagging())
-
-
-def tagging_kind(head: Any) -> Tagging:
-    """The kind of a tagger's head."""
-    return cast(Tagging, kind_of_head(head))
 
 
 @dataclass(frozen=True)
