@@ -7,7 +7,6 @@ from keras import ops
 from keras_bert.config.finetuning import REGRESSION, SINGLE_LABEL
 from keras_bert.config.teacher import TeacherConfig
 from keras_bert.layers.tensors import Batch, Sums, Tensor
-from keras_bert.tasks.tagging.network import token_weights
 
 # Key in a batch: float32 [batch, labels], -inf for choices that an example lacks; for tokens [batch, seq, 1, labels].
 TEACHER_LOGITS = "teacher_logits"
@@ -37,7 +36,7 @@ class DistillationObjective:
     def counts(self, batch: Batch) -> dict[str, Tensor]:
         """The own objective's counts, with `loss` renamed to `labels`, and the count for the teacher's term."""
         counts = self._own.counts(batch)
-        return {"labels": counts.pop("loss"), "teacher": ops.sum(self._weights(batch)), **counts}
+        return {"labels": counts.pop("loss"), "teacher": ops.sum(self._own.weights(batch)), **counts}
 
     def sums(self, outputs: Batch, batch: Batch) -> Sums:
         """`{"labels": {"loss": scalar}, "teacher": {"loss": scalar}}`, and the own objective's other sums."""
@@ -45,13 +44,9 @@ class DistillationObjective:
         distances = self._distances(outputs["logits"], batch[TEACHER_LOGITS])
         return {
             "labels": {"loss": (1 - weight) * sums.pop("loss")["loss"]},
-            "teacher": {"loss": weight * ops.sum(distances * self._weights(batch))},
+            "teacher": {"loss": weight * ops.sum(distances * self._own.weights(batch))},
             **sums,
         }
-
-    def _weights(self, batch: Batch) -> Tensor:
-        """The weight of each distance: float32 [batch]."""
-        return batch["example_weights"]
 
     def _distances(self, logits: Tensor, teacher: Tensor) -> Tensor:
         """The distance of each example: float32 [batch]."""
@@ -64,9 +59,6 @@ class DistillationObjective:
 
 class TokenDistillation(DistillationObjective):
     """The same for word labels, with a distance per token, [batch, seq]; `own` is a `TaggingObjective`."""
-
-    def _weights(self, batch: Batch) -> Tensor:
-        return token_weights(batch)
 
     def _distances(self, logits: Tensor, teacher: Tensor) -> Tensor:
         return divergences(logits, teacher[:, :, 0], self._config.temperature)

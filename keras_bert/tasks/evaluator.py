@@ -2,7 +2,7 @@
 
 import dataclasses
 import functools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
 import keras
@@ -11,8 +11,9 @@ import tensorflow as tf
 from keras_bert.core.terminal_bar import terminal_bar
 from keras_bert.data.batches.length_batches import FEW_SHAPES, MANY_SHAPES, every_row_once
 from keras_bert.data.batches.token_rows import TokenRows
+from keras_bert.tasks.objective import ExampleObjective
 from keras_bert.tasks.problem import Answers, Problem
-from keras_bert.training.step import Batch, Step, Sums, all_outputs
+from keras_bert.training.step import Batch, Step, all_outputs
 from keras_bert.training.strategy import distribute, is_one_cpu
 
 _T = TypeVar("_T")
@@ -115,15 +116,12 @@ class Evaluator:
         return {**outputs, **self._problem.shared_outputs(self._model)}, figures
 
 
-class _NoObjective:
-    """Measures nothing; see `Objective`."""
+class _NoObjective(ExampleObjective):
+    """Measures nothing."""
 
-    terms: tuple[str, ...] = ()
+    figures = terms = ()
 
-    def counts(self, batch: Batch) -> dict[str, tf.Tensor]:
-        return {}
-
-    def sums(self, outputs: dict[str, tf.Tensor], batch: Batch) -> Sums:
+    def figures_of(self, outputs: Mapping[str, Any], batch: Mapping[str, Any]) -> dict[str, Any]:
         return {}
 
 

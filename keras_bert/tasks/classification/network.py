@@ -9,7 +9,7 @@ from keras import ops
 
 from keras_bert.config.finetuning import MULTI_LABEL, PROBLEM_TYPES, REGRESSION, SINGLE_LABEL
 from keras_bert.layers.heads import NextSentenceHead, cross_entropy
-from keras_bert.layers.tensors import Batch, Sums, Tensor
+from keras_bert.layers.tensors import Batch, Tensor
 from keras_bert.models.bert.config import BertConfig
 from keras_bert.models.encoder_with_heads import EncoderWithHeads
 from keras_bert.tasks.objective import ExampleObjective
@@ -99,33 +99,28 @@ class ClassificationObjective(ExampleObjective):
         self.problem_type = problem_type
         self.logistic = logistic
         self.class_weights = None if class_weights is None else np.asarray(class_weights, "float32")
+        self.figures = ("loss", "accuracy") if problem_type == SINGLE_LABEL else ("loss",)
 
     def counts(self, batch: Batch) -> dict[str, Tensor]:
         """Float32 scalars: the total weight (`loss`) and, for a single label, the number of examples (`accuracy`)."""
-        counts = {"loss": ops.sum(self._loss_weights(batch))}
-        if self.problem_type == SINGLE_LABEL:
-            counts["accuracy"] = ops.sum(batch["example_weights"])
+        counts = super().counts(batch)
+        if self.class_weights is not None:
+            counts["loss"] = ops.sum(batch["example_weights"] * self._of_classes(batch))
         return counts
 
-    def sums(self, outputs: Batch, batch: Batch) -> Sums:
-        """`{"loss": {"loss": scalar}}` and, for a single label, `{"accuracy": {"accuracy": scalar}}`."""
-        metrics = self._metrics(outputs["logits"], batch["labels"])
-        sums = {"loss": {"loss": ops.sum(metrics["loss"] * self._loss_weights(batch))}}
-        if self.problem_type == SINGLE_LABEL:
-            sums["accuracy"] = {"accuracy": ops.sum(metrics["accuracy"] * batch["example_weights"])}
-        return sums
-
-    def _metrics(self, logits: Tensor, labels: Tensor) -> dict[str, Tensor]:
-        """`{name: [batch]}`."""
+    def figures_of(self, outputs: Batch, batch: Batch) -> dict[str, Tensor]:
+        logits, labels = outputs["logits"], batch["labels"]
         if self.logistic:
             return {"loss": ops.binary_crossentropy(labels, logits[:, 0], from_logits=True)}
         if self.problem_type == REGRESSION:
             return {"loss": ops.square(logits[:, 0] - labels)}
         if self.problem_type == MULTI_LABEL:
             return {"loss": ops.mean(ops.binary_crossentropy(labels, logits, from_logits=True), axis=-1)}
-        return cross_entropy(logits, labels)
+        figures = cross_entropy(logits, labels)
+        if self.class_weights is not None:
+            figures["loss"] *= self._of_classes(batch)
+        return figures
 
-    def _loss_weights(self, batch: Batch) -> Tensor:
-        if self.class_weights is None:
-            return batch["example_weights"]
-        return batch["example_weights"] * ops.take(self.class_weights, batch["labels"], axis=0)
+    def _of_classes(self, batch: Batch) -> Tensor:
+        """The weight of each example's class, [batch]."""
+        return ops.take(self.class_weights, batch["labels"], axis=0)

@@ -6,7 +6,7 @@ import keras
 from keras import ops
 
 from keras_bert.layers.pooling import mean_vectors
-from keras_bert.layers.tensors import Batch, Sums, Tensor
+from keras_bert.layers.tensors import Batch, Tensor
 from keras_bert.models.bert.config import BertConfig
 from keras_bert.models.encoder_with_heads import EncoderWithHeads
 from keras_bert.tasks.few_shot.task import PART
@@ -56,8 +56,7 @@ class LabelPairsObjective(ExampleObjective):
     A batch has `labels` [batch] int32.
     """
 
-    def sums(self, outputs: Batch, batch: Batch) -> Sums:
-        """`{"loss": {"loss": scalar}}`."""
+    def figures_of(self, outputs: Batch, batch: Batch) -> dict[str, Tensor]:
         vectors, labels, weights = outputs["vectors"], batch["labels"], batch["example_weights"]
         same = ops.cast(ops.equal(labels[:, None], labels[None]), "float32")
         errors = ops.square(ops.matmul(vectors, ops.transpose(vectors)) - same)
@@ -67,4 +66,4 @@ class LabelPairsObjective(ExampleObjective):
             count = ops.sum(pairs, axis=1)
             total += ops.sum(errors * pairs, axis=1) / ops.maximum(count, 1e-9)
             kinds += ops.cast(count > 0, "float32")
-        return {"loss": {"loss": ops.sum(weights * total / ops.maximum(kinds, 1.0))}}
+        return {"loss": total / ops.maximum(kinds, 1.0)}

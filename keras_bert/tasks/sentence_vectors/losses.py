@@ -7,23 +7,12 @@ from typing import Any
 
 from keras import ops
 
-from keras_bert.config.finetuning import COSENT, COSINE, IN_BATCH, TRIPLET, VectorsConfig
+from keras_bert.config.finetuning import COSENT, COSINE, IN_BATCH, REGRESSION, TRIPLET, VectorsConfig
 from keras_bert.layers.pooling import at_length_one
 from keras_bert.layers.tensors import Batch, Sums, Tensor
+from keras_bert.tasks.classification.network import ClassificationObjective
 from keras_bert.tasks.objective import ExampleObjective
 from keras_bert.tasks.sentence_vectors.network import INITIAL_SCALE, MASKED_SIMILARITY, ContrastiveObjective
-
-
-class CosineObjective(ExampleObjective):
-    """Squared error of the cosine (Reimers and Gurevych 2019, section 3, regression).
-
-    A batch has `labels` [batch] float32, the scores from 0 to 1.
-    """
-
-    def sums(self, outputs: Batch, batch: Batch) -> Sums:
-        """`{"loss": {"loss": scalar}}`."""
-        errors = ops.square(outputs["logits"][:, 0] - batch["labels"])
-        return {"loss": {"loss": ops.sum(errors * batch["example_weights"])}}
 
 
 class CosentObjective(ExampleObjective):
@@ -54,25 +43,24 @@ class TripletObjective(ExampleObjective):
         margin: how much further than the positive a negative must be.
     """
 
+    figures = ("loss", "accuracy")
+
     def __init__(self, margin: float):
         self._margin = margin
 
     def counts(self, batch: Batch) -> dict[str, Tensor]:
         """`{"loss": …, "accuracy": …}`, float32 scalars: the total weight of the pairs, 0 without negatives."""
         has_negatives = float(batch["input_word_ids"].shape[1] > 2)
-        weights = ops.sum(batch["example_weights"]) * has_negatives
-        return {"loss": weights, "accuracy": weights}
+        return {name: count * has_negatives for name, count in super().counts(batch).items()}
 
-    def sums(self, outputs: Batch, batch: Batch) -> Sums:
-        """`{name: {name: scalar}}` of "loss" and "accuracy", the share of negatives further than the positive."""
-        weights = batch["example_weights"]
+    def figures_of(self, outputs: Batch, batch: Batch) -> dict[str, Tensor]:
+        """`accuracy` is the share of negatives that are further than the positive."""
         if "negatives" not in outputs:
-            return {"loss": {"loss": ops.zeros(())}, "accuracy": {"accuracy": ops.zeros(())}}
+            return dict.fromkeys(self.figures, ops.zeros_like(batch["example_weights"]))
         anchors = at_length_one(outputs["anchors"])[:, None]
         margins = outputs["logits"] - ops.sum(anchors * outputs["negatives"], axis=-1)  # [batch, negatives]
-        losses = ops.mean(ops.relu(self._margin - margins), axis=1)
-        hits = ops.mean(ops.cast(margins > 0, "float32"), axis=1)
-        return {"loss": {"loss": ops.sum(losses * weights)}, "accuracy": {"accuracy": ops.sum(hits * weights)}}
+        is_further = ops.cast(margins > 0, "float32")
+        return {"loss": ops.mean(ops.relu(self._margin - margins), axis=1), "accuracy": ops.mean(is_further, axis=1)}
 
 
 class MatryoshkaObjective:
@@ -120,7 +108,8 @@ def make_objective(vectors: VectorsConfig) -> Any:
     """The `Objective` of a recipe."""
     objectives: dict[str, Callable[[], Any]] = {
         IN_BATCH: ContrastiveObjective,
-        COSINE: CosineObjective,
+        # Squared error of the cosine (Reimers and Gurevych 2019, section 3); the labels are scores from 0 to 1.
+        COSINE: lambda: ClassificationObjective(REGRESSION),
         COSENT: CosentObjective,
         TRIPLET: lambda: TripletObjective(vectors.margin),
     }

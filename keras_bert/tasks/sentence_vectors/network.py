@@ -8,7 +8,7 @@ from keras import ops
 
 from keras_bert.layers.heads import cross_entropy
 from keras_bert.layers.pooling import mean_vectors
-from keras_bert.layers.tensors import Batch, PlainLayer, Sums, Tensor
+from keras_bert.layers.tensors import Batch, PlainLayer, Tensor
 from keras_bert.models.bert.config import BertConfig
 from keras_bert.models.encoder_with_heads import EncoderWithHeads
 from keras_bert.tasks.objective import ExampleObjective
@@ -88,12 +88,11 @@ class ContrastiveObjective(ExampleObjective):
 
     figures = ("loss", "accuracy")
 
-    def sums(self, outputs: Batch, batch: Batch) -> Sums:
-        """`{"loss": {"loss": scalar}, "accuracy": {"accuracy": scalar}}`."""
+    def figures_of(self, outputs: Batch, batch: Batch) -> dict[str, Tensor]:
         similarities = ops.matmul(outputs["anchors"], ops.transpose(outputs["positives"]))
         ids = batch["input_word_ids"]
         first, second = ids[:, 0], ids[:, 1]
-        weights, labels = batch["example_weights"], ops.arange(ops.shape(ids)[0], dtype="int32")
+        labels = ops.arange(ops.shape(ids)[0], dtype="int32")
         toward_first = cross_entropy(_without_equal(ops.transpose(similarities), first, first), labels)
         candidates = second
         if "negatives" in outputs:
@@ -102,10 +101,7 @@ class ContrastiveObjective(ExampleObjective):
             similarities = ops.concatenate([similarities, hard], axis=1)
             candidates = ops.concatenate([second, ops.reshape(ids[:, 2:], (-1, ops.shape(ids)[-1]))], axis=0)
         toward_second = cross_entropy(_without_equal(similarities, second, candidates), labels)
-        loss, accuracy = (
-            0.5 * ops.sum((toward_second[name] + toward_first[name]) * weights) for name in ("loss", "accuracy")
-        )
-        return {"loss": {"loss": loss}, "accuracy": {"accuracy": accuracy}}
+        return {name: 0.5 * (toward_second[name] + toward_first[name]) for name in self.figures}
 
 
 def _without_equal(similarities: Tensor, partners: Tensor, candidates: Tensor) -> Tensor:

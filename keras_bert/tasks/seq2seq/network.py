@@ -6,7 +6,7 @@ import keras
 from keras import ops
 
 from keras_bert.layers.heads import cross_entropy
-from keras_bert.layers.tensors import Batch, Sums, Tensor
+from keras_bert.layers.tensors import Batch, Tensor
 from keras_bert.models.encoder_decoder import EncoderDecoder
 from keras_bert.tasks.objective import ExampleObjective
 
@@ -75,9 +75,9 @@ class TargetObjective(ExampleObjective):
         tokens = ops.sum(ops.cast(batch["target_ids"] != PADDING, "float32"), axis=1)
         return {"loss": ops.sum(tokens * batch["example_weights"])}
 
-    def sums(self, outputs: Batch, batch: Batch) -> Sums:
-        """`{"loss": {"loss": scalar}}`, from `losses` [batch] (see `target_losses`) or, without them, from `logits`."""
+    def figures_of(self, outputs: Batch, batch: Batch) -> dict[str, Tensor]:
+        """The `losses` [batch] (see `target_losses`) or, without them, those of the `logits`."""
         losses = outputs.get("losses")
         if losses is None:
             losses = target_losses(outputs["logits"], batch["target_ids"], self.smoothing)
-        return {"loss": {"loss": ops.sum(losses * batch["example_weights"])}}
+        return {"loss": losses}

@@ -50,21 +50,14 @@ class TaggingObjective(ExampleObjective):
     A batch has `labels` [batch, seq] int32, -1 at tokens without a label.
     """
 
-    def counts(self, batch: Batch) -> dict[str, Tensor]:
-        """Float32 scalars: the labelled words in the batch, for the loss and for the accuracy."""
-        words = ops.sum(token_weights(batch))
-        return {"loss": words, "accuracy": words}
+    figures = ("loss", "accuracy")
 
-    def sums(self, outputs: Batch, batch: Batch) -> Sums:
-        """`{"loss": {"loss": scalar}, "accuracy": {"accuracy": scalar}}` of the model's outputs."""
-        metrics = cross_entropy(outputs["logits"], ops.maximum(batch["labels"], 0))
-        weights = token_weights(batch)
-        return {name: {name: ops.sum(metrics[name] * weights)} for name in ("loss", "accuracy")}
+    def weights(self, batch: Batch) -> Tensor:
+        """[batch, seq] float32: the weight of each labelled token, 0 at the others."""
+        return ops.cast(batch["labels"] >= 0, "float32") * batch["example_weights"][:, None]
 
-
-def token_weights(batch: Batch) -> Tensor:
-    """[batch, seq] float32: the weight of each labelled token, 0 at the others."""
-    return ops.cast(batch["labels"] >= 0, "float32") * batch["example_weights"][:, None]
+    def figures_of(self, outputs: Batch, batch: Batch) -> dict[str, Tensor]:
+        return cross_entropy(outputs["logits"], ops.maximum(batch["labels"], 0))
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
