@@ -195,9 +195,9 @@ class Problem(abc.ABC):
         return False
 
     @property
-    @abc.abstractmethod
     def splits(self) -> tuple[str, ...]:
-        """Names of all splits; they start with "train", "dev" or "test"."""
+        """Names of all splits, by default the task's; they start with "train", "dev" or "test"."""
+        return tuple(self.task.splits)
 
     @property
     def dev_splits(self) -> tuple[str, ...]:

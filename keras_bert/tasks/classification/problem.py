@@ -99,10 +99,6 @@ class TextRowsProblem(Problem):
         return ClassificationConfig(labels, self.task.kind, bilstm_size=self._config.head.bilstm_size)
 
     @property
-    def splits(self) -> tuple[str, ...]:
-        return tuple(self.task.splits)
-
-    @property
     def metric_names(self) -> tuple[str, ...]:
         return self.task.metrics
 

@@ -103,10 +103,6 @@ class QuestionAnsweringProblem(Problem):
             "max_question_length": input_config.max_question_length,
         }
 
-    @property
-    def splits(self) -> tuple[str, ...]:
-        return tuple(self.task.splits)
-
     def task_record(self) -> dict[str, Any]:
         return {
             "task": self.task.name,
