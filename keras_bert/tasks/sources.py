@@ -70,33 +70,33 @@ def _as_stored(path: str) -> str | None:
 
 
 def find_split_files(task: TaggingTask | ChoiceTask, folder: str | None) -> dict[str, str]:
-    """`{split: path}` of the files in a folder that match a task's `patterns`, compressed or not.
+    """`{split: path}` of the files in a folder that match the names in `Split.files`, compressed or not.
 
-    `patterns` lists the names that each split's file may have, the likeliest first; * matches anything.
+    These are the names that the file of a split may have, the likeliest first; * matches anything.
 
     Raises:
         MissingData: no folder is given, or no file matches.
         UserError: several files match for one split.
     """
     if not folder:
-        raise needs_files(task.name, (patterns[0] for patterns in task.patterns.values()))
-    names = files.list_folder(folder)
+        raise needs_files(task.name, (split.files[0] for split in task.splits.values()))
+    held = files.list_folder(folder)
     found = {}
-    for split, patterns in task.patterns.items():
+    for name, split in task.splits.items():
         matches = (
-            [name for name in names for ending in ("", *COMPRESSED) if fnmatch.fnmatchcase(name, pattern + ending)]
-            for pattern in patterns
+            [file for file in held for ending in ("", *COMPRESSED) if fnmatch.fnmatchcase(file, pattern + ending)]
+            for pattern in split.files
         )
         chosen = list(dict.fromkeys(next(filter(None, matches), [])))
         if len(chosen) > 1:
             raise UserError(
-                f"{folder}: needs one file for {split}. Received: {', '.join(chosen)}. Name the one to "
+                f"{folder}: needs one file for {name}. Received: {', '.join(chosen)}. Name the one to "
                 "use with --train, --dev or --test."
             )
         if chosen:
-            found[split] = files.join(folder, chosen[0])
+            found[name] = files.join(folder, chosen[0])
     if not found:
-        needed = " or ".join(patterns[0] for patterns in task.patterns.values())
+        needed = " or ".join(split.files[0] for split in task.splits.values())
         raise MissingData(f"{folder}: needs {needed}, for {task.name}. Received: {_contents(folder, ())}.")
     return found
 

@@ -63,7 +63,7 @@ def new_task(cls: type[_AnyTask], name: str, **fields: Any) -> _AnyTask:
         "label": "label",
         "labels": ("False", "True"),
         "metrics": tuple(_ALL[name].scores),
-        "splits": _splits(folder),
+        "splits": splits(folder),
         "folders": (folder,),
         "tfds": TfdsFields(tfds_name(name)),
         "published": published(name),
@@ -71,7 +71,7 @@ def new_task(cls: type[_AnyTask], name: str, **fields: Any) -> _AnyTask:
     return cls(**{"name": name, **shared, **fields})
 
 
-def _splits(folder: str) -> dict[str, Split]:
+def splits(folder: str) -> dict[str, Split]:
     """The splits of the task with this folder; labels of the test set are hidden."""
     return {
         "train": Split(("train.jsonl",), tfds="train"),

@@ -149,7 +149,7 @@ def with_own_files(task: _AnyTask, own: Mapping[str, str], columns: tuple[str, .
     """The task with the user's files as its only splits; labels are needed only for training and validation.
 
     Args:
-        task: a `Task` or a `SpanTask`.
+        task: a `Task`, a `SpanTask` or a `ChoiceTask`.
         own: `{split: path}`.
         columns: the names of the columns, if the files have no header.
     """

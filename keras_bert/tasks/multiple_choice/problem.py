@@ -63,7 +63,9 @@ class MultipleChoiceProblem(Problem):
     @property
     def _places(self) -> Mapping[str, str]:
         """The path of each split, or TFDS's name of it."""
-        return (self.task.tfds or {}) if isinstance(self._source, TfdsSource) else self._source
+        if isinstance(self._source, TfdsSource):
+            return {name: str(split.tfds) for name, split in self.task.splits.items()}
+        return self._source
 
     def task_record(self) -> dict[str, Any]:
         input_config = self._config.input
@@ -105,7 +107,7 @@ class MultipleChoiceProblem(Problem):
         return found
 
     def submission(self, split: str) -> str | None:
-        return self.task.submission if split == "test" else None
+        return self.task.splits[split].submission
 
     def lines(self, split: str, window: ChoiceExamples, answers: Logits) -> Iterator[str]:
         """The lines of a submission or, without one, a JSON object per example, as `own_rows` reads them.

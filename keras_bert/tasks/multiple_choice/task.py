@@ -2,7 +2,7 @@
 
 import functools
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from keras_bert.config.finetuning import FinetuneConfig
@@ -20,7 +20,7 @@ from keras_bert.tasks.multiple_choice.data import (
     swag_rows,
 )
 from keras_bert.tasks.sources import TfdsSource
-from keras_bert.tasks.task import PublishedScore
+from keras_bert.tasks.task import PublishedScore, Split, with_own_files
 
 
 @dataclass(frozen=True)
@@ -38,30 +38,26 @@ class ChoiceTask:
     Attributes:
         name: as in `--task NAME`.
         rows: function (path, or "-" for stdin) -> the rows of the file.
-        patterns: the names that the file of each split may have in a folder; see `sources.find_split_files`.
-        tfds: TFDS's name of each split; None if TFDS does not have the task.
-        data_set: TFDS's name of the data set.
+        splits: `{name: Split}`, whose files are found as in `sources.find_split_files`.
+        tfds: TFDS's name of the data set; None if TFDS does not have the task.
         tfds_rows: function (TFDS's name of a split, the source) -> (the origin for messages, the rows).
         folders: names of the task's folder inside its benchmark's.
-        submission: the name that the benchmark expects for the file of answers to the test split.
         published: published scores.
     """
 
     name: str
     rows: Callable[[str], Iterator[ChoiceRow]]
-    patterns: Mapping[str, tuple[str, ...]]
-    tfds: Mapping[str, str] | None = None
-    data_set: str | None = None
+    splits: Mapping[str, Split]
+    tfds: str | None = None
     tfds_rows: Callable[[str, TfdsSource], tuple[str, Iterator[ChoiceRow]]] | None = None
     folders: tuple[str, ...] = ()
-    submission: str | None = None
     published: tuple[PublishedScore, ...] = ()
 
 
 SWAG = ChoiceTask(
     "swag",
     functools.partial(swag_or_own_rows, swag_rows),
-    {"train": ("train.csv",), "dev": ("val.csv", "dev.csv"), "test": ("test.csv",)},
+    {"train": Split(("train.csv",)), "dev": Split(("val.csv", "dev.csv")), "test": Split(("test.csv",))},
     # The paper's table 4; humans from Zellers et al. 2018, an expert on 100 examples and the majority of five others.
     published=tuple(
         PublishedScore(system, "accuracy", value, split)
@@ -78,18 +74,20 @@ _COPA_FOLDER = superglue.TASKS["copa"].folder
 COPA = ChoiceTask(
     "copa",
     copa_rows,
-    {"train": ("train.jsonl",), "dev": ("val.jsonl",), "test": ("test.jsonl",)},
-    {"train": "train", "dev": "validation", "test": "test"},
+    superglue.splits(_COPA_FOLDER),
     superglue.tfds_name("copa"),
     copa_tfds_rows,
     (_COPA_FOLDER,),
-    f"{_COPA_FOLDER}.jsonl",
     superglue.published("copa"),
 )
 CHOICE = ChoiceTask(
     "choice",
     functools.partial(swag_or_own_rows, own_rows),
-    {"train": ("train.jsonl", "*train*.jsonl"), "dev": ("dev.jsonl", "*dev*.jsonl"), "test": ("test.jsonl",)},
+    {
+        "train": Split(("train.jsonl", "*train*.jsonl")),
+        "dev": Split(("dev.jsonl", "*dev*.jsonl")),
+        "test": Split(("test.jsonl",)),
+    },
 )
 MULTIPLE_CHOICE = {task.name: task for task in (SWAG, COPA, CHOICE)}
 
@@ -128,14 +126,13 @@ class MultipleChoice(TaskKind):
     ) -> Any:
         from keras_bert.tasks.multiple_choice.problem import MultipleChoiceProblem
         from keras_bert.tasks.sources import TfdsSource, data_source, find_split_files, task_folder
-        from keras_bert.tasks.task import Split
 
         task, folder = MULTIPLE_CHOICE[config.task], config.data.folder
         source: Mapping[str, str] | TfdsSource = own
         if own:
-            task = replace(task, submission=None)
+            task = with_own_files(task, own)
         else:
-            place = data_source(task.data_set, folder, map(Split, task.patterns.values())) if task.tfds else None
+            place = data_source(task.tfds, folder, task.splits.values()) if task.tfds else None
             home = task_folder(folder, task.folders) if folder else None
             source = place if isinstance(place, TfdsSource) else find_split_files(task, home)
         return MultipleChoiceProblem(task, source, tokenizer, config, head, task_record)

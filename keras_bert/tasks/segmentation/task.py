@@ -7,7 +7,8 @@ from typing import Any, ClassVar
 from keras_bert.config.finetuning import FinetuneConfig
 from keras_bert.tasks.segmentation.data import segmented_reader
 from keras_bert.tasks.tagging.head import CrfTaggingConfig
-from keras_bert.tasks.tagging.task import CrfTagging, TaggingTask
+from keras_bert.tasks.tagging.task import TREEBANK_FILES, CrfTagging, TaggingTask
+from keras_bert.tasks.task import Split
 
 
 @dataclass(frozen=True)
@@ -69,8 +70,5 @@ SEGMENT = TaggingTask(
     segmented_reader,
     in_columns=False,
     marks_entities=False,
-    patterns={
-        split: (f"*-ud-{split}.conllu", f"{split}.conllu", f"*{split}.conllu", f"{split}.*")
-        for split in ("train", "dev", "test")
-    },
+    splits={name: Split((*split.files, f"{name}.*")) for name, split in TREEBANK_FILES.items()},
 )

@@ -14,7 +14,7 @@ from keras_bert.tasks.tagging.head import CrfTaggingConfig, FeatureTaggingConfig
 from keras_bert.tasks.tagging.label_schemes import forbidden_transitions
 from keras_bert.tasks.tagging.tagged_words import TaggedReader
 from keras_bert.tasks.tagging.word_files import ConlluReader, words_reader
-from keras_bert.tasks.task import PublishedScore
+from keras_bert.tasks.task import PublishedScore, Split
 
 FEATURE_TAGGER, SCALAR_MIX, CRF_TAGGER = "tagger", "tagger.mix", "crf"
 
@@ -159,7 +159,7 @@ class TaggingTask:
         reader: function (path, options) -> the reader of a file; the options say where its labels are.
         in_columns: whether the columns of words and labels can be chosen.
         marks_entities: whether the labels mark entities; None if the labels themselves show it.
-        patterns: the names that the file of each split may have in a folder; see `sources.find_split_files`.
+        splits: `{name: Split}`, whose files are found as in `sources.find_split_files`.
         published: published scores.
     """
 
@@ -167,17 +167,17 @@ class TaggingTask:
     reader: Callable[..., TaggedReader]
     in_columns: bool
     marks_entities: bool | None
-    patterns: Mapping[str, tuple[str, ...]]
+    splits: Mapping[str, Split]
     published: tuple[PublishedScore, ...] = ()
 
 
 _COLUMN_FILES = {
-    "train": ("eng.train", "train.*", "*.train", "*-train.*"),
-    "dev": ("eng.testa", "dev.*", "valid.*", "*.dev", "*.testa", "*-dev.*"),
-    "test": ("eng.testb", "test.*", "*.test", "*.testb", "*-test.*"),
+    "train": Split(("eng.train", "train.*", "*.train", "*-train.*")),
+    "dev": Split(("eng.testa", "dev.*", "valid.*", "*.dev", "*.testa", "*-dev.*")),
+    "test": Split(("eng.testb", "test.*", "*.test", "*.testb", "*-test.*")),
 }
-_TREEBANK_FILES = {
-    split: (f"*-ud-{split}.conllu", f"{split}.conllu", f"*{split}.conllu") for split in ("train", "dev", "test")
+TREEBANK_FILES = {
+    name: Split((f"*-ud-{name}.conllu", f"{name}.conllu", f"*{name}.conllu")) for name in ("train", "dev", "test")
 }
 
 # CoNLL-2003 by fine-tuning, from the paper's table 7.
@@ -188,6 +188,6 @@ _CONLL = tuple(
 )
 
 NER = TaggingTask("ner", words_reader, True, True, _COLUMN_FILES, _CONLL)
-POS = TaggingTask("pos", ConlluReader, False, False, _TREEBANK_FILES)
+POS = TaggingTask("pos", ConlluReader, False, False, TREEBANK_FILES)
 TOKENS = TaggingTask("tokens", words_reader, True, None, _COLUMN_FILES)
 TAGGING = {task.name: task for task in (NER, POS, TOKENS)}
