@@ -4,7 +4,6 @@ import dataclasses
 import functools
 import logging
 from collections.abc import Callable, Iterator, Sequence
-from typing import TypeVar
 
 import numpy as np
 import tensorflow as tf
@@ -31,8 +30,6 @@ from keras_bert.text.tokenizer_files import TokenizerSettings
 from keras_bert.text.tokenizers import Tokenizer, make_tokenizer
 
 _log = logging.getLogger(__name__)
-
-_Source = TypeVar("_Source", ShardBatches, TextBatches)
 
 
 def sample_of_shards(shards: ShardSet, most: int) -> Iterator[np.ndarray]:
@@ -117,26 +114,26 @@ def _shard_sources(config: PretrainConfig, folder: str, worker: int, is_settled:
     collocations = run_collocations(config, folder, vocabulary)
     plans, group = files.join(folder, "plans", f"worker-{worker}"), config.data.shards_per_group
 
-    def source(
-        side: str, phase: PhaseConfig, objective: ObjectiveConfig, seed: int, masking: MaskingConfig
-    ) -> ShardBatches:
-        return ShardBatches(
-            shards[side],
-            vocabulary,
-            phase,
-            objective,
-            masking,
-            seed,
-            plans,
-            group,
-            counts,
-            side,
-            decoder_start(config),
-            collocations,
-        )
-
+    training, validation = (
+        [
+            ShardBatches(
+                shards[side],
+                vocabulary,
+                phase,
+                *_ways(config, phase, side),
+                plans,
+                group,
+                counts,
+                side,
+                decoder_start(config),
+                collocations,
+            )
+            for phase in config.phases
+        ]
+        for side in (TRAIN, VALIDATION)
+    )
     sample = functools.partial(sample_of_shards, shards[TRAIN])
-    return BatchSources(tokenizer, *_of_phases(config, source), unigram_nats(counts), sample)
+    return BatchSources(tokenizer, training, validation, unigram_nats(counts), sample)
 
 
 def _text_sources(config: PretrainConfig, folder: str, is_settled: bool) -> BatchSources:
@@ -144,56 +141,41 @@ def _text_sources(config: PretrainConfig, folder: str, is_settled: bool) -> Batc
         remove_other_data(config, corpus_of(config), folder)
     lines = RawLines(config.data.files, config.data.validation_share)
     if not is_settled:  # Checked before a vocabulary is learned.
-        for validation in (False, True):
-            lines.require_text(validation)
+        for is_validation in (False, True):
+            lines.require_text(is_validation)
     vocabulary = run_vocabulary(config, folder, lines.training_texts)
     chosen = config.vocabulary
     tokenizer = make_tokenizer(vocabulary, TokenizerSettings(chosen.lower_case, prefix_space=chosen.prefix_space))
     sample = functools.partial(sample_of_lines, lines, tokenizer)
     require_no_chinese_words(lines.names, sample, config.masking, vocabulary)
 
-    def source(
-        side: str, phase: PhaseConfig, objective: ObjectiveConfig, seed: int, masking: MaskingConfig
-    ) -> TextBatches:
-        is_validation = side == VALIDATION
-        return TextBatches(lines, tokenizer, phase, objective, masking, seed, is_validation, decoder_start(config))
+    training, validation = (
+        [
+            TextBatches(lines, tokenizer, phase, *_ways(config, phase, side), side == VALIDATION, decoder_start(config))
+            for phase in config.phases
+        ]
+        for side in (TRAIN, VALIDATION)
+    )
+    return BatchSources(tokenizer, training, validation, None, sample)
 
-    return BatchSources(tokenizer, *_of_phases(config, source), None, sample)
 
-
-def _of_phases(
-    config: PretrainConfig, source: Callable[[str, PhaseConfig, ObjectiveConfig, int, MaskingConfig], _Source]
-) -> tuple[list[_Source], list[_Source]]:
-    """(the sources to train on, the sources to validate on), one per phase each."""
-    held_out = (_validation_objective(config), VALIDATION_SEED, _validation_masking(config))
-    training = [
-        source(TRAIN, phase, config.phase_objective(phase), config.training.seed, _phase_masking(config, phase))
-        for phase in config.phases
-    ]
-    return training, [source(VALIDATION, phase, *held_out) for phase in config.phases]
+def _ways(config: PretrainConfig, phase: PhaseConfig, side: str) -> tuple[ObjectiveConfig, MaskingConfig, int]:
+    """(what is predicted, how it is masked, the seed) in the batches of a phase, to train or to validate on."""
+    objective, masking = config.objective, config.masking
+    if side == VALIDATION:
+        packing = "full" if objective.packing == "filled" else objective.packing
+        objective = dataclasses.replace(objective, packing=packing, memory_length=0)
+        share, unit = masking.validation_share, masking.validation_unit
+        masking = dataclasses.replace(masking, share=share, unit=unit, random_from="vocabulary", refresh="never")
+        return objective, masking, VALIDATION_SEED
+    if phase.masking_share is not None:
+        masking = dataclasses.replace(masking, share=phase.masking_share)
+    return config.phase_objective(phase), masking, config.training.seed
 
 
 def decoder_start(config: PretrainConfig) -> int | None:
     """The id from which the model's decoder predicts the first token; None for a model without a decoder."""
     return getattr(config.model, "decoder_start_token_id", None)
-
-
-def _phase_masking(config: PretrainConfig, phase: PhaseConfig) -> MaskingConfig:
-    masking = config.masking
-    return masking if phase.masking_share is None else dataclasses.replace(masking, share=phase.masking_share)
-
-
-def _validation_objective(config: PretrainConfig) -> ObjectiveConfig:
-    objective = config.objective
-    packing = "full" if objective.packing == "filled" else objective.packing
-    return dataclasses.replace(objective, packing=packing, memory_length=0)
-
-
-def _validation_masking(config: PretrainConfig) -> MaskingConfig:
-    masking = config.masking
-    return dataclasses.replace(
-        masking, share=masking.validation_share, unit=masking.validation_unit, random_from="vocabulary", refresh="never"
-    )
 
 
 def _describe(source: ShardBatches | TextBatches, phase: PhaseConfig, zero_label: str) -> str:
