@@ -17,7 +17,7 @@ from keras_bert.inference.texts import require_numbers
 from keras_bert.models.bert.config import BertConfig
 from keras_bert.tasks.answer_files import json_line, with_texts
 from keras_bert.tasks.problem import Layout, Problem, all_the_same
-from keras_bert.tasks.seq2seq.data import Pairs
+from keras_bert.tasks.seq2seq.data import Pair, Pairs
 from keras_bert.tasks.seq2seq.network import TargetObjective, target_losses
 from keras_bert.tasks.seq2seq.scores import require_packages, text_scores
 from keras_bert.tasks.seq2seq.task import NAME, ConditionalGenerationConfig, Seq2SeqTask, WrittenText
@@ -30,18 +30,13 @@ from keras_bert.training.step import Objective
 
 @dataclasses.dataclass(frozen=True)
 class PairWindow:
-    """Some of a split's texts, the texts to write for them (None if not read), and their file.
+    """Some of a split's pairs, and their file."""
 
-    `empty` has the places of texts that are nothing but white space.
-    """
-
-    sources: Sequence[str]
-    targets: Sequence[str] | None
+    pairs: Sequence[Pair]
     origin: str
-    empty: Sequence[str] = ()
 
     def __len__(self) -> int:
-        return len(self.sources)
+        return len(self.pairs)
 
 
 class Seq2SeqProblem(Problem):
@@ -129,11 +124,8 @@ class Seq2SeqProblem(Problem):
         return answer
 
     def windows(self, split: str, labelled: bool = False) -> Iterator[PairWindow]:
-        origin = self._pairs.origin(split)
         for pairs in windows(self._pairs.read(split, labelled), lambda pair: len(pair.source)):
-            targets = [pair.target or "" for pair in pairs] if labelled else None
-            empty = [pair.place for pair in pairs if not pair.source.strip()]
-            yield PairWindow([pair.source for pair in pairs], targets, origin, empty)
+            yield PairWindow(pairs, self._pairs.origin(split))
 
     def lay_out(self, windows: Iterable[PairWindow]) -> Layout:
         rows = SequenceRows(self._tokenizer, self._config.input)
@@ -141,16 +133,17 @@ class Seq2SeqProblem(Problem):
         origin, has_targets = "", False
         empty: list[str] = []
         for window in windows:
-            rows.add([list(map(self.noise, window.sources)) if self.noise else window.sources])
-            if window.targets is not None:
-                targets.add([window.targets])
+            sources = [pair.source for pair in window.pairs]
+            rows.add([list(map(self.noise, sources)) if self.noise else sources])
+            if wanted := [pair.target for pair in window.pairs if pair.target is not None]:
+                targets.add([wanted])
                 has_targets = True
-            empty += window.empty
+            empty += [pair.place for pair in window.pairs if not pair.source.strip()]
             origin = window.origin
         found = rows.rows()
         if has_targets:
-            wanted = targets.rows()
-            found.targets = TargetRows(wanted.ids, wanted.starts)
+            target_rows = targets.rows()
+            found.targets = TargetRows(target_rows.ids, target_rows.starts)
         warnings = [f"{origin}: empty texts: {len(empty):,} (the first: {empty[0]})"] if empty else []
         return Layout(rows=found, origin=origin, warnings=warnings)
 
@@ -179,8 +172,8 @@ class Seq2SeqProblem(Problem):
 
         If several texts are written for one, `n_best` has them all, each with its score.
         """
-        for source, answer in zip(window.sources, answers, strict=True):
-            yield json_line(with_texts({self._pairs.source: source}, as_json(answer)))
+        for pair, answer in zip(window.pairs, answers, strict=True):
+            yield json_line(with_texts({self._pairs.source: pair.source}, as_json(answer)))
 
     def _texts(self, split: str) -> tuple[list[str], list[str]]:
         """(the texts of a split, the texts to write for them)."""
