@@ -223,8 +223,9 @@ class Pretraining:
         )
         measured = make_objective(config, vocabulary, self.sources.unigram_nats)
         self._evaluation_step = Step(self.strategy, self.engine.model, measured)
-        self._held_out: dict[int, tf.data.Dataset] = {}
-        self._validation: dict[int, tf.distribute.DistributedDataset] = {}
+        # So that their graphs are built once, not for every validation.
+        self.held_out = functools.cache(self._held_out)
+        self._validation_batches = functools.cache(self._batches_to_validate_on)
 
     def _with_slices(self, model: BertConfig) -> PretrainConfig:
         """The recipe with a number for `training.accumulation`, and `parallel_slices` that divide its batches.
@@ -290,29 +291,24 @@ class Pretraining:
         figures = {f"eval_{name}": value for name, value in sums.take().items()}
         return {**figures, **self._perplexity(figures, "eval_")}
 
-    def held_out(self, phase: int) -> tf.data.Dataset:
-        """The batches to validate on, in rows of a phase. Its graph is built once.
+    def _held_out(self, phase: int) -> tf.data.Dataset:
+        """The batches to validate on, in rows of a phase.
 
         Unless they are too many, they stay in memory after the first validation, for the next ones.
         """
-        if phase not in self._held_out:
-            batch_size = self.config.phases[phase].batch_size
-            wanted = -(-self.config.training.evaluation_examples // batch_size)
-            batches = self.sources.validation[phase].all_batches().take(wanted)
-            specs = batches.element_spec.values()
-            is_known = all(spec.shape.is_fully_defined() for spec in specs)
-            if is_known and wanted * sum(spec.dtype.size * spec.shape.num_elements() for spec in specs) <= _MOST_KEPT:
-                batches = batches.cache()
-            self._held_out[phase] = batches
-        return self._held_out[phase]
+        batch_size = self.config.phases[phase].batch_size
+        wanted = -(-self.config.training.evaluation_examples // batch_size)
+        batches = self.sources.validation[phase].all_batches().take(wanted)
+        specs = batches.element_spec.values()
+        is_known = all(spec.shape.is_fully_defined() for spec in specs)
+        if is_known and wanted * sum(spec.dtype.size * spec.shape.num_elements() for spec in specs) <= _MOST_KEPT:
+            batches = batches.cache()
+        return batches
 
-    def _validation_batches(self, phase: int) -> tf.distribute.DistributedDataset:
-        """The same data set for every validation, so that its graph is built once."""
-        if phase not in self._validation:
-            # The same rows, in batches of the size of a training slice: a whole batch may not fit in memory.
-            size = self.config.phases[phase].batch_size // self.config.training.slices
-            self._validation[phase] = self.distribute(self.held_out(phase).rebatch(size, drop_remainder=True))
-        return self._validation[phase]
+    def _batches_to_validate_on(self, phase: int) -> tf.distribute.DistributedDataset:
+        """The rows of `held_out`, in batches of the size of a training slice: a whole batch may not fit in memory."""
+        size = self.config.phases[phase].batch_size // self.config.training.slices
+        return self.distribute(self.held_out(phase).rebatch(size, drop_remainder=True))
 
     def choose_compilation(self, done: int) -> None:
         """Compiles the step, or does not, for `training.jit_compile: auto`."""
