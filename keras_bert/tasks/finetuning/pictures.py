@@ -115,8 +115,7 @@ def scores_picture(scores: Groups, title: str = "") -> bytes:
 def write_pictures(run: RunFolder, pictures: Mapping[str, bytes]) -> None:
     """Writes PNGs to the run's folder, `{name: PNG}`, each as NAME.png."""
     for name, picture in pictures.items():
-        with whole_files.atomic_write(files.join(run.path, f"{name}.png"), "wb") as stream:
-            stream.write(picture)
+        whole_files.write_file(files.join(run.path, f"{name}.png"), picture)
 
 
 def _running_mean(values: np.ndarray, count: int) -> np.ndarray:
@@ -131,8 +130,7 @@ _MOST_METRICS = 4
 
 def write_picture(path: str, groups: Groups, title: str) -> None:
     """Writes the bars as a PNG."""
-    with whole_files.atomic_write(path, "wb") as stream:
-        stream.write(scores_picture(groups, title))
+    whole_files.write_file(path, scores_picture(groups, title))
 
 
 def evaluation_groups(found: Mapping[str, Mapping[str, Mapping[str, Any]]], problem: Problem) -> Groups:

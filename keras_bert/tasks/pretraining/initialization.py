@@ -74,8 +74,7 @@ def text_statistics(config: PretrainConfig, sources: BatchSources, folder: str) 
     # The members of a .npz have checksums.
     content = io.BytesIO()
     np.savez(content, counts=counts, vectors=vectors, made_of=_made_of(config))
-    with whole_files.atomic_write(files.join(folder, FILE), "wb") as stream:
-        stream.write(content.getvalue())
+    whole_files.write_file(files.join(folder, FILE), content.getvalue())
     return TextStatistics(counts, vectors)
 
 

@@ -85,8 +85,7 @@ def write_embeddings(folder: str, name: str, embeddings: np.ndarray, labels: Ite
         labels: one label per row.
     """
     files.make_folder(folder)
-    with whole_files.atomic_write(files.join(folder, f"{name}.bytes"), "wb") as stream:
-        stream.write(np.ascontiguousarray(embeddings, "float32").tobytes())
+    whole_files.write_file(files.join(folder, f"{name}.bytes"), np.asarray(embeddings, "float32").tobytes())
     with whole_files.atomic_write(files.join(folder, f"{name}_labels.tsv")) as stream:
         # A line break or a tab in a label would shift all labels after it, and so would a blank line, which is skipped:
         # the Chinese BERT has a piece U+2028.
