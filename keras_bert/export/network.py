@@ -2,7 +2,7 @@
 
 import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import keras
 import tensorflow as tf
@@ -251,14 +251,9 @@ class Network:
             return self.encoded(inputs)["pooled_output"]
         return self.encode(inputs, only_pooled=True)["pooled_output"]
 
-    def _encode(
-        self,
-        inputs: Mapping[str, tf.Tensor],
-        keeps_padding: bool = False,
-        look_up: Callable[[tf.Variable, tf.Tensor], tf.Tensor] = tf.gather,
-        only_pooled: bool = False,
-    ) -> dict[str, tf.Tensor]:
-        return self.run(lambda model: encode(encoder_of(model), inputs, keeps_padding, look_up, only_pooled))
+    def _encode(self, inputs: Mapping[str, tf.Tensor], **options: Any) -> dict[str, tf.Tensor]:
+        """The result of the function `encode` with its `options`."""
+        return self.run(lambda model: encode(encoder_of(model), inputs, **options))
 
     def _encode_compiled(self, inputs: Mapping[str, tf.Tensor], only_pooled: bool = False) -> dict[str, tf.Tensor]:
         seq = tf.shape(inputs["input_mask"])[1]
