@@ -83,12 +83,11 @@ def load_questions(task: SpanTask, split: str, source: Source = "") -> AnsweredQ
 
 
 def asked_questions(task: SpanTask, split: str, source: Source = "") -> Iterator[AnsweredQuestions]:
-    """Yields the questions of one split, some thousand at a time, without answers; see `passages_with_questions`."""
-    asked = (
-        (passage, question)
-        for passage, questions in passages_with_questions(task, split, source)
-        for question in questions
-    )
+    """Yields the questions of one split, some thousand at a time, without answers.
+
+    Arguments and errors as for `load_questions`; "-" as the split's file is stdin.
+    """
+    asked = _with_passages(task, split, source)
     for window in windows(asked, lambda pair: len(pair[0]) + len(pair[1].id) + len(pair[1].text)):
         numbers: dict[str, int] = {}
         questions = [
@@ -98,28 +97,25 @@ def asked_questions(task: SpanTask, split: str, source: Source = "") -> Iterator
         yield AnsweredQuestions(list(numbers), questions, None, f"{task.name} {split}")
 
 
-def passages_with_questions(task: SpanTask, split: str, source: Source = "") -> Iterator[tuple[str, list[Question]]]:
-    """Yields (passage, its questions) of one split; answers are ignored.
-
-    Arguments and errors as for `load_questions`; "-" as the split's file is stdin.
-    """
+def _with_passages(task: SpanTask, split: str, source: Source) -> Iterator[tuple[str, Question]]:
+    """Yields (passage, question) for the questions of one split; answers are ignored."""
     wanted = task.splits.get(split)
     [own] = wanted.files if wanted and split == INPUT else [None]
     if wanted is None or isinstance(source, TfdsSource) or _is_table(own or wanted.files[0]):
         read = _read_table(own, answers=False) if own else _read(task, split, source)
-        yield from ((read.passages[question.passage], [question]) for question in read.questions)
+        yield from ((read.passages[question.passage], question) for question in read.questions)
         return
     path = own or split_file(task, split, source)
-    names, count = HashSet(), 0
+    names, is_empty = HashSet(), True
     for passage, questions in squad_passages(path):
         if wanted.side and is_validation(passage, task.dev_share) != (wanted.side == "dev"):
             continue
         for question in questions:
             if not names.add(text_hash(question.id)):
                 raise UserError(second_of_id(path, question.id))
-        count += len(questions)
-        yield passage, questions
-    if not count:
+            is_empty = False
+            yield passage, question
+    if is_empty:
         raise UserError(f"{path}: needs at least one question. Received: none.")
 
 
