@@ -4,7 +4,7 @@ import contextlib
 import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import IO, Any
+from typing import Any
 
 from keras_bert.core import files, whole_files
 from keras_bert.core.errors import UserError
@@ -126,28 +126,20 @@ def json_objects(folder: str, names: Iterable[str]) -> Iterator[dict[str, Callab
     """
     files.make_folder(folder)
     with contextlib.ExitStack() as stack:
-        writers = {}
-        for name in names:
-            path = files.join(folder, name)
-            stack.enter_context(held(path))
-            stream = stack.enter_context(whole_files.atomic_write(path))
-            writers[name] = _Members(stream)
-        yield {name: members.add for name, members in writers.items()}
-        for members in writers.values():
-            members.end()
+        yield {name: stack.enter_context(_json_object(files.join(folder, name))) for name in names}
 
 
-class _Members:
-    """Writes the members of one JSON object, a few at a time."""
+@contextlib.contextmanager
+def _json_object(path: str) -> Iterator[Callable[[Mapping[str, Any]], None]]:
+    before = "{"
 
-    def __init__(self, stream: IO[str]):
-        self._stream, self._before = stream, "{"
-
-    def add(self, mapping: Mapping[str, Any]) -> None:
-        if mapping:
+    def add(members: Mapping[str, Any]) -> None:
+        nonlocal before
+        if members:
             # Strip the braces and the line breaks next to them.
-            self._stream.write(f"{self._before}\n{json.dumps(mapping, ensure_ascii=False, indent=1)[2:-2]}")
-            self._before = ","
+            stream.write(f"{before}\n{json.dumps(members, ensure_ascii=False, indent=1)[2:-2]}")
+            before = ","
 
-    def end(self) -> None:
-        self._stream.write("{}\n" if self._before == "{" else "\n}\n")
+    with held(path), whole_files.atomic_write(path) as stream:
+        yield add
+        stream.write("{}\n" if before == "{" else "\n}\n")
