@@ -64,3 +64,18 @@ def blocks(starts: np.ndarray, most: int) -> Iterator[tuple[int, int]]:
         if end == items:
             return
         first = end
+
+
+def batches_by_length(lengths: np.ndarray, most: int) -> Iterator[np.ndarray]:
+    """Yields the indices of each batch's texts: texts of similar length together, the longest first.
+
+    Args:
+        lengths: int [texts], each above 0.
+        most: the maximum size of a batch of several texts once they are padded, in the unit of `lengths`.
+    """
+    order = np.argsort(-lengths, kind="stable")
+    first = 0
+    while first < len(order):
+        count = max(1, most // lengths[order[first]])
+        yield order[first : first + count]
+        first += count

@@ -13,6 +13,7 @@ from keras import ops
 from keras_bert.config.inference import LAST_LAYERS, SPARSE, check_embedding, vector_width
 from keras_bert.config.reading import TRUNCATE
 from keras_bert.core.errors import UserError
+from keras_bert.data.windows import batches_by_length
 from keras_bert.inference.texts import encoder_inputs, text_list
 from keras_bert.inputs.rows import PieceSpans
 from keras_bert.inputs.windows import single_row
@@ -207,13 +208,3 @@ class TextEmbedder(Embedder):
             for index, states in zip(batch, output, strict=True):
                 vectors[splits[index] : splits[index + 1]] = states[first : first + lengths[index]]
         return dataclasses.replace(found, vectors=vectors)
-
-
-def batches_by_length(lengths: np.ndarray, batch_tokens: int) -> Iterator[np.ndarray]:
-    """Yields the indices of each batch's texts: texts of similar length together, the longest first."""
-    order = np.argsort(-lengths, kind="stable")
-    first = 0
-    while first < len(order):
-        count = max(1, batch_tokens // lengths[order[first]])
-        yield order[first : first + count]
-        first += count

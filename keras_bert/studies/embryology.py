@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from keras_bert.config.studies import EmbryologyPlan, TaggedText
 from keras_bert.core import files
-from keras_bert.inference.text_embedding import batches_by_length
+from keras_bert.data.windows import batches_by_length
 from keras_bert.inference.texts import encoder_inputs
 from keras_bert.studies.downstream import Results, main_scores, metric, score_cell
 from keras_bert.studies.probes import LayerStates, TaggedPieces, probe, tagged_pieces

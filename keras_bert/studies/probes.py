@@ -11,7 +11,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
 from keras_bert.core.errors import UserError
-from keras_bert.inference.text_embedding import BATCH_TOKENS, batches_by_length
+from keras_bert.data.windows import batches_by_length
+from keras_bert.inference.text_embedding import BATCH_TOKENS
 from keras_bert.inference.texts import encoder_inputs
 from keras_bert.inputs.windows import with_unknown
 from keras_bert.models.bert.encoder import BertEncoder

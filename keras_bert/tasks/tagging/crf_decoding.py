@@ -1,12 +1,13 @@
 """Decodes the labels of whole sentences from a CRF's emissions at their words."""
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import numpy as np
 import tensorflow as tf
 from keras import ops
 
+from keras_bert.data.windows import batches_by_length
 from keras_bert.layers.crf import Chain, best_paths, marginals
 from keras_bert.layers.tensors import Tensor
 
@@ -52,7 +53,7 @@ def decode_words(emissions: np.ndarray, starts: np.ndarray, scores: Scores) -> t
     labels, probabilities = np.zeros(len(emissions), np.int32), np.zeros(emissions.shape, np.float32)
     decoder = _decoder(emissions.shape[1])
     values = tuple(tf.cast(value, tf.float32) for value in scores)
-    for sentences in _blocks(np.diff(starts)):
+    for sentences in batches_by_length(np.diff(starts), _WORDS_AT_ONCE):
         words = np.concatenate([np.arange(starts[number], starts[number + 1]) for number in sentences])
         lengths = (starts[sentences + 1] - starts[sentences]).astype(np.int64)
         found = decoder(tf.constant(emissions[words], tf.float32), tf.constant(lengths), values)
@@ -72,14 +73,3 @@ def _decoder(labels: int) -> Callable[[tf.Tensor, tf.Tensor, Scores], tuple[tf.T
         input_signature=specs,
         autograph=False,
     )
-
-
-def _blocks(lengths: np.ndarray) -> Iterator[np.ndarray]:
-    """Groups of sentences of similar length, of at most `_WORDS_AT_ONCE` words once padded (or of one sentence)."""
-    order, first = np.argsort(lengths, kind="stable"), 0
-    while first < len(order):
-        end = first + 1
-        while end < len(order) and (end + 1 - first) * lengths[order[end]] <= _WORDS_AT_ONCE:
-            end += 1
-        yield order[first:end]
-        first = end
