@@ -127,7 +127,13 @@ class Problem(abc.ABC):
         self._tokenizer = tokenizer
         self._config = config
         self._task_record = task_record or {}
-        self.head = head or self._new_head()
+        self.head = head
+        self._open()
+        self.head = self.head or self._new_head()
+
+    def _open(self) -> None:
+        """Checks and sets what the kind needs besides; `head` is still that of the trained model, or None."""
+        return
 
     def _new_head(self) -> Any:
         """A new head's config, by the task and the recipe; None if a kind sets `head` later."""

@@ -10,7 +10,7 @@ from typing import Any
 import keras
 import numpy as np
 
-from keras_bert.config.finetuning import MULTI_LABEL, REGRESSION, SINGLE_LABEL, FinetuneConfig, TaskDataConfig
+from keras_bert.config.finetuning import MULTI_LABEL, REGRESSION, SINGLE_LABEL, TaskDataConfig
 from keras_bert.core.errors import UserError
 from keras_bert.data.batches.token_rows import GrowingArray
 from keras_bert.inference.texts import require_numbers
@@ -36,9 +36,7 @@ from keras_bert.tasks.classification.scores import (
 from keras_bert.tasks.labels import label_finder
 from keras_bert.tasks.problem import Layout, Problem, all_the_same, mean_of_sigmoids
 from keras_bert.tasks.sequence_rows import SequenceRows
-from keras_bert.tasks.sources import Source
 from keras_bert.tasks.task import INPUT, MOST_CONFUSED, Task
-from keras_bert.text.tokenizers import Tokenizer
 from keras_bert.training.step import Objective
 
 
@@ -75,24 +73,16 @@ class TextRowsProblem(Problem):
     task: Task
     head: ClassificationConfig
 
-    def __init__(
-        self,
-        task: Task,
-        source: Source,
-        tokenizer: Tokenizer,
-        config: FinetuneConfig,
-        head: ClassificationConfig | None = None,
-        task_record: Mapping[str, Any] | None = None,
-    ):
+    def _open(self) -> None:
+        task, head = self.task, self.head
         self._is_trained, self._order = head is not None, list[int]()
-        if head is None:
-            task = with_labels(task, source)
+        if not self._is_trained:
+            self.task = with_labels(task, self._source)
         elif task.kind != REGRESSION:
             _check_head(task, head)
             labels = task.labels or head.labels
             self._order = [head.labels.index(label) for label in labels]
-            task, head = dataclasses.replace(task, labels=labels), dataclasses.replace(head, labels=labels)
-        super().__init__(task, source, tokenizer, config, head, task_record)
+            self.task, self.head = dataclasses.replace(task, labels=labels), dataclasses.replace(head, labels=labels)
 
     def _new_head(self) -> ClassificationConfig:
         labels = self.task.labels or (str(self.task.label),)

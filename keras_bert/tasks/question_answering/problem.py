@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from keras_bert.config.finetuning import FinetuneConfig
 from keras_bert.config.reading import FIELD, TRUNCATE, WINDOWS, read_own_field
 from keras_bert.core import imports
 from keras_bert.core.errors import UserError
@@ -29,8 +28,6 @@ from keras_bert.tasks.question_answering.network import SpanObjective
 from keras_bert.tasks.question_answering.scores import cmrc_scores, squad_v1_scores, squad_v2_scores
 from keras_bert.tasks.question_answering.task import CHARACTERS, AnsweringConfig, SpanExtractionConfig, SpanTask
 from keras_bert.tasks.question_answering.windows import QuestionWindows, question_windows
-from keras_bert.tasks.sources import Source
-from keras_bert.text.tokenizers import Tokenizer
 
 _STRIDE = 128  # run_squad.py's doc_stride.
 _N_BEST = 20  # run_squad.py's n_best_size.
@@ -68,17 +65,9 @@ class QuestionAnsweringProblem(Problem):
     task: SpanTask
     null_threshold: float
 
-    def __init__(
-        self,
-        task: SpanTask,
-        source: Source,
-        tokenizer: Tokenizer,
-        config: FinetuneConfig,
-        head: SpanExtractionConfig | None = None,
-        task_record: Mapping[str, Any] | None = None,
-    ):
-        input_config = config.input
-        special_tokens = tokenizer.vocabulary.row_pattern.special_tokens(2)
+    def _open(self) -> None:
+        input_config, task = self._config.input, self.task
+        special_tokens = self._tokenizer.vocabulary.row_pattern.special_tokens(2)
         shortest = special_tokens + input_config.max_question_length + 1
         if input_config.max_length < shortest:
             raise UserError(
@@ -90,11 +79,10 @@ class QuestionAnsweringProblem(Problem):
             # Checked now, not after hours of training.
             imports.require("nltk", f"The scores of {task.name}")
         answering = read_own_field(
-            AnsweringConfig, {FIELD: task_record or {}}, "config.json", max_answer_length=task.max_answer_length
+            AnsweringConfig, {FIELD: self._task_record}, "config.json", max_answer_length=task.max_answer_length
         )
-        task = with_unanswerable(dataclasses.replace(task, max_answer_length=answering.max_answer_length), source)
-        head = head or SpanExtractionConfig(bilstm_size=config.head.bilstm_size)
-        super().__init__(task, source, tokenizer, config, head, task_record)
+        task = dataclasses.replace(task, max_answer_length=answering.max_answer_length)
+        self.task = with_unanswerable(task, self._source)
         self._trained_threshold = self._task_record.get("null_threshold")
         self.forget_tuning()
         self._lengths = {
@@ -102,6 +90,9 @@ class QuestionAnsweringProblem(Problem):
             "stride": input_config.stride or _STRIDE,
             "max_question_length": input_config.max_question_length,
         }
+
+    def _new_head(self) -> SpanExtractionConfig:
+        return SpanExtractionConfig(bilstm_size=self._config.head.bilstm_size)
 
     def task_record(self) -> dict[str, Any]:
         return {

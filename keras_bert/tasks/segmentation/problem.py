@@ -64,7 +64,7 @@ class SegmentationProblem(TaggingProblem):
     def _reader_options(self, data: TaskDataConfig) -> dict[str, Any]:
         return {"text": data.texts[0], "format": data.format}
 
-    def _learned_head(self) -> SegmentationConfig:
+    def _new_head(self) -> SegmentationConfig:
         return SegmentationConfig(LABELS, BIOES, bilstm_size=self._config.head.bilstm_size)
 
     def _noisy_words(self, split: str) -> TaggedWords:

@@ -8,7 +8,6 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from keras_bert.config.finetuning import FinetuneConfig
 from keras_bert.config.reading import HEAD_TAIL, TRUNCATE, ReadingConfig
 from keras_bert.core.errors import UserError
 from keras_bert.data.batches.token_rows import TargetRows
@@ -20,11 +19,10 @@ from keras_bert.tasks.problem import Layout, Problem, all_the_same
 from keras_bert.tasks.seq2seq.data import Pair, Pairs
 from keras_bert.tasks.seq2seq.network import TargetObjective, target_losses
 from keras_bert.tasks.seq2seq.scores import require_packages, text_scores
-from keras_bert.tasks.seq2seq.task import NAME, ConditionalGenerationConfig, Seq2SeqTask, WrittenText
+from keras_bert.tasks.seq2seq.task import NAME, ConditionalGenerationConfig, WrittenText
 from keras_bert.tasks.seq2seq.writing import written
 from keras_bert.tasks.sequence_rows import SequenceRows
 from keras_bert.text.detokenizer import Detokenizer
-from keras_bert.text.tokenizers import Tokenizer
 from keras_bert.training.step import Objective
 
 
@@ -57,22 +55,17 @@ class Seq2SeqProblem(Problem):
 
     head: ConditionalGenerationConfig
 
-    def __init__(
-        self,
-        task: Seq2SeqTask,
-        source: Pairs,
-        tokenizer: Tokenizer,
-        config: FinetuneConfig,
-        head: ConditionalGenerationConfig | None = None,
-        task_record: Mapping[str, Any] | None = None,
-    ):
-        super().__init__(task, source, tokenizer, config, head or ConditionalGenerationConfig(), task_record)
-        self._pairs, self._settings = source, config.seq2seq
-        self._detokenizer = Detokenizer(tokenizer)
-        if head is None:
+    def _open(self) -> None:
+        self._pairs: Pairs = self._source
+        self._settings = self._config.seq2seq
+        self._detokenizer = Detokenizer(self._tokenizer)
+        if self.head is None:
             require_packages(self._settings.metrics)
-        if config.training.lora_rank:
+        if self._config.training.lora_rank:
             raise UserError(f"training.lora_rank: needs a task on an encoder alone. Received: {NAME}. Leave it out.")
+
+    def _new_head(self) -> ConditionalGenerationConfig:
+        return ConditionalGenerationConfig()
 
     @property
     def objective(self) -> Objective:

@@ -12,7 +12,7 @@ import keras
 import numpy as np
 import sklearn.metrics
 
-from keras_bert.config.finetuning import BIO, DOCUMENT, FinetuneConfig, TaskDataConfig
+from keras_bert.config.finetuning import BIO, DOCUMENT, TaskDataConfig
 from keras_bert.config.reading import TRUNCATE, WINDOWS
 from keras_bert.core.errors import UserError
 from keras_bert.inference.texts import require_numbers
@@ -35,7 +35,6 @@ from keras_bert.tasks.tagging.tagged_words import TaggedWords
 from keras_bert.tasks.tagging.task import TaggingTask
 from keras_bert.tasks.tagging.word_rows import WordRows, lay_out_words
 from keras_bert.tasks.task import MOST_CONFUSED
-from keras_bert.text.tokenizers import Tokenizer
 
 _SHOWN = 10  # Labels in a message.
 
@@ -108,30 +107,20 @@ class TaggingProblem(Problem):
     task: TaggingTask
     head: TokenClassificationConfig
 
-    def __init__(
-        self,
-        task: TaggingTask,
-        source: Mapping[str, str],
-        tokenizer: Tokenizer,
-        config: FinetuneConfig,
-        head: TokenClassificationConfig | None = None,
-        task_record: Mapping[str, Any] | None = None,
-    ):
-        super().__init__(task, source, tokenizer, config, head, task_record)
-        if len(config.data.texts) > 1:
+    def _open(self) -> None:
+        data, head = self._config.data, self.head
+        if len(data.texts) > 1:
             raise UserError(
-                "data.texts (--text): needs a single column, that of the words. "
-                f"Received: {', '.join(config.data.texts)}."
+                f"data.texts (--text): needs a single column, that of the words. Received: {', '.join(data.texts)}."
             )
-        self._columns = self._reader_options(config.data)
-        self._by_document = config.data.rows == DOCUMENT
+        self._columns = self._reader_options(data)
+        self._by_document = data.rows == DOCUMENT
         unnamed: dict[str | None, str] = {}
         if head and head.is_unnamed:  # Files may write the labels' numbers.
             unnamed.update((str(number), label) for number, label in enumerate(head.labels))
-        self._files = TaggedFiles(task, source, config.data.scheme, self._columns, unnamed)
+        self._files = TaggedFiles(self.task, self._source, data.scheme, self._columns, unnamed)
         self.notes = self._files.notes
         self._marks_entities = self._labels_mark_entities(head)
-        self.head = head or self._learned_head()
 
     @property
     def objective(self) -> TaggingObjective:
@@ -314,7 +303,7 @@ class TaggingProblem(Problem):
             return expected
         return _mark_entities(head.labels if head else self._words("train").labels or ["O"])
 
-    def _learned_head(self) -> TokenClassificationConfig:
+    def _new_head(self) -> TokenClassificationConfig:
         tagged = self._words("train")
         if tagged.labels is None:
             raise UserError(f"{tagged.origin}: needs labels to train on. Received: only words.")
