@@ -36,6 +36,7 @@ class _Batches:
     spec: dict[str, tf.TensorSpec] | None
 
 
+@dataclasses.dataclass(eq=False)
 class Evaluator:
     """Computes a model's outputs, answers and scores on a task's splits.
 
@@ -47,43 +48,35 @@ class Evaluator:
             split that need the least padding.
     """
 
-    def __init__(
-        self,
-        problem: Problem,
-        model: keras.Model,
-        pad_id: int,
-        strategy: tf.distribute.Strategy,
-        batch_size: int,
-        unlabelled: bool = False,
-    ):
-        self._problem, self._model = problem, model
-        self._pad_id = pad_id
-        self._strategy = strategy
-        self._batch_size = batch_size
-        self._unlabelled = unlabelled
-        self._of_splits: dict[str, _Batches] = {}
+    problem: Problem
+    model: keras.Model
+    pad_id: int
+    strategy: tf.distribute.Strategy
+    batch_size: int
+    unlabelled: bool = False
+    _of_splits: dict[str, _Batches] = dataclasses.field(default_factory=dict, init=False)
 
     @functools.cached_property
     def _step(self) -> Step:
-        objective = _NoObjective() if self._unlabelled else self._problem.objective
-        return Step(self._strategy, self._problem.answering(self._model), objective)
+        objective = _NoObjective() if self.unlabelled else self.problem.objective
+        return Step(self.strategy, self.problem.answering(self.model), objective)
 
     def __call__(self, split: str) -> dict[str, float]:
         """The objective's figures and the scores on a split with labels."""
         answers, figures = self.answers(split)
-        return {**figures, **self._problem.evaluate(split, answers)}
+        return {**figures, **self.problem.evaluate(split, answers)}
 
     def answers(self, split: str) -> tuple[Answers, dict[str, float]]:
         """(the answers, the objective's figures) on a split; its batches are laid out once and kept for later calls."""
-        rows, batches = self._problem.rows(split), self._of_splits.get(split)
+        rows, batches = self.problem.rows(split), self._of_splits.get(split)
         if batches is None or batches.rows is not rows:  # Noise changes a split's rows.
             self._of_splits[split] = batches = self._batches(rows)
         outputs, figures = self._outputs(batches, None)
-        return self._problem.answers(split, outputs), figures
+        return self.problem.answers(split, outputs), figures
 
     def settle(self) -> None:
         """Sets the weights that are computed from the trained ones; see `Problem.settle`."""
-        self._problem.settle(self._model, lambda rows: self.outputs(rows)[0])
+        self.problem.settle(self.model, lambda rows: self.outputs(rows)[0])
 
     def outputs(
         self, rows: TokenRows, progress: Callable[[float], object] | None = None
@@ -96,13 +89,13 @@ class Evaluator:
         return self._outputs(self._batches(rows), progress)
 
     def _batches(self, rows: TokenRows) -> _Batches:
-        traces_once = self._unlabelled or is_one_cpu(self._strategy)
-        batch_size = min(self._batch_size, len(rows)) if self._unlabelled else self._batch_size
-        batches = every_row_once(rows, batch_size, self._pad_id, most=MANY_SHAPES if traces_once else FEW_SHAPES)
+        traces_once = self.unlabelled or is_one_cpu(self.strategy)
+        batch_size = min(self.batch_size, len(rows)) if self.unlabelled else self.batch_size
+        batches = every_row_once(rows, batch_size, self.pad_id, most=MANY_SHAPES if traces_once else FEW_SHAPES)
         count, spec = int(batches.cardinality()), None
         if traces_once and count > 1:  # For a single batch, its own shape is traced faster.
             spec = {name: tf.TensorSpec([None, *of.shape[1:]], of.dtype) for name, of in batches.element_spec.items()}
-        return _Batches(rows, count, distribute(self._strategy, batches), spec)
+        return _Batches(rows, count, distribute(self.strategy, batches), spec)
 
     def _outputs(
         self, batches: _Batches, progress: Callable[[float], object] | None
@@ -112,8 +105,8 @@ class Evaluator:
             followed = _followed(batches.distributed, batches.count, progress)
         else:
             followed = terminal_bar("Evaluating", "batches", batches.count, batches.distributed, leave=False)
-        outputs, figures = all_outputs(self._step, followed, self._problem.by_token, batches.spec)
-        return {**outputs, **self._problem.shared_outputs(self._model)}, figures
+        outputs, figures = all_outputs(self._step, followed, self.problem.by_token, batches.spec)
+        return {**outputs, **self.problem.shared_outputs(self.model)}, figures
 
 
 class _NoObjective(ExampleObjective):

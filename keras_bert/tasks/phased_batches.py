@@ -1,6 +1,7 @@
 """The batches of a run whose phases differ in length and batch size."""
 
 import concurrent.futures
+import dataclasses
 import functools
 from collections.abc import Callable, Generator, Sequence
 from typing import NamedTuple
@@ -27,6 +28,7 @@ class _Visit(NamedTuple):
     batches: int
 
 
+@dataclasses.dataclass(eq=False)
 class PhasedBatches:
     """Function (first step, batches to skip) -> the batches from that step to the last, over all phases and epochs.
 
@@ -43,19 +45,11 @@ class PhasedBatches:
         any_width: whether a step is traced once for batches of any width, not once per width.
     """
 
-    def __init__(
-        self,
-        sources: Sequence[ShardBatches | TextBatches | LengthBatches],
-        budget: StepBudget | TimeBudget,
-        distribute: Callable[[tf.data.Dataset], tf.distribute.DistributedDataset],
-        steps_per_loop: int = 1,
-        any_width: bool = False,
-    ):
-        self._sources = sources
-        self._budget = budget
-        self._distribute = distribute
-        self._steps_per_loop = steps_per_loop
-        self._any_width = any_width
+    sources: Sequence[ShardBatches | TextBatches | LengthBatches]
+    budget: StepBudget | TimeBudget
+    distribute: Callable[[tf.data.Dataset], tf.distribute.DistributedDataset]
+    steps_per_loop: int = 1
+    any_width: bool = False
 
     def __call__(
         self, first_step: int, skipped: Sequence[SkippedBatches] = ()
@@ -74,42 +68,42 @@ class PhasedBatches:
                 opened, finished = ahead.submit(self._open, expected, finished), [take]
                 end = step + visit.batches
                 # Fine-tuning validates after so many steps by default, also if skipped batches end epochs elsewhere.
-                first, epoch = self._budget.bounds(visit.phase)[0], self._sources[visit.phase].batches_per_epoch
+                first, epoch = self.budget.bounds(visit.phase)[0], self.sources[visit.phase].batches_per_epoch
                 # In a run limited by time, a phase ends when its time is up.
-                while step < end and self._budget.phase(step) == visit.phase:
-                    in_loop = self._steps_per_loop - step % self._steps_per_loop
+                while step < end and self.budget.phase(step) == visit.phase:
+                    in_loop = self.steps_per_loop - step % self.steps_per_loop
                     count = min(end - step, in_loop, epoch - (step - first) % epoch)
                     yield take(count)
                     step += count
                 del take
                 ended, visit = visit, self._visit(step, skipped)
                 if visit is None or visit[:2] != ended[:2]:
-                    self._sources[ended.phase].remove_epoch(ended.epoch)
+                    self.sources[ended.phase].remove_epoch(ended.epoch)
                 if visit != expected:
                     assert expected is not None  # Time may be up earlier than expected, but not later.
                     finished.append(opened.result())
                     opened, finished = ahead.submit(self._open, visit, finished), []
-                    self._sources[expected.phase].remove_epoch(expected.epoch)
+                    self.sources[expected.phase].remove_epoch(expected.epoch)
 
     def sample(self) -> tuple[Batch, int]:
         """(a typical global batch of the first phase, how many shapes the batches of the run have)."""
-        source = self._sources[0]
+        source = self.sources[0]
         number = source.typical_batch if isinstance(source, LengthBatches) else 0
-        batch = next(iter(self._distribute(source.epoch(0, number))))
-        return batch, sum(len(source.widths) for source in self._sources)
+        batch = next(iter(self.distribute(source.epoch(0, number))))
+        return batch, sum(len(source.widths) for source in self.sources)
 
     @functools.cached_property
     def element_spec(self) -> dict[str, tf.TensorSpec]:
         """The specs of a global batch of the first phase, its width unknown."""
-        return self._sources[0].epoch(0).element_spec
+        return self.sources[0].epoch(0).element_spec
 
     def _visit(self, step: int, skipped: Sequence[SkippedBatches]) -> _Visit | None:
         """The visit from `step` to the end of its epoch or phase, or the next gap; None after the last step."""
-        phase = self._budget.phase(step)
+        phase = self.budget.phase(step)
         if phase is None:
             return None
-        start, end = self._budget.bounds(phase)
-        batches_per_epoch = self._sources[phase].batches_per_epoch
+        start, end = self.budget.bounds(phase)
+        batches_per_epoch = self.sources[phase].batches_per_epoch
         epoch, first_batch = divmod(batch_number(skipped, phase, step - start), batches_per_epoch)
         gap = next_gap(skipped, phase, step - start)
         counts = [batches_per_epoch - first_batch]
@@ -121,9 +115,9 @@ class PhasedBatches:
         """Function (count) -> the input of the next `count` steps of a visit; None without one. Clears `finished`."""
         take = None
         if visit is not None:
-            source = self._sources[visit.phase]
+            source = self.sources[visit.phase]
             dataset = source.epoch(visit.epoch, visit.first_batch)
-            widths = None if self._any_width else source.widths
-            take = taking(iter(self._distribute(dataset)), dataset, widths, self._steps_per_loop)
+            widths = None if self.any_width else source.widths
+            take = taking(iter(self.distribute(dataset)), dataset, widths, self.steps_per_loop)
         finished.clear()
         return take

@@ -69,7 +69,7 @@ def test_loops_end_at_multiples_and_where_an_epoch_or_a_phase_does():
 def test_plans_of_epochs_that_are_over_are_removed():
     batches = make_batches()
     list(batches(0))
-    assert [source.removed for source in batches._sources] == [list(range(12)), [0, 1]]
+    assert [source.removed for source in batches.sources] == [list(range(12)), [0, 1]]
 
 
 def clocked_batches(monkeypatch, seconds_a_step, minutes=1.0):
@@ -98,7 +98,7 @@ def test_by_the_clock_a_phase_ends_when_its_time_is_over(monkeypatch):
     assert seen[5:] == [("long", step // 3, step % 3) for step in range(5)]
     assert budget.phase(10) is None and budget.share_done(10) == 1.0
     # The interrupted epoch and the one made ready after it are removed too.
-    assert batches._sources[0].removed == [0, 1, 2]
+    assert batches.sources[0].removed == [0, 1, 2]
 
 
 def test_a_run_by_the_clock_goes_on_where_its_checkpoint_left_it(monkeypatch):

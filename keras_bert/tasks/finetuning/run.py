@@ -25,7 +25,6 @@ from keras_bert.core import files, imports
 from keras_bert.core.errors import UserError
 from keras_bert.core.yaml_and_json import read_json
 from keras_bert.data.batches.length_batches import LengthBatches, choose_shapes
-from keras_bert.data.batches.token_rows import TokenRows
 from keras_bert.models.sizes import encoder_parts, total
 from keras_bert.tasks.evaluator import Evaluator
 from keras_bert.tasks.finetuning.frozen_features import FrozenFeatures
@@ -42,7 +41,7 @@ from keras_bert.tasks.run_data import TEACHER, begun_shapes, require_same_data, 
 from keras_bert.text.tokenizers import Tokenizer
 from keras_bert.training.accumulation import BatchShape, choose_accumulation
 from keras_bert.training.device_integers import distribute_to_steps
-from keras_bert.training.engine import Engine, make_engine
+from keras_bert.training.engine import make_engine
 from keras_bert.training.loop import Loop
 from keras_bert.training.optimizer import make_optimizer
 from keras_bert.training.processes import (
@@ -66,6 +65,7 @@ from keras_bert.training.strategy import check_divisible, describe, graphs_as_tr
 _log = logging.getLogger(__name__)
 
 
+@dataclasses.dataclass(eq=False)
 class Finetuning:
     """One process of one fine-tuning run, from its settings to its model folder.
 
@@ -82,46 +82,31 @@ class Finetuning:
         rows, noise_shares, source, engine, validation, batches: the parts of the run, made by `build`.
     """
 
-    is_chief: bool
+    config: FinetuneConfig
+    run: RunFolder
+    problem: Problem
+    folder: ModelFolder
+    tokenizer: Tokenizer
+    strategy: tf.distribute.Strategy
+    command: str | None = None
+    command_started_at: float | None = None
     callbacks: Iterable[keras.callbacks.Callback] = ()
-    rows: TokenRows
-    noise_shares: dict[str, dict[str, float]]
-    source: LengthBatches
-    engine: Engine
-    validation: Validation
-    batches: PhasedBatches
+    teacher: Teacher | None = None
 
-    def __init__(
-        self,
-        config: FinetuneConfig,
-        run: RunFolder,
-        problem: Problem,
-        folder: ModelFolder,
-        tokenizer: Tokenizer,
-        strategy: tf.distribute.Strategy,
-        command: str | None = None,
-        command_started_at: float | None = None,
-        callbacks: Iterable[keras.callbacks.Callback] = (),
-        teacher: Teacher | None = None,
-    ):
-        self.config = config = dataclasses.replace(config, training=with_precision(config.training, run))
-        self.teacher = teacher
-        self.run = run
-        self.problem = problem
-        self.folder = folder
-        self.tokenizer = tokenizer
-        self.strategy = strategy
-        self.command = command
-        self.callbacks = callbacks
-        self.command_started_at = time.monotonic() if command_started_at is None else command_started_at
+    def __post_init__(self) -> None:
+        run, folder, teacher, strategy = self.run, self.folder, self.teacher, self.strategy
+        training = with_precision(self.config.training, run)
+        self.config = config = dataclasses.replace(self.config, training=training)
         self.began_at = time.monotonic()
+        if self.command_started_at is None:
+            self.command_started_at = self.began_at
         self.is_chief = process_number(strategy) == 0
-        check_divisible(config.training.batch_size, strategy, config.training.slices, "training.batch_size")
+        check_divisible(training.batch_size, strategy, training.slices, "training.batch_size")
         claim(strategy, run, config)
-        by_chief(strategy, lambda: require_same_data(run, problem))
+        by_chief(strategy, lambda: require_same_data(run, self.problem))
         if teacher:
             by_chief(strategy, lambda: require_same_model(run, TEACHER, teacher.folder))
-        if config.training.lora_rank:  # `adapter/` adds to these weights, and checkpoints hold them as they were.
+        if training.lora_rank:  # `adapter/` adds to these weights, and checkpoints hold them as they were.
             by_chief(strategy, lambda: require_same_model(run, INIT, folder))
 
     def finetune(self) -> dict[str, Any] | None:
