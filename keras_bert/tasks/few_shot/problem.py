@@ -34,11 +34,14 @@ class FewShotProblem(SequenceProblem):
     objective = LabelPairsObjective()
     long = (TRUNCATE, HEAD_TAIL)
     head: FewShotConfig
-    _seed: int | None = None
 
     @property
     def compares_examples(self) -> bool:
         return True
+
+    def _open(self) -> None:
+        super()._open()
+        self._seed = self._config.training.seed
 
     def _new_head(self) -> FewShotConfig:
         return FewShotConfig(self.task.labels or ())
@@ -49,14 +52,10 @@ class FewShotProblem(SequenceProblem):
         return model
 
     def training_rows(self, seed: int) -> tuple[TokenRows, dict[str, dict[str, float]]]:
-        if self._config.data.shots and seed != self._drawn_by:
+        if self._config.data.shots and seed != self._seed:
             self._seed = seed
             self._kept.pop(TRAIN, None)
         return super().training_rows(seed)
-
-    @property
-    def _drawn_by(self) -> int:
-        return self._config.training.seed if self._seed is None else self._seed
 
     def windows(self, split: str, labelled: bool = False) -> Iterator[TextWindow]:
         if split != TRAIN or not labelled:
@@ -64,7 +63,7 @@ class FewShotProblem(SequenceProblem):
             return
         rows, shots = ExampleRows(self.task, split, self._source), self._config.data.shots
         counts = np.zeros(self.head.num_labels, int)
-        examples = draw_shots(rows, shots, self._drawn_by) if shots else rows
+        examples = draw_shots(rows, shots, self._seed) if shots else rows
         for window in text_windows(examples, rows.origin, rows.reader.array):
             assert window.labels is not None
             counts += np.bincount(window.labels, minlength=len(counts))
