@@ -18,8 +18,9 @@ import numpy as np
 import keras_bert
 from keras_bert.core.errors import UserError
 from keras_bert.data.batches.length_batches import every_row_once
-from keras_bert.export.litert import QUANTIZATIONS, LiteRTModel, write_litert
+from keras_bert.export.litert import QUANTIZATIONS, write_litert
 from keras_bert.tasks.finetuned_model import FinetunedModel, splits_like
+from tools.litert_model import LiteRTModel
 
 
 def main():

@@ -32,7 +32,8 @@ def build_litert(folder, threads, scratch, quantization="none"):
     """The export for LiteRT with the plain-Python tokenizer in its folder, one text at a time."""
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     import keras_bert
-    from keras_bert.export.litert import LiteRTModel, write_litert
+    from keras_bert.export.litert import write_litert
+    from tools.litert_model import LiteRTModel
 
     path = os.path.join(scratch, "edge")
     write_litert(path, keras_bert.load(folder), quantization)

@@ -18,7 +18,7 @@ import keras_bert
 from keras_bert.checkpoints.writing import write_model_folder
 from keras_bert.core.errors import UserError
 from keras_bert.export import portable
-from keras_bert.export.litert import LITERT, QUANTIZATIONS, LiteRTModel, write_litert
+from keras_bert.export.litert import LITERT, QUANTIZATIONS, write_litert
 from keras_bert.export.serving_function import serving_function
 from keras_bert.models.elmo.kind import ElmoConfig
 from keras_bert.models.recurrent.kind import RecurrentConfig
@@ -30,6 +30,7 @@ from keras_bert.tasks.kind import kind_of_head
 from keras_bert.tasks.sentence_vectors.task import SentenceVectorsConfig
 from keras_bert.text.standalone_byte_tokenizer import StandaloneByteTokenizer
 from keras_bert.text.standalone_tokenizer import StandaloneTokenizer
+from tools.litert_model import LiteRTModel
 
 # Absolute, for outputs of magnitude 1. Weights in 8 bits are off by up to 1/254 of the largest in their row.
 TOLERANCE = {"none": 1e-5, "float16": 5e-3, "int8": 5e-2}
