@@ -48,7 +48,11 @@ def prepared(recipe: FinetuneConfig, output: str, started_at: float) -> Finetune
         _require_preparable(recipe, recipe.init)
     if training.pretrain_minutes:
         recipe = _pretrained_on_task(recipe, output, started_at)
-    return _prepared_for_pairs(recipe, output, started_at) if recipe.prepare.kind else recipe
+    if recipe.prepare.kind:
+        folder, pairs = files.join(output, PAIRS), recipe.prepare
+        _log.info(f"First pretraining by {pairs.recipe}, in {folder}.")
+        recipe = _pretrained(recipe, folder, started_at, pairs.recipe, **{"data.files": pairs.text})
+    return recipe
 
 
 def _require_preparable(recipe: FinetuneConfig, init: str) -> None:
@@ -90,13 +94,6 @@ def _pretrained_on_task(recipe: FinetuneConfig, output: str, started_at: float) 
         return _pretrained(recipe, folder, started_at, "continue", **settings)
     except TooLittleText:  # Its remedies are settings of pretraining, which a task's recipe does not have.
         raise too_few from None
-
-
-def _prepared_for_pairs(recipe: FinetuneConfig, output: str, started_at: float) -> FinetuneConfig:
-    """The recipe after pretraining by `prepare.recipe` on `prepare.text`."""
-    folder = files.join(output, PAIRS)
-    _log.info(f"First pretraining by {recipe.prepare.recipe}, in {folder}.")
-    return _pretrained(recipe, folder, started_at, recipe.prepare.recipe, **{"data.files": recipe.prepare.text})
 
 
 def _opened(recipe: FinetuneConfig) -> tuple[Problem, Vocabulary]:

@@ -84,7 +84,10 @@ def evaluate_retrieval(
             for block in blocks:
                 spooled.append(block)
             ranges, blocks = spooled.ranges, spooled.blocks()
-        quantized = functools.partial(_quantized, precision=config.precision, ranges=ranges)
+
+        def quantized(vectors: Vectors) -> Vectors:
+            return quantize_vectors(vectors, config.precision, ranges=ranges).vectors
+
         dense = equal_bits(config.size or width) if config.precision == BINARY else cosines
         similarity = dot_products if is_sparse else dense
         depth = config.top_k + config.skip_same_id
@@ -100,10 +103,6 @@ def evaluate_retrieval(
     if rank:
         result.reranked = _result(_reranked(ranking, asked, rank), asked, config)
     return result
-
-
-def _quantized(vectors: Vectors, precision: str, ranges: np.ndarray | None) -> Vectors:
-    return quantize_vectors(vectors, precision, ranges=ranges).vectors
 
 
 def _vectors(embedder: Embedder, texts: Iterable[str], prefix: str, bar: Any = None) -> Iterator[Vectors]:
