@@ -79,7 +79,7 @@ def _logits(problem, window, function):
         first, second = ([row["vectors"] for row in function.answers_by_length(column)] for column in window.texts)
         return np.sum(np.multiply(first, second), axis=1, keepdims=True)
     if isinstance(problem, SpanPairProblem):
-        texts, starts, ends = columns_of(window.pairs)
+        texts, starts, ends = columns_of(window.examples)
         served = function.answers_by_length(*texts, starts, ends)
     else:
         served = function.answers_by_length(*window.texts)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,33 +16,22 @@ from keras_bert.tasks.answer_files import json_line
 from keras_bert.tasks.classification.problem import TextRowsProblem
 from keras_bert.tasks.classification.questions import Question, QuestionTask, passages
 from keras_bert.tasks.classification.scores import by_question, cloze_scores, judgement_scores, predictions
+from keras_bert.tasks.problem import Window
 
 
-@dataclass(frozen=True)
-class QuestionWindow:
-    """Some of a split's questions, in whole passages.
-
-    Attributes:
-        questions: the questions.
-        origin: the file or data set, for messages.
-    """
-
-    questions: Sequence[Question]
-    origin: str
-
-    def __len__(self) -> int:
-        return len(self.questions)
+class QuestionWindow(Window[Question]):
+    """Some of a split's questions, in whole passages."""
 
     @functools.cached_property
     def texts(self) -> list[list[str]]:
         """The pairs to judge, one for each candidate of each question: [passages, claims]."""
-        contexts = [question.context for question in self.questions for _ in question.candidates]
-        return [contexts, [claim for question in self.questions for claim in question.claims]]
+        contexts = [question.context for question in self.examples for _ in question.candidates]
+        return [contexts, [claim for question in self.examples for claim in question.claims]]
 
     @functools.cached_property
     def labels(self) -> np.ndarray | None:
         """int32 [candidates]: whether each candidate is right; None if hidden."""
-        found = [label for question in self.questions for label in question.labels or ()]
+        found = [label for question in self.examples for label in question.labels or ()]
         return np.array(found, np.int32) if found else None
 
 
@@ -68,7 +56,7 @@ class QuestionProblem(TextRowsProblem):
 
     def lines(self, split: str, window: QuestionWindow, answers: np.ndarray) -> Iterator[str]:
         """The lines of a submission or, without one, a JSON object per question, with its candidates."""
-        return (self._submission if self.submission(split) else self._lines)(window.questions, answers)
+        return (self._submission if self.submission(split) else self._lines)(window.examples, answers)
 
     def evaluate(self, split: str, answers: np.ndarray) -> dict[str, float]:
         labels, questions = self._labels(split), self._questions(split)

@@ -1,6 +1,5 @@
 """Texts to write for texts, as a task for fine-tuning."""
 
-import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -15,7 +14,7 @@ from keras_bert.data.windows import windows
 from keras_bert.inference.texts import require_numbers
 from keras_bert.models.bert.config import BertConfig
 from keras_bert.tasks.answer_files import json_line, with_texts
-from keras_bert.tasks.problem import Layout, Problem, all_the_same
+from keras_bert.tasks.problem import Layout, Problem, Window, all_the_same
 from keras_bert.tasks.seq2seq.data import Pair, Pairs
 from keras_bert.tasks.seq2seq.network import TargetObjective, target_losses
 from keras_bert.tasks.seq2seq.scores import require_packages, text_scores
@@ -24,17 +23,6 @@ from keras_bert.tasks.seq2seq.writing import written
 from keras_bert.tasks.sequence_rows import SequenceRows
 from keras_bert.text.detokenizer import Detokenizer
 from keras_bert.training.step import Objective
-
-
-@dataclasses.dataclass(frozen=True)
-class PairWindow:
-    """Some of a split's pairs, and their file."""
-
-    pairs: Sequence[Pair]
-    origin: str
-
-    def __len__(self) -> int:
-        return len(self.pairs)
 
 
 class Seq2SeqProblem(Problem):
@@ -116,22 +104,22 @@ class Seq2SeqProblem(Problem):
 
         return answer
 
-    def windows(self, split: str, labelled: bool = False) -> Iterator[PairWindow]:
+    def windows(self, split: str, labelled: bool = False) -> Iterator[Window[Pair]]:
         for pairs in windows(self._pairs.read(split, labelled), lambda pair: len(pair.source)):
-            yield PairWindow(pairs, self._pairs.origin(split))
+            yield Window(pairs, self._pairs.origin(split))
 
-    def lay_out(self, windows: Iterable[PairWindow]) -> Layout:
+    def lay_out(self, windows: Iterable[Window[Pair]]) -> Layout:
         rows = SequenceRows(self._tokenizer, self._config.input)
         targets = SequenceRows(self._tokenizer, ReadingConfig(self._settings.max_target_length))
         origin, has_targets = "", False
         empty: list[str] = []
         for window in windows:
-            sources = [pair.source for pair in window.pairs]
+            sources = [pair.source for pair in window.examples]
             rows.add([list(map(self.noise, sources)) if self.noise else sources])
-            if wanted := [pair.target for pair in window.pairs if pair.target is not None]:
+            if wanted := [pair.target for pair in window.examples if pair.target is not None]:
                 targets.add([wanted])
                 has_targets = True
-            empty += [pair.place for pair in window.pairs if not pair.source.strip()]
+            empty += [pair.place for pair in window.examples if not pair.source.strip()]
             origin = window.origin
         found = rows.rows()
         if has_targets:
@@ -160,12 +148,12 @@ class Seq2SeqProblem(Problem):
         texts = [answer.text for answer in answers]
         return all_the_same(texts, lambda text: f"For every text of {split} the same is written, {text[:40]!r}")
 
-    def lines(self, split: str, window: PairWindow, answers: Sequence[WrittenText]) -> Iterator[str]:
+    def lines(self, split: str, window: Window[Pair], answers: Sequence[WrittenText]) -> Iterator[str]:
         """A JSON object per text: the text by its column, what is `written` and its `score`.
 
         If several texts are written for one, `n_best` has them all, each with its score.
         """
-        for pair, answer in zip(window.pairs, answers, strict=True):
+        for pair, answer in zip(window.examples, answers, strict=True):
             yield json_line(with_texts({self._pairs.source: pair.source}, as_json(answer)))
 
     def _texts(self, split: str) -> tuple[list[str], list[str]]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import tensorflow as tf
@@ -19,20 +18,10 @@ from keras_bert.tasks.classification.answers import plain_answers, submission_li
 from keras_bert.tasks.classification.problem import TextLayout, TextRowsProblem
 from keras_bert.tasks.classification.scores import predictions
 from keras_bert.tasks.noise import Noise
+from keras_bert.tasks.problem import Window
 from keras_bert.tasks.span_pairs.data import SpanPair, SpanPairReader, columns_of
 from keras_bert.tasks.span_pairs.serving import SPAN_ENDS, SPAN_STARTS, span_rows
 from keras_bert.tasks.span_pairs.task import SpanPairConfig, SpanPairTask
-
-
-@dataclass(frozen=True)
-class SpanPairWindow:
-    """Some of a split's examples, and the file or data set that they are from."""
-
-    pairs: Sequence[SpanPair]
-    origin: str
-
-    def __len__(self) -> int:
-        return len(self.pairs)
 
 
 class SpanPairProblem(TextRowsProblem):
@@ -53,26 +42,26 @@ class SpanPairProblem(TextRowsProblem):
         bilstm_size = self._config.head.bilstm_size
         return SpanPairConfig(self.task.labels or (), reads_cls=self.task.reads_cls, bilstm_size=bilstm_size)
 
-    def windows(self, split: str, labelled: bool = False) -> Iterator[SpanPairWindow]:
+    def windows(self, split: str, labelled: bool = False) -> Iterator[Window[SpanPair]]:
         reader = SpanPairReader(self.task, split, self._source, labels=labelled)
         for pairs in windows(reader, lambda pair: sum(map(len, pair.texts))):
-            yield SpanPairWindow(pairs, reader.origin)
+            yield Window(pairs, reader.origin)
         self.notes += reader.notes
 
-    def lines(self, split: str, window: SpanPairWindow, answers: np.ndarray) -> Iterator[str]:
+    def lines(self, split: str, window: Window[SpanPair], answers: np.ndarray) -> Iterator[str]:
         """The lines of a submission or, without one, a JSON object per example, with its texts and spans."""
         if self.submission(split):
-            numbers = _numbers(window.pairs)
+            numbers = _numbers(window.examples)
             yield from submission_lines(self.task, numbers, predictions(self.head, answers), is_json=True)
             return
-        for pair, answer in zip(window.pairs, plain_answers(self.head, answers), strict=True):
+        for pair, answer in zip(window.examples, plain_answers(self.head, answers), strict=True):
             row = {} if pair.number is None else {"idx": pair.number}
             yield json_line({**row, **dict(zip(self.task.texts, pair.texts)), "spans": pair.spans, **answer})
 
-    def lay_out(self, windows: Iterable[SpanPairWindow]) -> TextLayout:
+    def lay_out(self, windows: Iterable[Window[SpanPair]]) -> TextLayout:
         parts, labels, origin = [], [], ""
         for window in windows:
-            pairs = [_noisy(pair, self.noise) for pair in window.pairs] if self.noise else window.pairs
+            pairs = [_noisy(pair, self.noise) for pair in window.examples] if self.noise else window.examples
             parts.append(self._rows_of(pairs))
             labels += [pair.label for pair in pairs]
             origin = window.origin

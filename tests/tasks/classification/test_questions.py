@@ -40,7 +40,7 @@ def test_the_files_and_tfds_give_the_same(name, folder, tmp_path):
             [
                 (one.passage, one.number, one.context, one.query, list(one.candidates), list(one.numbers))
                 for window in problem.windows(split)
-                for one in window.questions
+                for one in window.examples
             ]
             for problem in (ours, theirs)
         )

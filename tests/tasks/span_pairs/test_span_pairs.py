@@ -200,4 +200,4 @@ def test_scores_and_the_submission_as_the_server_wants_it(folder, tmp_path, task
     assert first["label"] == "False" and first["idx"] == 0 and len(first["spans"]) == 2
     with pytest.raises(UserError, match="needs an idx to identify it in the submission"):
         with problem.writing("test", str(tmp_path)) as write:
-            write(dataclasses.replace(window, pairs=[window.pairs[0]._replace(number=None)]), logits[:1])
+            write(dataclasses.replace(window, examples=[window.examples[0]._replace(number=None)]), logits[:1])
