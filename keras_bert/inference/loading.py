@@ -33,7 +33,7 @@ from keras_bert.models.encoder_decoder import EncoderDecoder
 from keras_bert.models.kind import with_article
 from keras_bert.models.pretraining import BertForPreTraining
 from keras_bert.models.tensor_names import DECODER, MASKED_LM_HEAD, POOLER, REPLACED_TOKEN_HEAD, encoder_of
-from keras_bert.tasks.kind import kind_of_head, kind_of_task, task_names
+from keras_bert.tasks.kind import kind_of_head, kind_of_task
 from keras_bert.text.tokenizers import Tokenizer, make_tokenizer
 
 _log = logging.getLogger(__name__)
@@ -368,8 +368,6 @@ def load(
 
 def _with_new_head(folder: ModelFolder, task: str, labels: Iterable[str] | None) -> LoadedModel:
     kind = kind_of_task(task)
-    if kind is None:
-        raise UserError(f"task: needs one of {', '.join(task_names())}. Received: {task!r}.")
     # The characters of a text would be the labels.
     if isinstance(labels, str) or not isinstance(labels, Iterable | None):
         received = f"the text {labels!r}" if isinstance(labels, str) else repr(labels)

@@ -121,7 +121,7 @@ class FinetunedModel:
         """
         found, kind = splits_like(self.problem, name), kind_of_task(self.config.task)
         for split in found:
-            is_own = kind is None or not kind.trains_vectors or getattr(self.config.data, split)
+            is_own = not kind.trains_vectors or getattr(self.config.data, split)
             if not is_own and self._given & {"texts", "label", "format"}:
                 raise UserError(
                     f"--text, --label, --format: need a table of your own, as --{split}. Received: none, so that "
@@ -168,8 +168,7 @@ def finetune_config(
     config = _run_config(path) or FinetuneConfig(task_record["task"], data=_settings(TaskDataConfig, folder))
     task = task or task_record["task"]
     require_read(task, data)
-    kind = kind_of_task(task)
-    compares_vectors = kind is not None and kind.trains_vectors
+    compares_vectors = kind_of_task(task).trains_vectors
     if compares_vectors and len(data.get("texts") or ()) == 1:  # The default column, which stands for STS-B's.
         raise UserError(f"text: needs the names of two columns, one for each text. Received: {data['texts'][0]}.")
     if data.get("texts") and task in TAGGING_TASKS:  # Overrides the word column of training.
@@ -195,8 +194,7 @@ def finetune_config(
 
 def _with_n_best(config: FinetuneConfig, count: int) -> FinetuneConfig:
     """The recipe with this `n_best`, and at least as many beams. Raises `UserError` if its task writes no texts."""
-    kind = kind_of_task(config.task)
-    if kind is None or not kind.writes_texts:
+    if not kind_of_task(config.task).writes_texts:
         raise UserError(f"--n-best: needs a model that writes texts. Received: one for {config.task}. Leave it out.")
     beams = max(config.seq2seq.beams, count)
     return dataclasses.replace(config, seq2seq=dataclasses.replace(config.seq2seq, n_best=count, beams=beams))

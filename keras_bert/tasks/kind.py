@@ -257,9 +257,12 @@ def kind_of_head(head: Any) -> TaskKind:
     return _by_architecture()[head.architecture]
 
 
-def kind_of_task(task: str) -> TaskKind | None:
-    """The kind of the task with this name, as in `--task`; None if there is none."""
-    return next((kind for kind in task_kinds() if task in kind.tasks), None)
+def kind_of_task(task: str) -> TaskKind:
+    """The kind of the task with this name, as in `--task`. Raises `UserError` if there is none."""
+    for kind in task_kinds():
+        if task in kind.tasks:
+            return kind
+    raise UserError(f"task: needs one of {', '.join(task_names())}. Received: {task!r}.")
 
 
 def kind_of_fields(fields: Mapping[str, Any]) -> TaskKind | None:

@@ -107,7 +107,6 @@ def finetuning_card(
             f"{results['main_metric']} on the same split; this raises the scores slightly."
         )
     kind, init = kind_of_task(config.task), _origin(config)
-    assert kind is not None
     own, known = config.data, _KNOWN.get(config.task, _OWN_DATA)
     # Vectors may be trained on one's own pairs and judged by STS-B's, or the reverse.
     files = (own.train, own.dev) if kind.trains_vectors else (own.train or own.dev or own.test,) * 2

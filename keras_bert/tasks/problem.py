@@ -25,7 +25,7 @@ from keras_bert.data.batches.token_rows import TokenRows, joined_rows
 from keras_bert.models.bert.config import BertConfig
 from keras_bert.models.kind import with_article
 from keras_bert.tasks.answer_files import FILE, FOLDER, text_output
-from keras_bert.tasks.kind import TaskKind, kind_of_head, kind_of_task, task_kinds, task_names
+from keras_bert.tasks.kind import TaskKind, kind_of_head, kind_of_task, task_kinds
 from keras_bert.tasks.noise import Noise
 from keras_bert.tasks.task import INPUT
 from keras_bert.text.tokenizers import Tokenizer
@@ -412,8 +412,6 @@ def open_problem(
             does not use.
     """
     kind = kind_of_task(config.task)
-    if kind is None:
-        raise UserError(f"task: needs one of {', '.join(task_names())}. Received: {config.task!r}.")
     if head is None:  # A trained model may have a recipe of an earlier version.
         _require_used(config, kind)
     elif not kind.has_tasks_for(head):
@@ -427,8 +425,7 @@ def open_problem(
 
 def fields_read(task: str) -> Collection[str]:
     """The fields of `TaskDataConfig` that a task reads."""
-    kind = kind_of_task(task)
-    known = kind.data_fields(task) if kind else None
+    known = kind_of_task(task).data_fields(task)
     return [field.name for field in dataclasses.fields(TaskDataConfig)] if known is None else (*_ALWAYS_READ, *known)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from keras_bert.tasks.benchmarks import Benchmark
-from keras_bert.tasks.kind import TaskKind, kind_of_task
+from keras_bert.tasks.kind import kind_of_task
 from keras_bert.tasks.problem import Problem
 from keras_bert.tasks.task import PublishedScore
 
@@ -44,8 +44,7 @@ def results_lines(results: Mapping[str, Any], published: Sequence[PublishedScore
 
 def baseline_name(results: Mapping[str, Any]) -> str:
     """What a table calls the trivial answer, such as "majority"."""
-    kind = kind_of_task(results["task"])
-    return kind.baseline if kind else TaskKind.baseline
+    return kind_of_task(results["task"]).baseline
 
 
 def sweep_lines(found: Sequence[tuple[Mapping[str, float], Mapping[str, Any]]]) -> Iterator[str]:
