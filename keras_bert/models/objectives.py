@@ -42,11 +42,7 @@ class MaskedTokens(ClassTerm):
     setting = "objective.tokens"
     has_head = needs_both_sides = reads_states = False
     predicts_tokens = predicts_vocabulary = True
-    label, label_weights = "masked_lm_ids", "masked_lm_weights"
-
-    @property
-    def output(self) -> str:
-        return "mlm_logits"
+    output, label, label_weights = "mlm_logits", "masked_lm_ids", "masked_lm_weights"
 
     def is_on(self, objective: ObjectiveConfig) -> bool:
         return objective.tokens == MASKED or objective.tokens == REPLACED and objective.replacement.has_generator
@@ -71,11 +67,7 @@ class DecodedTokens(MaskedTokens):
     """The next tokens of a text, or of its missing parts, that a decoder predicts from the corrupted text."""
 
     name, title, heading, sentence = "decoded", "decoded tokens", "decoded", "restoring corrupted text"
-    label, label_weights = "target_ids", "target_weights"
-
-    @property
-    def output(self) -> str:
-        return "logits"
+    output, label, label_weights = "logits", "target_ids", "target_weights"
 
     def is_on(self, objective: ObjectiveConfig) -> bool:
         return objective.tokens == DECODED

@@ -57,6 +57,7 @@ class AlbertConfig(BertConfig):
     inner_group_num: Positive[int] = 1
     sharing: Sharing = "all"
     classifier_dropout_prob: Dropout = 0.1
+    maps_embeddings = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -76,10 +77,6 @@ class AlbertConfig(BertConfig):
     @property
     def embedding_width(self) -> int:
         return self.embedding_size
-
-    @property
-    def maps_embeddings(self) -> bool:
-        return True
 
     @property
     def num_blocks(self) -> int:

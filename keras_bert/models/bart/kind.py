@@ -93,6 +93,7 @@ class BartConfig(BertConfig):
     decoder_start_token_id: int = 2
     forced_bos_token_id: int | None = None
     forced_eos_token_id: int | None = 2
+    predicts, first_position = DECODED, 2
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -108,14 +109,6 @@ class BartConfig(BertConfig):
         require(self.positions == LEARNED, "positions", "learned for a BART", self.positions)
         require(self.tie_word_embeddings, "tie_word_embeddings", "true for a BART", self.tie_word_embeddings)
         require_decoder_tokens(self)
-
-    @property
-    def predicts(self) -> str:
-        return DECODED
-
-    @property
-    def first_position(self) -> int:
-        return 2
 
     @property
     def head_dropout_prob(self) -> float:

@@ -36,16 +36,13 @@ class ElectraConfig(BertConfig):
     intermediate_size: Positive[int] = 1024
     model_type: Literal["electra"] = "electra"
     embedding_size: Positive[int] = 128
+    predicts = REPLACED
 
     def __post_init__(self) -> None:
         super().__post_init__()
         require(self.attention == BIDIRECTIONAL, "attention", "no value for an ELECTRA", self.attention)
         require(self.positions == LEARNED, "positions", "no value for an ELECTRA, which learns them", self.positions)
         require(self.tie_word_embeddings, "tie_word_embeddings", "true for an ELECTRA", self.tie_word_embeddings)
-
-    @property
-    def predicts(self) -> str:
-        return REPLACED
 
     @property
     def embedding_width(self) -> int:

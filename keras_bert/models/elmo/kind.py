@@ -40,6 +40,7 @@ class ElmoConfig(BertConfig):
     num_hidden_layers: Positive[int] = 2
     num_attention_heads: Positive[int] = 1
     model_type: Literal["elmo"] = "elmo"
+    predicts = BOTH
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -55,10 +56,6 @@ class ElmoConfig(BertConfig):
     @property
     def lm_width(self) -> int:
         return self.hidden_size // 2
-
-    @property
-    def predicts(self) -> str:
-        return BOTH
 
     def to_fields(self) -> dict[str, Any]:
         return {key: value for key, value in super().to_fields().items() if key not in _UNUSED}

@@ -99,6 +99,7 @@ class T5Config(BertConfig):
     decoder_start_token_id: int = 0
     forced_bos_token_id: int | None = None
     forced_eos_token_id: int | None = None
+    predicts = DECODED
 
     def __post_init__(self) -> None:
         super(BertConfig, self).__post_init__()  # Without BERT's check that heads divide the hidden size.
@@ -122,10 +123,6 @@ class T5Config(BertConfig):
             self.hidden_act,
         )
         require_decoder_tokens(self)
-
-    @property
-    def predicts(self) -> str:
-        return DECODED
 
     @property
     def decoder_layers(self) -> int:
@@ -223,13 +220,10 @@ class T5(ModelKind):
     also_word_embeddings: ClassVar = ("encoder.embed_tokens.weight", "decoder.embed_tokens.weight")
     encoder_class: ClassVar[str] = "BertEncoderModel"
     pretrains_pooler = encoder_pools = attends = has_positions = False
+    scores_kept = 1
     decodes = True
     objective: ClassVar = {"objective.packing": "document", "objective.corruption.kinds": ["sentinels"]}
     values_here: ClassVar = {"is_encoder_decoder": (True, False), "quantization_config": (), "auto_map": ()}
-
-    @property
-    def scores_kept(self) -> int:
-        return 1
 
     def inner_kept(self, config: T5Config) -> int:
         return 2 if config.is_gated else 1

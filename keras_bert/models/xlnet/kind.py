@@ -78,6 +78,7 @@ class XlnetConfig(BertConfig):
     mem_len: int | None = None
     reuse_len: int | None = None
     summary_last_dropout: Dropout = 0.1
+    predicts, cls_is_last = PERMUTED, True
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -89,14 +90,6 @@ class XlnetConfig(BertConfig):
         for name in ("mem_len", "reuse_len"):
             length = getattr(self, name)
             require(length is None or length >= 0, name, "0 or more, or null", length)
-
-    @property
-    def predicts(self) -> str:
-        return PERMUTED
-
-    @property
-    def cls_is_last(self) -> bool:
-        return True
 
     @property
     def head_dropout_prob(self) -> float:
@@ -163,6 +156,7 @@ class Xlnet(ModelKind):
     classification_names: ClassVar = {"classifier.": "logits_proj."}
     classifier_classes: ClassVar = ("BertForSequenceClassification", "BertForMultipleChoice")
     pretrains_pooler = encoder_pools = attends = has_positions = False
+    scores_kept = 3  # Besides those of content: those by distance, twice as many, and by segment.
     vocabularies = ("xlnet",)  # Its rows end with <cls>.
     # xlnet-large's.
     json_defaults: ClassVar = {"d_model": 1024, "n_layer": 24, "n_head": 16, "d_inner": 4096, "mem_len": 512}
@@ -174,10 +168,6 @@ class Xlnet(ModelKind):
         "pruned_heads": ({},),
         "auto_map": (),
     }
-
-    @property
-    def scores_kept(self) -> int:
-        return 3  # Besides those of content: those by distance, twice as many, and by segment.
 
     def make_token_head(self, config: XlnetConfig, **keras_options: Any) -> "keras.layers.Layer":
         from keras_bert.layers.tied_decoder import TiedDecoder
