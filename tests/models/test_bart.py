@@ -12,7 +12,6 @@ import pytest
 import safetensors.numpy
 import tensorflow as tf
 from goldens import COMMITTED, Golden, load_arrays, read_tensors, run_peer, write_again
-from hub_server import Repository, hub_server, own_cache, point_to
 from tiny import random_weights
 
 import keras_bert
@@ -147,25 +146,6 @@ def test_tied_words_may_have_other_names(aliases, removed, tmp_path):
     loaded = keras_bert.load(folder)
     assert not loaded.report.made_new and not loaded.report.unused
     np.testing.assert_array_equal(loaded.encoder.embeddings.word_embeddings, table)
-
-
-def test_it_opens_by_its_name_on_the_hub(opened, tmp_path, monkeypatch):
-    """facebook/bart-base has vocab.json and merges.txt and names no class for its tokenizer."""
-    golden, local, _ = opened["bart_model"]
-    local.tokenizer.vocabulary.to_file(str(tmp_path / "vocab.json"))
-    files = {name: (tmp_path / name).read_bytes() for name in ("vocab.json", "merges.txt")}
-    for name in ("config.json", "model.safetensors"):
-        with open(os.path.join(golden.path, name), "rb") as stream:
-            files[name] = stream.read()
-    files["tokenizer_config.json"] = b'{"model_max_length": 1024}'
-    own_cache(str(tmp_path / "cache"), monkeypatch)
-    with hub_server() as server:
-        point_to(server.url, monkeypatch)
-        server.repositories["facebook/bart-base"] = Repository({**files, "rust_model.ot": b""})
-        fetched = keras_bert.load("hf:facebook/bart-base")
-    texts = ["The cat, hé.", " a café"]
-    assert fetched.tokenizer(texts).to_list() == local.tokenizer(texts).to_list()
-    np.testing.assert_array_equal(fetched.encode(texts), local.encode(texts))
 
 
 def test_how_texts_are_generated_is_read_and_kept(tmp_path):

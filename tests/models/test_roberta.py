@@ -11,8 +11,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from goldens import COMMITTED, Golden
-from hub_server import Repository, hub_server, own_cache, point_to
+from goldens import COMMITTED
 from tiny import pretraining_batch, random_weights
 
 import keras_bert
@@ -100,42 +99,26 @@ def test_a_classifier_without_the_pooler_of_its_encoder_is_found_by_its_own_name
     assert BertForPreTraining(loaded.config).encoder.pooler is None
 
 
-def test_its_mask_takes_the_space_before_it():
+@pytest.mark.parametrize("name", ["roberta", "xlm-roberta", "camembert"])
+def test_its_mask_takes_the_space_before_it(name):
     """Otherwise two spaces would precede the masked word, and in training it had one."""
-    loaded = keras_bert.load(folder("roberta"))
+    loaded = keras_bert.load(folder(name))
     answers = loaded.fill(["The [MASK], he", "The[MASK], he", "The <mask>, he"])
     assert answers[0].candidates == answers[1].candidates == answers[2].candidates
-    served = serving_function(loaded)
-    received = served(["The [MASK], he", "The <mask>, he"])
+    assert "▁" not in answers[0].filled
+    received = serving_function(loaded)(["The [MASK], he", "The <mask>, he"])
     for row in range(2):
         pieces = [piece.decode() for piece in received["pieces"][row][0]]
         assert pieces == [piece for piece, _ in answers[0].candidates[0]]
 
 
-def test_pairs_have_two_separators_and_one_segment():
-    golden = Golden(COMMITTED, "roberta_encoder")
-    loaded = keras_bert.load(golden.path)
+@pytest.mark.parametrize("name", ["roberta_encoder", "xlm-roberta_encoder"])
+def test_pairs_have_two_separators_and_one_segment(name):
+    loaded = keras_bert.load(folder(name))
     inputs = loaded.preprocessor(length="longest")((["the cat"], ["hé"]))
     ids, vocabulary = inputs["input_word_ids"][0].numpy().tolist(), loaded.tokenizer.vocabulary
     first, second = loaded.tokenizer(["the cat", "hé"]).to_list()
     start, end = vocabulary.cls_id, vocabulary.sep_id
+    assert (start, end) == (0, 2)
     assert ids == [start, *first, end, end, *second, end]
     assert loaded.encode(["the cat"]).shape == (1, 8)
-
-
-def test_it_opens_by_its_name_on_the_hub(tmp_path, monkeypatch):
-    """FacebookAI/roberta-base has vocab.json and merges.txt: both are fetched, and ids are those of tokenizer.json."""
-    local = keras_bert.load(folder("roberta_encoder"))
-    local.tokenizer.vocabulary.to_file(str(tmp_path / "vocab.json"))
-    files = {name: (tmp_path / name).read_bytes() for name in ("vocab.json", "merges.txt")}
-    for name in ("config.json", "model.safetensors"):
-        with open(os.path.join(folder("roberta_encoder"), name), "rb") as stream:
-            files[name] = stream.read()
-    own_cache(str(tmp_path / "cache"), monkeypatch)
-    with hub_server() as server:
-        point_to(server.url, monkeypatch)
-        server.repositories["FacebookAI/roberta-base"] = Repository({**files, "tf_model.h5": b"", "dict.txt": b""})
-        fetched = keras_bert.load("hf:FacebookAI/roberta-base")
-    texts = ["The cat, hé.", " a café"]
-    assert fetched.tokenizer(texts).to_list() == local.tokenizer(texts).to_list()
-    np.testing.assert_array_equal(fetched.encode(texts), local.encode(texts))

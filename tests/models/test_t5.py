@@ -12,7 +12,7 @@ import pytest
 import safetensors.numpy
 import tensorflow as tf
 from goldens import COMMITTED, Golden, load_arrays, read_tensors, run_peer, write_again
-from hub_server import Repository, hub_server, own_cache, point_to
+from hub_server import load_from_hub
 from tiny import random_weights
 
 import keras_bert
@@ -203,11 +203,9 @@ def test_it_opens_by_its_name_on_the_hub(opened, tmp_path, monkeypatch):
     (tmp_path / "config.json").write_text(json.dumps({**fields, "tie_word_embeddings": False}))
     (tmp_path / "tokenizer_config.json").write_text('{"tokenizer_class": "T5Tokenizer", "extra_ids": 4}')
     files = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
-    own_cache(str(tmp_path / "cache"), monkeypatch)
-    with hub_server() as server:
-        point_to(server.url, monkeypatch)
-        server.repositories["google/t5-v1_1-small"] = Repository({**files, "flax_model.msgpack": b""})
-        fetched = keras_bert.load("hf:google/t5-v1_1-small")
+    fetched = load_from_hub(
+        "google/t5-v1_1-small", {**files, "flax_model.msgpack": b""}, tmp_path / "cache", monkeypatch
+    )
     assert fetched.folder.vocabulary_file.endswith("spiece.model") and not fetched.report.unused
     assert fetched.config == local.config and not fetched.config.tie_word_embeddings
     assert fetched.tokenizer(TEXTS).to_list() == local.tokenizer(TEXTS).to_list()

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from goldens import COMMITTED, read_tensors
-from hub_server import Repository, hub_server, own_cache, point_to
 
 import keras_bert
 from keras_bert.checkpoints.writing import convert_folder
@@ -53,26 +52,6 @@ def test_a_folder_is_converted_under_its_own_names(name, tmp_path):
     np.testing.assert_array_equal(again.encode(TEXTS), first.encode(TEXTS))
 
 
-@pytest.mark.parametrize("name", FOLDERS)
-def test_its_mask_takes_the_space_before_it(name):
-    """Otherwise two spaces would precede the masked word, and in training it had one."""
-    loaded = keras_bert.load(folder(name))
-    answers = loaded.fill(["The [MASK], he", "The[MASK], he", "The <mask>, he"])
-    assert answers[0].candidates == answers[1].candidates == answers[2].candidates
-    assert "▁" not in answers[0].filled
-    received = serving_function(loaded)(["The [MASK], he", "The <mask>, he"])
-    for row in range(2):
-        pieces = [piece.decode() for piece in received["pieces"][row][0]]
-        assert pieces == [piece for piece, _ in answers[0].candidates[0]]
-
-
-def test_pairs_have_two_separators_and_one_segment():
-    loaded = keras_bert.load(folder("xlm-roberta_encoder"))
-    inputs = loaded.preprocessor(length="longest")((["the cat"], ["hé"]))
-    first, second = loaded.tokenizer(["the cat", "hé"]).to_list()
-    assert inputs["input_word_ids"][0].numpy().tolist() == [0, *first, 2, 2, *second, 2]
-
-
 def test_an_export_has_the_model_of_its_tokenizer(tmp_path):
     """It takes strings in a process that has no vocabulary file."""
     loaded = keras_bert.load(folder("xlm-roberta_classes"))
@@ -82,25 +61,6 @@ def test_an_export_has_the_model_of_its_tokenizer(tmp_path):
     received = served(text=tf.constant(TEXTS[:2]))["probabilities"].numpy()
     labels = loaded.head.labels
     np.testing.assert_allclose(received, [[row[label] for label in labels] for row in expected], rtol=1e-4, atol=1e-5)
-
-
-def test_it_opens_by_its_name_on_the_hub(tmp_path, monkeypatch):
-    """FacebookAI/xlm-roberta-base has sentencepiece.bpe.model and a tokenizer.json, and no tokenizer_class."""
-    local = keras_bert.load(folder("xlm-roberta_encoder"))
-    local.tokenizer.vocabulary.to_file(str(tmp_path / "sentencepiece.bpe.model"))
-    files = {"sentencepiece.bpe.model": (tmp_path / "sentencepiece.bpe.model").read_bytes()}
-    for name in ("config.json", "model.safetensors", "tokenizer.json"):
-        with open(os.path.join(folder("xlm-roberta_encoder"), name), "rb") as stream:
-            files[name] = stream.read()
-    files["tokenizer_config.json"] = b'{"model_max_length": 512}'
-    own_cache(str(tmp_path / "cache"), monkeypatch)
-    with hub_server() as server:
-        point_to(server.url, monkeypatch)
-        server.repositories["FacebookAI/xlm-roberta-base"] = Repository({**files, "flax_model.msgpack": b""})
-        fetched = keras_bert.load("hf:FacebookAI/xlm-roberta-base")
-    assert fetched.folder.vocabulary_file.endswith("sentencepiece.bpe.model")
-    assert fetched.tokenizer(TEXTS).to_list() == local.tokenizer(TEXTS).to_list()
-    np.testing.assert_array_equal(fetched.encode(TEXTS), local.encode(TEXTS))
 
 
 @pytest.mark.parametrize("model_type", ["longformer", "xlm-roberta-xl"])

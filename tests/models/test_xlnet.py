@@ -13,7 +13,6 @@ import pytest
 import tensorflow as tf
 from finetuning import WORDS, finetune_config, reviews
 from goldens import COMMITTED, ENCODER_INPUTS, Golden, read_tensors, under
-from hub_server import Repository, hub_server, own_cache, point_to
 
 import keras_bert
 from keras_bert.checkpoints.writing import convert_folder
@@ -230,24 +229,6 @@ def test_fields_of_a_config_come_back(tmp_path):
     assert BertConfig.from_file(tmp_path / "config.json") == config
     config.to_file(tmp_path / "config.yaml")
     assert BertConfig.from_file(tmp_path / "config.yaml") == config
-
-
-def test_it_opens_by_its_name_on_the_hub(tmp_path, monkeypatch):
-    """xlnet/xlnet-base-cased has spiece.model, a tokenizer.json and no tokenizer_config.json."""
-    local = keras_bert.load(folder("xlnet_encoder"))
-    local.tokenizer.vocabulary.to_file(str(tmp_path / "spiece.model"))
-    files = {"spiece.model": (tmp_path / "spiece.model").read_bytes()}
-    for name in ("config.json", "model.safetensors", "tokenizer.json"):
-        with open(os.path.join(folder("xlnet_encoder"), name), "rb") as stream:
-            files[name] = stream.read()
-    own_cache(str(tmp_path / "cache"), monkeypatch)
-    with hub_server() as server:
-        point_to(server.url, monkeypatch)
-        server.repositories["xlnet/xlnet-base-cased"] = Repository({**files, "rust_model.ot": b""})
-        fetched = keras_bert.load("hf:xlnet/xlnet-base-cased")
-    assert fetched.folder.vocabulary_file.endswith("spiece.model")
-    assert fetched.tokenizer(TEXTS).to_list() == local.tokenizer(TEXTS).to_list() and not fetched.tokenizer.lower_case
-    np.testing.assert_array_equal(fetched.encode(TEXTS), local.encode(TEXTS))
 
 
 @pytest.fixture(scope="module")

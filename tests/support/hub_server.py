@@ -11,6 +11,8 @@ import urllib.parse
 import huggingface_hub.constants
 import huggingface_hub.file_download
 
+import keras_bert
+
 _IN_LFS = re.compile(r"\.(safetensors|bin|parquet|data-\d{5}-of-\d{5})$")
 _FILE = re.compile(r"/(.+?)/resolve/([^/]+)/(.+)")
 _RANGE = re.compile(r"bytes=(\d+)-(\d*)")
@@ -103,6 +105,15 @@ def point_to(url, monkeypatch):
 def forget_sessions():
     """Lets huggingface_hub look again at whether it is offline: before version 1, a session looks when it is made."""
     getattr(huggingface_hub.utils, "reset_sessions", bool)()
+
+
+def load_from_hub(name, files, tmp_path, monkeypatch):
+    """What `load` gives for `hf:NAME`, a repository with these files, `{file: bytes}`."""
+    own_cache(str(tmp_path / "cache"), monkeypatch)
+    with hub_server() as server:
+        point_to(server.url, monkeypatch)
+        server.repositories[name] = Repository(files)
+        return keras_bert.load(f"hf:{name}")
 
 
 class _Handler(http.server.BaseHTTPRequestHandler):
