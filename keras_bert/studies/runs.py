@@ -76,7 +76,8 @@ class StudyRun:
         return f"{self.folder}.json"
 
     def _require_same(self) -> None:
-        if not self._has_begun():  # A run that failed before it trained anything may be given other settings.
+        # A run that failed before it trained anything may be given other settings.
+        if not RunFolder(self.folder).any_has_begun():
             return
         if not files.exists(self._record):
             raise UserError(
@@ -84,11 +85,6 @@ class StudyRun:
                 "Received: one without. Give another --output."
             )
         require_same(self._record, read_json(self._record), self.provenance, "Give another --output.")
-
-    def _has_begun(self) -> bool:
-        seeds = (name for name in files.list_folder(self.folder) if name.startswith("seed-"))
-        folders = [self.folder, *(files.join(self.folder, name) for name in seeds)]
-        return any(RunFolder(folder).has_begun() for folder in folders)
 
 
 def run_command(
