@@ -1,10 +1,11 @@
 """`run.py study`: a command for each study."""
 
 import contextlib
+import importlib
 import logging
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -13,6 +14,7 @@ from keras_bert.config.finetuning import FinetuneConfig
 from keras_bert.config.pretraining import PretrainConfig
 from keras_bert.config.recipes import config_names, find_config, given
 from keras_bert.config.studies import (
+    EMBRYOLOGY_PARTS,
     AblationPlan,
     EmbryologyPlan,
     PilotsPlan,
@@ -26,9 +28,6 @@ from keras_bert.core.errors import UserError
 from keras_bert.core.imports import require
 from keras_bert.core.program import command_line
 from keras_bert.core.yaml_and_json import read_yaml
-
-if TYPE_CHECKING:
-    from keras_bert.studies.study import Findings, StudyFolder
 
 _log = logging.getLogger(__name__)
 
@@ -76,23 +75,26 @@ def _plan_option(name: str) -> Callable[..., Any]:
     return click.option("--plan", default=name, metavar="NAME|FILE", help="Plan: a name in configs/studies, or a file.")
 
 
-def _carried_out(output: str, make: "Callable[[StudyFolder], Findings]") -> None:
-    """Makes a study and writes its page."""
+def _carried_out(module: str, output: str, *arguments: Any) -> None:
+    """Makes a study and writes its page.
+
+    Args:
+        module: the module in `keras_bert.studies` with the study's function, which has the name of its command.
+        output: the study's folder.
+        *arguments: the function's arguments after the folder.
+    """
+    require("matplotlib", "Drawing pictures")
+    load_tensorflow()
     from keras_bert.studies.study import StudyFolder
 
     name = click.get_current_context().info_name or ""
+    make = getattr(importlib.import_module(f"keras_bert.studies.{module}"), name)
     with StudyFolder(output) as folder:
-        findings = make(folder)
+        findings = make(folder, *arguments)
         page = folder.write(name, findings, command_line())
     for line in findings.lines:
         click.echo(line)
     _log.info(f"Written: {page}. Next: tensorboard --logdir {shlex.quote(output)}, page IMAGES")
-
-
-def _begin() -> None:
-    """Requires matplotlib and imports TensorFlow, before a study's first computation."""
-    require("matplotlib", "Drawing pictures")
-    load_tensorflow()
 
 
 def _named(pairs: Sequence[str]) -> dict[str, str]:
@@ -158,10 +160,7 @@ def worth(
     path = find_config("studies", plan)
     tasks = selected(task_plans(read_yaml(path)), only, "task", path)
     _require_tasks(tasks, data, path)
-    _begin()
-    from keras_bert.studies.downstream import worth as make
-
-    _carried_out(output, lambda folder: make(folder, inits, tasks, data, seeds, title))
+    _carried_out("downstream", output, inits, tasks, data, seeds, title)
 
 
 @study.command(short_help="Compare changes of a pretraining recipe.")
@@ -182,10 +181,7 @@ def pilots(plan: str, data: str, output: str, seeds: int, only: tuple[str, ...])
     path = find_config("studies", plan)
     planned = settings.from_mapping(PilotsPlan, read_yaml(path))
     names = selected(planned.pilots, only, "pilot", path)
-    _begin()
-    from keras_bert.studies.pilots import pilots as make
-
-    _carried_out(output, lambda folder: make(folder, planned, names, data, seeds))
+    _carried_out("pilots", output, planned, names, data, seeds)
 
 
 @study.command(short_help="Compare objectives by fine-tuning.")
@@ -229,10 +225,7 @@ def ablation(
             file = find_config("pretrain", planned.variants[name].recipe or planned.recipe)
             PretrainConfig.from_file(file, {**planned.set, **planned.variants[name].set}).require_before_end()
     _require_tasks(planned.tasks, data, path)
-    _begin()
-    from keras_bert.studies.ablation import ablation as make
-
-    _carried_out(output, lambda folder: make(folder, planned, variants, text, data, pretraining_seeds, seeds))
+    _carried_out("ablation", output, planned, variants, text, data, pretraining_seeds, seeds)
 
 
 @study.command(short_help="Show what a run learned when.")
@@ -242,10 +235,7 @@ def ablation(
 @_output_option
 @_seeds_option
 @click.option(
-    "--only",
-    multiple=True,
-    type=click.Choice(("words", "probes", "tasks")),
-    help="What to measure. Repeatable. Default: all.",
+    "--only", multiple=True, type=click.Choice(EMBRYOLOGY_PARTS), help="What to measure. Repeatable. Default: all."
 )
 @click.option(
     "--tasks-from",
@@ -271,11 +261,7 @@ def embryology(
     planned = settings.from_mapping(EmbryologyPlan, read_yaml(path))
     if not only or "tasks" in only:
         _require_tasks(planned.tasks, data, path)
-    _begin()
-    from keras_bert.studies.embryology import PARTS
-    from keras_bert.studies.embryology import embryology as make
-
-    _carried_out(output, lambda folder: make(folder, planned, run, data, seeds, only or PARTS, tasks_from))
+    _carried_out("embryology", output, planned, run, data, seeds, only or EMBRYOLOGY_PARTS, tasks_from)
 
 
 @study.command(short_help="Draw what each attention head looks at.")
@@ -292,10 +278,7 @@ def attention(texts: tuple[str, ...], model: str, output: str) -> None:
       python run.py study attention --model runs/wiki "The cat sat on the mat." --output runs/attention
     """
     require_utf8(texts)
-    _begin()
-    from keras_bert.studies.attention import attention as make
-
-    _carried_out(output, lambda folder: make(folder, model, texts))
+    _carried_out("attention", output, model, texts)
 
 
 @study.command(short_help="List the neighbours of words.")
@@ -324,10 +307,7 @@ def geometry(
       python run.py study geometry --model runs/wiki --word king --word bank --text 'wiki/*' --output runs/geometry
     """
     require_utf8(words)
-    _begin()
-    from keras_bert.studies.geometry import geometry as make
-
-    _carried_out(output, lambda folder: make(folder, model, words, texts, tokens, neighbours, layer))
+    _carried_out("geometry", output, model, words, texts, tokens, neighbours, layer)
 
 
 @study.command(short_help="Draw the loss around the end of training.")
@@ -377,7 +357,4 @@ def landscape(
     """
     changes, more = (set_by_key(FinetuneConfig, given) for given in (overrides, scratch))
     FinetuneConfig.from_file(_task_recipe(task, "--task"), {**changes, **more})
-    _begin()
-    from keras_bert.studies.landscape import landscape as make
-
-    _carried_out(output, lambda folder: make(folder, task, init, data_dir, changes, more, radius, points, examples))
+    _carried_out("landscape", output, task, init, data_dir, changes, more, radius, points, examples)

@@ -180,6 +180,9 @@ class TaggedText(Checked):
     folder: str
 
 
+EMBRYOLOGY_PARTS = ("words", "probes", "tasks")  # What may be measured.
+
+
 @dataclasses.dataclass
 class EmbryologyPlan(Checked):
     """What is measured at each snapshot of a pretraining run.

@@ -8,7 +8,7 @@ import numpy as np
 import scipy.stats
 import tensorflow as tf
 
-from keras_bert.config.studies import EmbryologyPlan, TaggedText
+from keras_bert.config.studies import EMBRYOLOGY_PARTS, EmbryologyPlan, TaggedText
 from keras_bert.core import files
 from keras_bert.data.windows import batches_by_length
 from keras_bert.inference.texts import encoder_inputs
@@ -110,7 +110,6 @@ def by_tag(pieces: TaggedPieces, words: np.ndarray, is_right: np.ndarray) -> dic
     return {tag: [int(right.sum()), len(right)] for tag, right in of_tags.items() if len(right)}
 
 
-PARTS = ("words", "probes", "tasks")
 _MAX_LENGTH = 128  # Tokens of a row, for sentences.
 _HALF = 50.0  # Per cent.
 _STEP = "{:,.0f}"  # In a table.
@@ -127,7 +126,7 @@ def embryology(
     run: str,
     data: str,
     seeds: int,
-    parts: Collection[str] = PARTS,
+    parts: Collection[str] = EMBRYOLOGY_PARTS,
     tasks_from: int | None = None,
 ) -> Findings:
     """Measures every snapshot that a run kept.
@@ -137,7 +136,7 @@ def embryology(
         run: the folder of a finished pretraining run.
         data: the folder that contains the plan's folders.
         seeds: the number of fine-tuning seeds; a task's plan may have its own.
-        parts: some of `PARTS`.
+        parts: some of `EMBRYOLOGY_PARTS`.
         tasks_from: the most snapshots to fine-tune from; None for all.
 
     Raises:
