@@ -1,5 +1,6 @@
-"""BART: its encoder and decoder compute what transformers' do, its files are transformers', and its encoder
-works alone.
+"""BART: its files are transformers', and its encoder works alone.
+
+That it computes what transformers' does is in test_encoder_decoders.py.
 """
 
 import json
@@ -11,7 +12,7 @@ import numpy as np
 import pytest
 import safetensors.numpy
 import tensorflow as tf
-from goldens import COMMITTED, Golden, load_arrays, read_tensors, run_peer, write_again
+from goldens import COMMITTED, read_tensors, write_again
 from tiny import random_weights
 
 import keras_bert
@@ -44,57 +45,11 @@ TINY = {
 }
 
 
-@pytest.fixture(scope="module")
-def opened():
-    """`{case: (its Golden, what load gives, the inputs in our names)}`."""
-    found = {}
-    for case in CASES:
-        golden = Golden(ROOM, case)
-        inputs = golden.batch
-        inputs["decoder_mask"] = inputs.pop("decoder_attention_mask")
-        inputs["input_type_ids"] = 0 * inputs["input_word_ids"]
-        found[case] = golden, keras_bert.load(golden.path), inputs
-    return found
-
-
-@pytest.mark.parity
-@pytest.mark.parametrize("case", CASES)
-def test_states_and_logits_are_transformers(opened, case):
-    """With rows of several lengths on both sides; `bart` has scaled embeddings and a bias of its own."""
-    golden, loaded, inputs = opened[case]
-    assert isinstance(loaded.model, EncoderDecoder)
-    outputs = loaded.model(inputs)
-    states = np.stack(loaded.encoder(inputs)["hidden_states"])
-    real, targets = inputs["input_mask"] > 0, inputs["decoder_mask"] > 0
-    np.testing.assert_allclose(states[:, real], golden.outputs["encoder_states"][:, real], rtol=1e-5, atol=1e-5)
-    last = golden.outputs["decoder_states"][-1]
-    np.testing.assert_allclose(outputs["decoder_states"].numpy()[targets], last[targets], rtol=1e-5, atol=1e-5)
-    if case == "bart":
-        logits = golden.outputs["logits"]
-        np.testing.assert_allclose(outputs["logits"].numpy()[targets], logits[targets], rtol=1e-4, atol=1e-4)
-
-
-@pytest.mark.parity
-def test_token_by_token_gives_the_same_logits(opened):
-    """Rows of the cache can also change places between two steps, as beam search needs."""
-    golden, loaded, inputs = opened["bart"]
-    ids, model = inputs["decoder_input_ids"], loaded.model
-    expected, targets = golden.outputs["logits"], inputs["decoder_mask"] > 0
-    step, cache = tf.function(model.step), model.begin(inputs, width=10)
-    order = np.arange(len(ids))
-    for place in range(ids.shape[1]):
-        logits, cache = step(tf.constant(ids[order, place]), tf.constant(place), cache)
-        real = targets[order, place]
-        np.testing.assert_allclose(logits.numpy()[real], expected[order, place][real], rtol=1e-4, atol=1e-4)
-        order, cache = np.roll(order, 1), tf.nest.map_structure(lambda kept: tf.roll(kept, 1, axis=0), cache)
-    assert step.experimental_get_tracing_count() == 1
-
-
 @pytest.mark.parity
 @pytest.mark.parametrize("case", CASES)
 def test_is_written_as_transformers_writes_it(opened, case, tmp_path):
     """Converted, and written from the model: names, values and the fields of config.json."""
-    golden, loaded, _ = opened[case]
+    golden, loaded, _ = opened(case)
     convert_folder(loaded.folder, "huggingface", str(tmp_path / "converted"), loaded.tokenizer.vocabulary)
     write_again(str(tmp_path / "written"), loaded)
     expected = read_tensors(golden.path)
@@ -113,19 +68,6 @@ def test_is_written_as_transformers_writes_it(opened, case, tmp_path):
     assert again.config == loaded.config and not again.report.unused
     ids = loaded.tokenizer([str(golden.arrays["text"])]).to_list()[0]
     assert ids == golden.arrays["text_ids"].tolist() and len(ids) > 5
-
-
-@pytest.mark.live
-def test_what_is_written_opens_in_transformers(opened, tmp_path):
-    golden, loaded, _ = opened["bart"]
-    write_again(str(tmp_path / "written"), loaded)
-    job = {"folder": str(tmp_path / "written"), "kind": "BartForConditionalGeneration", "golden": golden.file}
-    (tmp_path / "jobs.json").write_text(json.dumps([{**job, "to": str(tmp_path / "opened.npz")}]))
-    run_peer("of_encoder_decoders.py", "open", tmp_path / "jobs.json")
-    found = load_arrays(tmp_path / "opened.npz")
-    assert not found["missing"].size and not found["unexpected"].size
-    # Another way to compute attention there.
-    np.testing.assert_allclose(found["outputs/logits"], golden.outputs["logits"], rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -201,7 +143,7 @@ def test_how_an_adapters_base_generates_is_kept(tmp_path):
 
 def test_a_task_is_learned_on_the_encoder_alone(opened, tmp_path):
     """Its folder names no class of transformers for the task, since there the decoder would read the text again."""
-    golden, _, _ = opened["bart"]
+    golden, _, _ = opened("bart")
     task = keras_bert.load(golden.path, task="text", labels=["bad", "good"])
     folder = str(tmp_path / "classifier")
     write_again(folder, task)
@@ -277,25 +219,8 @@ def test_sizes_are_those_of_the_model():
     assert kind_of_config(config).training_flops(config, 8, 4) == expected
 
 
-@pytest.mark.parametrize(
-    "fields, message",
-    [
-        ({"architectures": ["BartForSequenceClassification"]}, "whose head reads the decoder's states"),
-        ({"architectures": ["BartForCausalLM"]}, "Received: BartForCausalLM, which is not supported"),
-        ({"normalize_before": True}, "normalize_before True is not supported; BART has False"),
-        ({"decoder_attention_heads": 7}, "hidden_size: needs a multiple of decoder_attention_heads (7)"),
-        ({"decoder_start_token_id": -1}, "decoder_start_token_id: needs an id from 0 to vocab_size - 1 (50264)"),
-    ],
-)
-def test_what_is_not_supported_is_one_line(fields, message, tmp_path):
-    (tmp_path / "config.json").write_text(json.dumps({"model_type": "bart", **fields}))
-    with pytest.raises(UserError) as error:
-        BertConfig.from_file(tmp_path / "config.json")
-    assert message in str(error.value) and "\n" not in str(error.value)
-
-
 def test_commands_of_encoders_refuse_it(opened):
-    _, loaded, _ = opened["bart"]
+    _, loaded, _ = opened("bart")
     for call in (loaded.fill, loaded.generate):
         with pytest.raises(UserError, match="Received: a BART"):
             call(["The [MASK]."])
