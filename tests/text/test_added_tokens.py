@@ -6,6 +6,7 @@ import random
 import pytest
 import tensorflow as tf
 import tokenizers
+from any_tokenizer import assert_works_anywhere
 from hostile_texts import HOSTILE
 
 from keras_bert.core.errors import UserError
@@ -109,14 +110,7 @@ def test_beside_hostile_texts(lower_case):
 def test_in_a_dataset_and_a_saved_model(tmp_path):
     tokenizer = WordPieceTokenizer(Vocabulary(PIECES, added=EVERY_FLAG))
     texts = ["a <ent> b", "", "x-x ax", "  ⓐ  a", "a b"]
-    expected = tokenizer(texts).to_list()
-    dataset = tf.data.Dataset.from_tensor_slices(texts).batch(2).map(tokenizer, num_parallel_calls=2)
-    assert [row for batch in dataset for row in batch.to_list()] == expected
-    module = tf.Module()
-    module.tokenizer = tokenizer
-    module.tokenize = tf.function(tokenizer.tokenize, input_signature=[tf.TensorSpec([None], tf.string)])
-    tf.saved_model.save(module, str(tmp_path))
-    assert tf.saved_model.load(str(tmp_path)).tokenize(tf.constant(texts)).to_list() == expected
+    assert_works_anywhere(tokenizer, texts * 2, tmp_path)
 
 
 def described(**flags):

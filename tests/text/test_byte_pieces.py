@@ -5,13 +5,14 @@ import os
 import pickle
 import random
 import resource
-import sys
 import time
 import unicodedata
 
 import numpy as np
 import pytest
 import tensorflow as tf
+from any_tokenizer import assert_nothing_of_nothing, assert_published, assert_works_anywhere, sentences
+from gpt2_encoding import encode
 from hostile_texts import HOSTILE, random_hostile
 
 from keras_bert.core.errors import UserError
@@ -25,47 +26,31 @@ from keras_bert.text.vocabulary import Vocabulary, read_tokenizer_settings
 from keras_bert.text.vocabulary_learning import learn_byte_pieces
 from tools import make_character_table
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-
-from gpt2_encoding import encode  # noqa: E402
-
 WORDS = (
     "the house of a River, it's they're we've I'll cafés 1990 2,000 é中文 “quoted” \n\n\t  aaa aaaa bbb ½ 🙂 --- ..."
-)
+).split(" ")
 PARTS = [
-    *WORDS.split(" "), " ", "  ", "\n", "\t", "'", "'s", "'S", "'re", "'l", "\u00a0", "\x1c", "\x85", "\u2028",
+    *WORDS, " ", "  ", "\n", "\t", "'", "'s", "'S", "'re", "'l", "\u00a0", "\x1c", "\x85", "\u2028",
     "\u200d", "\u0301", "\x00", "<mask>", "</s>", "Ġ", "\u2029", "\u3000", "\u202f", "\u180e", "\ufeff",
     "\u200f", "\u202e", "\u2066", "\u200b", "’s", " 's", "  're", "\n'll", "'\u0301s", "'ſ", "é's", "9's", "אב",
     "ا\u200cب", "\r\n", "\u0e33", "👩\u200d👧", "\ue000", "²", "Ⅷ", "\U000e0001",
 ]  # fmt: skip
 
 
-def corpus():
-    rng, words = random.Random(0), WORDS.split(" ")
-    for _ in range(400):
-        yield " ".join(rng.choice(words) for _ in range(rng.randint(3, 12))) + "."
-
-
 @pytest.fixture(scope="module")
 def vocabulary():
-    return learn_byte_pieces(corpus(), 420)
-
-
-def original(vocabulary, texts):
-    """`(ids, starts, ends)` of each text as GPT-2's encoder gives them."""
-    ids = {content: index for index, content in enumerate(vocabulary.bytes_of) if content}
-    merges = {(piece_bytes(a), piece_bytes(b)): rank for rank, (a, b) in enumerate(vocabulary.merges)}
-    for text in texts:
-        yield [list(column) for column in zip(*encode(text, ids, merges))] or [[], [], []]
+    return learn_byte_pieces(sentences(WORDS), 420)
 
 
 def assert_original(vocabulary, texts):
-    tokenizer = BytePieceTokenizer(vocabulary)
-    decoded = [text.decode("utf-8", "ignore") if isinstance(text, bytes) else text for text in texts]
-    columns = [column.to_list() for column in tokenizer.tokenize_with_offsets(tf.constant(texts))]
-    assert tokenizer(texts).to_list() == columns[0]
-    for text, *received, expected in zip(decoded, *columns, original(vocabulary, decoded), strict=True):
-        assert received == expected, text
+    """Texts are split as by GPT-2's encoder."""
+    ids = {content: index for index, content in enumerate(vocabulary.bytes_of) if content}
+    merges = {(piece_bytes(a), piece_bytes(b)): rank for rank, (a, b) in enumerate(vocabulary.merges)}
+
+    def original(text):
+        return [list(column) for column in zip(*encode(text, ids, merges))] or [[], [], []]
+
+    assert_published(BytePieceTokenizer(vocabulary), texts, original)
 
 
 def test_hostile_texts_are_split_as_by_the_original(vocabulary):
@@ -114,7 +99,7 @@ def test_a_megabyte_without_a_break_takes_seconds(vocabulary, unit):
 def test_a_long_line_and_a_batch_of_nothing(vocabulary):
     assert_original(vocabulary, ["a" * 5001 + " b" * 3000 + "'s"])
     tokenizer = BytePieceTokenizer(vocabulary)
-    assert [column.to_list() for column in tokenizer.tokenize_with_offsets([])] == [[], [], []]
+    assert_nothing_of_nothing(tokenizer)
     assert tokenizer(["", ""]).to_list() == [[], []]
 
 
@@ -159,27 +144,17 @@ def test_bytes_that_are_skipped_do_not_hide_the_space_before_a_text(vocabulary):
     assert columns[2][0] == [4] and columns[2][3] == [3]
 
 
-def test_it_works_in_tf_data_and_in_a_saved_model(vocabulary, tmp_path):
-    tokenizer = BytePieceTokenizer(vocabulary)
+def test_it_works_in_tf_data_in_functions_and_in_a_saved_model(vocabulary, tmp_path):
     texts = [f"the house {number}, it's" for number in range(20)]
-    dataset = tf.data.Dataset.from_tensor_slices(texts).batch(5).map(tokenizer, num_parallel_calls=4)
-    assert [row for batch in dataset for row in batch.to_list()] == tokenizer(texts).to_list()
-    module = tf.Module()
-    module.tokenizer = tokenizer
-    module.serve = tf.function(
-        lambda texts: tokenizer(texts).to_tensor(), input_signature=[tf.TensorSpec([None], tf.string)]
-    )
-    tf.saved_model.save(module, str(tmp_path / "saved"))
-    served = tf.saved_model.load(str(tmp_path / "saved")).serve(tf.constant(texts))
-    np.testing.assert_array_equal(served, tokenizer(texts).to_tensor())
+    assert_works_anywhere(BytePieceTokenizer(vocabulary), texts, tmp_path)
 
 
 def test_one_vocabulary_is_learned_from_the_same_text(vocabulary):
-    assert learn_byte_pieces(corpus(), 420).fingerprint == vocabulary.fingerprint
+    assert learn_byte_pieces(sentences(WORDS), 420).fingerprint == vocabulary.fingerprint
     assert vocabulary.tokens[:4] == ["<s>", "<pad>", "</s>", "<unk>"] and vocabulary.tokens[-1] == "<mask>"
     assert "Ġhouse" in vocabulary.ids and len(vocabulary) <= 420
     with pytest.raises(UserError, match="The vocabulary's size: needs more than the 261"):
-        learn_byte_pieces(corpus(), 200)
+        learn_byte_pieces(sentences(WORDS), 200)
     with pytest.raises(UserError, match="needs words to learn"):
         learn_byte_pieces(["", ""], 400)
 

@@ -1,16 +1,14 @@
 """XLM-RoBERTa's and CamemBERT's tokenizers in the graph split any text as the published ones do; and their files."""
 
 import json
-import os
 import random
 import re
-import sys
 
-import keras
-import numpy as np
 import pytest
 import tensorflow as tf
 import tokenizers
+from any_tokenizer import assert_nothing_of_nothing, assert_published, assert_works_anywhere, sentences
+from fairseq_numbering import PublishedTokenizer
 from goldens import run_peer
 from hostile_texts import HOSTILE, random_hostile
 from tokenizers import pre_tokenizers
@@ -25,25 +23,15 @@ from keras_bert.text.vocabulary import Vocabulary, read_tokenizer_settings
 from keras_bert.text.vocabulary_learning import learn_fairseq_pieces
 
 pytest.importorskip("sentencepiece")
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-
-from fairseq_numbering import PublishedTokenizer  # noqa: E402
-
-WORDS = "the house of a River, it's cafés 1990 2,000 é 中文 的 “quoted” aaa bbb ½ 🙂 --- ... ﬁne Å ＡＢＣ"
+WORDS = "the house of a River, it's cafés 1990 2,000 é 中文 的 “quoted” aaa bbb ½ 🙂 --- ... ﬁne Å ＡＢＣ".split(" ")
 SPECIAL = ["<s>", "<pad>", "</s>", "<unk>", "<mask>", "[MASK]", "<s>NOTUSED"]
-PARTS = [*WORDS.split(" "), *SPECIAL, " ", "  ", "\n", "\t", "\u00a0", "\u2028", "\u200b", "\u200d", "\u0301", "\x00", "\x01", "▁", "\ufeff", "\u00ad"]  # noqa: E501  # fmt: skip
+PARTS = [*WORDS, *SPECIAL, " ", "  ", "\n", "\t", "\u00a0", "\u2028", "\u200b", "\u200d", "\u0301", "\x00", "\x01", "▁", "\ufeff", "\u00ad"]  # noqa: E501  # fmt: skip
 DICTIONARIES = (XLM_ROBERTA, CAMEMBERT)
-
-
-def corpus():
-    rng, words = random.Random(0), WORDS.split(" ")
-    for _ in range(400):
-        yield " ".join(rng.choice(words) for _ in range(rng.randint(3, 12))) + "."
 
 
 @pytest.fixture(scope="module")
 def learned():
-    return learn_fairseq_pieces(corpus(), 110)
+    return learn_fairseq_pieces(sentences(WORDS), 110)
 
 
 @pytest.fixture(scope="module", params=DICTIONARIES, ids=lambda dictionary: dictionary.tokenizer)
@@ -51,32 +39,27 @@ def vocabulary(request, learned):
     return FairseqVocabulary(learned.model, "learned", request.param)
 
 
-def assert_published(vocabulary, texts):
-    tokenizer = FairseqTokenizer(vocabulary)
+def assert_split_as_published(vocabulary, texts):
     published = PublishedTokenizer(vocabulary.model, vocabulary.dictionary.tokenizer)
-    columns = [column.to_list() for column in tokenizer.tokenize_with_offsets(tf.constant(texts))]
-    assert tokenizer(texts).to_list() == columns[0]
-    for text, *received in zip(texts, *columns, strict=True):
-        text = text.decode("utf-8", "ignore") if isinstance(text, bytes) else text
-        assert received == published.encode(text), text
+    assert_published(FairseqTokenizer(vocabulary), texts, published.encode)
 
 
 def test_hostile_texts_are_split_as_published(vocabulary):
     """NUL, bytes that are not UTF-8, joiners, and spaces of every kind."""
-    assert_published(vocabulary, [*HOSTILE, *random_hostile(500, seed=3)])
+    assert_split_as_published(vocabulary, [*HOSTILE, *random_hostile(500, seed=3)])
 
 
 def test_ids_and_offsets_are_the_published_ones(vocabulary):
     """Ligatures and full-width letters are replaced, special tokens are text, and spaces belong to no piece."""
     rng = random.Random(1)
     texts = ["".join(rng.choice(PARTS) for _ in range(rng.randint(0, 9))) for _ in range(3000)]
-    assert_published(vocabulary, [text.encode() for text in texts])
+    assert_split_as_published(vocabulary, [text.encode() for text in texts])
 
 
 def test_a_long_line_and_a_batch_of_nothing(vocabulary):
-    assert_published(vocabulary, ["a" * 3001 + " b" * 3000 + "é"])
+    assert_split_as_published(vocabulary, ["a" * 3001 + " b" * 3000 + "é"])
     tokenizer = FairseqTokenizer(vocabulary)
-    assert [column.to_list() for column in tokenizer.tokenize_with_offsets([])] == [[], [], []]
+    assert_nothing_of_nothing(tokenizer)
     assert tokenizer(["", " \n"]).to_list() == [[], []]
 
 
@@ -100,31 +83,17 @@ def test_no_text_is_a_special_token(vocabulary):
 
 
 def test_it_works_in_tf_data_in_functions_and_in_a_saved_model(vocabulary, tmp_path):
-    tokenizer = FairseqTokenizer(vocabulary)
     texts = [f"the house {number}, it's ﬁne 中文" for number in range(20)]
-    expected = tokenizer(texts).to_list()
-    dataset = tf.data.Dataset.from_tensor_slices(texts).batch(5).map(tokenizer, num_parallel_calls=4)
-    assert [row for batch in dataset for row in batch.to_list()] == expected
-    assert tf.function(tokenizer.tokenize)(tf.constant(texts)).to_list() == expected
-    keras.utils.set_random_seed(0)  # This clears kernels, and with them models that have no name.
-    assert tokenizer(texts).to_list() == expected
-    module = tf.Module()
-    module.tokenizer = tokenizer
-    module.serve = tf.function(
-        lambda texts: tokenizer(texts).to_tensor(), input_signature=[tf.TensorSpec([None], tf.string)]
-    )
-    tf.saved_model.save(module, str(tmp_path / "saved"))
-    served = tf.saved_model.load(str(tmp_path / "saved")).serve(tf.constant(texts))
-    np.testing.assert_array_equal(served, tokenizer(texts).to_tensor())
+    assert_works_anywhere(FairseqTokenizer(vocabulary), texts, tmp_path)
 
 
 def test_one_vocabulary_is_learned_from_the_same_text(learned):
-    assert learn_fairseq_pieces(corpus(), 110).fingerprint == learned.fingerprint
+    assert learn_fairseq_pieces(sentences(WORDS), 110).fingerprint == learned.fingerprint
     assert len(learned) <= 110 and {"▁house", "▁ABC", "R"} <= learned.ids.keys()
     with pytest.raises(UserError, match=r"The vocabulary's size: needs at least \d+ for .* Received: 20\.") as refused:
-        learn_fairseq_pieces(corpus(), 20)
+        learn_fairseq_pieces(sentences(WORDS), 20)
     least = int(re.search(r"\d+", str(refused.value))[0])
-    assert len(learn_fairseq_pieces(corpus(), least)) == least
+    assert len(learn_fairseq_pieces(sentences(WORDS), least)) == least
     with pytest.raises(UserError, match="needs words to learn"):
         learn_fairseq_pieces(["", ""], 400)
 
@@ -169,7 +138,7 @@ def test_pieces_of_a_tokenizer_json_are_a_model(vocabulary, tmp_path):
     assert read.dictionary is vocabulary.dictionary and read.tokens == vocabulary.tokens
     texts = ["the house of a River", "it's 1990", "unheard 的"]  # No normalization changes these.
     assert FairseqTokenizer(read)(texts).to_list() == FairseqTokenizer(vocabulary)(texts).to_list()
-    assert_published(read, [*texts, "  ﬁne  Å"])
+    assert_split_as_published(read, [*texts, "  ﬁne  Å"])
 
 
 def test_all_white_space_separates_words_where_nothing_normalizes_texts(vocabulary, tmp_path):
@@ -240,7 +209,7 @@ def test_ids_are_those_of_transformers_from_the_same_file(vocabulary, tmp_path):
     (tmp_path / "tokenizer_config.json").write_text(
         json.dumps({"tokenizer_class": vocabulary.dictionary.tokenizer}), "utf-8"
     )
-    texts = [*corpus(), "ﬁne Å ＡＢＣ", "unheard 语"]
+    texts = [*sentences(WORDS), "ﬁne Å ＡＢＣ", "unheard 语"]
     (tmp_path / "texts.json").write_text(json.dumps(texts), "utf-8")
     run_peer("of_tokenizers.py", "ids", tmp_path, tmp_path / "texts.json", tmp_path / "ids.json")
     received = json.loads((tmp_path / "ids.json").read_text("utf-8"))

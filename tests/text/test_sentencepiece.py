@@ -2,16 +2,15 @@
 
 import io
 import json
-import os
 import pickle
 import random
-import sys
 import unicodedata
 
-import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from albert_tokenization import albert_ids, preprocess
+from any_tokenizer import assert_nothing_of_nothing, assert_works_anywhere, sentences
 from goldens import run_peer
 from hostile_texts import HOSTILE, random_hostile
 from tiny import sentencepiece_vocabulary
@@ -26,24 +25,16 @@ from keras_bert.text.tokenizers import make_tokenizer
 from keras_bert.text.vocabulary import SPECIAL_TOKENS, Vocabulary, read_tokenizer_settings, vocabulary_file
 from keras_bert.text.vocabulary_learning import learn_sentencepiece
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-
-from albert_tokenization import albert_ids, preprocess  # noqa: E402
-
 sentencepiece = pytest.importorskip("sentencepiece")
 
-WORDS = "the house of a River stone, green cafés run jumping over 1,990 and 2,000, (in 10, 20, or 1905,) “quoted” text"
-
-
-def corpus():
-    rng, words = random.Random(0), WORDS.split()
-    for _ in range(400):
-        yield " ".join(rng.choice(words) for _ in range(rng.randint(3, 12))) + "."
+WORDS = (
+    "the house of a River stone, green cafés run jumping over 1,990 and 2,000, (in 10, 20, or 1905,) “quoted” text"
+).split()
 
 
 @pytest.fixture(scope="module")
 def vocabulary():
-    return learn_sentencepiece(corpus(), 120)
+    return learn_sentencepiece(sentences(WORDS), 120)
 
 
 @pytest.fixture(scope="module")
@@ -124,11 +115,9 @@ def test_ids_are_those_of_transformers_from_the_same_tokenizer_json(folder, tmp_
     """But for a piece that joins a number and a comma, which this vocabulary lacks, and for 000, which is split in two
     ways of one score.
     """
-    rng, parts = (
-        random.Random(3),
-        [*WORDS.split(), "É", "ﬁ", "½", "中", " ", "\t", "\u3000", "``", "''", "-", ".", "\u0301"],
-    )
-    texts = [*corpus(), *("".join(rng.choices(parts, k=rng.randrange(9))) for _ in range(400))]
+    parts = [*WORDS, "É", "ﬁ", "½", "中", " ", "\t", "\u3000", "``", "''", "-", ".", "\u0301"]
+    rng = random.Random(3)
+    texts = [*sentences(WORDS), *("".join(rng.choices(parts, k=rng.randrange(9))) for _ in range(400))]
     texts = [text for text in texts if "000" not in text]
     (tmp_path / "texts.json").write_text(json.dumps(texts), "utf-8")
     run_peer("of_tokenizers.py", "ids", folder, tmp_path / "texts.json", tmp_path / "ids.json")
@@ -192,7 +181,7 @@ def test_numbers_before_a_comma_are_split_again(numbers):
 
 
 def test_one_model_is_learned_from_the_same_text(vocabulary):
-    assert learn_sentencepiece(corpus(), 120).fingerprint == vocabulary.fingerprint
+    assert learn_sentencepiece(sentences(WORDS), 120).fingerprint == vocabulary.fingerprint
     assert vocabulary.tokens[:5] == ["<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]"] and len(vocabulary) <= 120
     assert "," in vocabulary.ids
 
@@ -249,24 +238,12 @@ def test_offsets_of_a_batch_are_those_of_each_text(vocabulary):
     for index, text in enumerate(texts):
         alone = [column.to_list()[0] for column in tokenizer.tokenize_with_offsets([text])]
         assert [column[index] for column in together] == alone
-    assert [column.to_list() for column in tokenizer.tokenize_with_offsets([])] == [[], [], []]
+    assert_nothing_of_nothing(tokenizer)
 
 
-def test_it_works_in_tf_data_and_in_functions(vocabulary):
-    tokenizer = SentencePieceTokenizer(vocabulary)
+def test_it_works_in_tf_data_in_functions_and_in_a_saved_model(vocabulary, tmp_path):
     texts = [f"the house {number}, river" for number in range(20)]
-    dataset = tf.data.Dataset.from_tensor_slices(texts).batch(5).map(tokenizer, num_parallel_calls=4)
-    mapped = [row for batch in dataset for row in batch.to_list()]
-    traced = tf.function(tokenizer.tokenize, input_signature=[tf.TensorSpec([None], tf.string)])
-    assert mapped == tokenizer(texts).to_list() == traced(tf.constant(texts)).to_list()
-
-
-def test_a_seed_does_not_end_it(vocabulary):
-    """Setting one clears TensorFlow's kernels, and a model without a name would go with them."""
-    tokenizer = SentencePieceTokenizer(vocabulary)
-    expected = tokenizer(["the house"]).to_list()
-    keras.utils.set_random_seed(1)
-    assert tokenizer(["the house"]).to_list() == expected
+    assert_works_anywhere(SentencePieceTokenizer(vocabulary), texts, tmp_path)
 
 
 def test_the_vocabulary_is_read_without_the_package(vocabulary, processor, tmp_path):
@@ -303,7 +280,7 @@ def test_sizes_and_texts_that_cannot_be_learned_are_refused():
     with pytest.raises(UserError, match="needs words to learn a vocabulary from"):
         learn_sentencepiece([" ", ""], 100)
     with pytest.raises(UserError, match="The vocabulary's size"):
-        learn_sentencepiece(corpus(), 10)
+        learn_sentencepiece(sentences(WORDS), 10)
 
 
 def test_a_size_beyond_the_trainers_numbers_is_no_error():

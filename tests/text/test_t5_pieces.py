@@ -6,6 +6,7 @@ import re
 
 import pytest
 import tensorflow as tf
+from any_tokenizer import assert_nothing_of_nothing, assert_published, sentences
 from goldens import run_peer
 from hostile_texts import HOSTILE, random_hostile
 
@@ -29,22 +30,17 @@ FIRST = [("<pad>", 0.0), ("</s>", 0.0), ("<unk>", 0.0)]
 SENTINEL = re.compile(r"(<extra_id_(?:\d|[1-9]\d)>)")
 
 
-def sentences(count):
-    rng = random.Random(0)
-    return [" ".join(rng.choices(WORDS, k=rng.randint(3, 12))) + "." for _ in range(count)]
-
-
 @pytest.fixture(scope="module")
 def vocabulary():
     """Learned as T5's was, with SentencePiece's own normalization."""
-    return learn_t5_pieces(sentences(400), 210)
+    return learn_t5_pieces(sentences(WORDS), 210)
 
 
 @pytest.mark.parametrize("size", [50, 104])
 def test_a_size_that_is_too_small_is_the_one_given(size):
     """The message would name the size without sentinels, and an option that `vocab` lacks."""
     with pytest.raises(UserError, match=f"The vocabulary's size: needs .* Received: {size}. Give a larger size.$"):
-        learn_t5_pieces(sentences(40), size)
+        learn_t5_pieces(sentences(WORDS, 40), size)
 
 
 def published(vocabulary, text):
@@ -71,12 +67,8 @@ def test_ids_and_offsets_are_the_published_ones(vocabulary):
     texts = ["".join(rng.choices(PARTS, k=rng.randint(0, 9))) for _ in range(1500)]
     texts += [*HOSTILE, *random_hostile(300, seed=3), "a<extra_id_0>b", "<extra_id_1> <extra_id_0> , the ", ""]
     tokenizer = T5Tokenizer(vocabulary)
-    columns = [column.to_list() for column in tokenizer.tokenize_with_offsets(tf.constant(texts))]
-    assert tokenizer(texts).to_list() == columns[0]
-    for text, *received in zip(texts, *columns, strict=True):
-        text = text.decode("utf-8", "ignore") if isinstance(text, bytes) else text
-        assert received == published(vocabulary, text), text
-    assert [column.to_list() for column in tokenizer.tokenize_with_offsets([])] == [[], [], []]
+    assert_published(tokenizer, texts, lambda text: published(vocabulary, text))
+    assert_nothing_of_nothing(tokenizer)
 
 
 def test_texts_come_back_in_the_graph_and_in_a_saved_model(vocabulary, tmp_path):
@@ -190,7 +182,7 @@ def test_ids_and_texts_are_those_of_transformers_from_the_same_file(vocabulary, 
     (tmp_path / "tokenizer_config.json").write_text('{"tokenizer_class": "T5Tokenizer"}', "utf-8")
     # There "</s>" is a token, and the other parts are not split as SentencePiece itself does.
     rng, parts = random.Random(2), [part for part in PARTS if part not in ("</s>", "▁", "\u0301")]
-    texts = [*sentences(50), *("".join(rng.choices(parts, k=rng.randint(0, 9))) for _ in range(500))]
+    texts = [*sentences(WORDS, 50), *("".join(rng.choices(parts, k=rng.randint(0, 9))) for _ in range(500))]
     (tmp_path / "texts.json").write_text(json.dumps(texts), "utf-8")
     run_peer("of_tokenizers.py", "ids", tmp_path, tmp_path / "texts.json", tmp_path / "ids.json")
     received = json.loads((tmp_path / "ids.json").read_text("utf-8"))

@@ -2,10 +2,9 @@
 
 import io
 import json
-import os
-import sys
 
 import pytest
+from albert_tokenization import albert_ids
 from hostile_texts import HOSTILE, random_hostile
 
 from keras_bert.core.errors import UserError
@@ -13,10 +12,6 @@ from keras_bert.text.sentencepiece_vocabulary import SentencePieceVocabulary
 from keras_bert.text.tokenizers import make_tokenizer
 from keras_bert.text.vocabulary import Vocabulary, read_tokenizer_settings, vocabulary_kind
 from keras_bert.text.xlnet_vocabulary import XlnetVocabulary
-
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-
-from albert_tokenization import albert_ids  # noqa: E402
 
 sentencepiece = pytest.importorskip("sentencepiece")
 
