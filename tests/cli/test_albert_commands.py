@@ -2,29 +2,18 @@
 
 import json
 import random
-import subprocess
-import sys
 
 import numpy as np
 import pytest
-import tensorflow as tf
 from command_line import output_of, sets
-from finetuning import WORDS, reviews
-from squad_file import paragraph, write_squad
+from finetuning import WORDS, reviews, write_questions
+from small_runs import STEPS, TINY, assert_a_classifier_is_served, finetune, words_of_a_served_tagger
 
 import keras_bert
 from keras_bert.models.albert.encoder import AlbertEncoder
 from keras_bert.text.sentencepiece_vocabulary import SentencePieceVocabulary
 
 pytest.importorskip("sentencepiece")
-
-TELLING = WORDS[:6]
-SMALL = sets("input.max_length=32", "training.batch_size=8", "training.jit_compile=false")
-
-
-def finetune(task, init, data, folder, *arguments):
-    files = ("--train", data, "--dev", data, "--output", folder)
-    output_of("finetune", "--task", task, "--init", init, *files, *SMALL, *arguments)
 
 
 @pytest.fixture(scope="module")
@@ -56,22 +45,9 @@ def run(prepared, tmp_path_factory):
     """A run of the recipe for a few steps on the prepared text."""
     folder = str(tmp_path_factory.mktemp("run") / "run")
     size = len(keras_bert.Vocabulary.from_file(f"{prepared}/spiece.model"))
-    settings = sets(
-        "model=albert-tiny",
-        f"model.vocab_size={size}",
-        "model.hidden_size=32",
-        "model.num_attention_heads=2",
-        "model.intermediate_size=64",
-        "model.max_position_embeddings=32",
-        "phases=[{share: 1.0, sequence_length: 16, batch_size: 8, max_predictions_per_seq: 4}]",
-        "examples=[]",
-        "initialization=paper",
-        "optimizer.warmup_steps=0",
-        "training.minutes=0",
-        "training.jit_compile=false",
-        "training.evaluation_examples=16",
-    )
-    output_of("pretrain", "--config", "albert_mini", "--data", prepared, "--output", folder, "--steps", 4, *settings)
+    settings = sets("model=albert-tiny", f"model.vocab_size={size}", "initialization=paper")
+    place = ("--data", prepared, "--output", folder)
+    output_of("pretrain", "--config", "albert_mini", *place, "--steps", 4, *settings, *TINY, *STEPS)
     return folder
 
 
@@ -105,35 +81,13 @@ def test_fill_embed_inspect_convert(run, tmp_path):
 
 @pytest.mark.slow
 def test_a_classifier_is_trained_and_served_from_strings(run, tmp_path):
-    rows = [json.dumps({"text": text, "label": label}) for text, label in reviews(48)]
-    (tmp_path / "train.jsonl").write_text("\n".join(rows) + "\n", "utf-8")
-    data = tmp_path / "train.jsonl"
-    folder = tmp_path / "classifier"
-    finetune("text", run, data, folder, *sets("training.epochs=1"))
-    output_of("export", "--model", folder, "--output", tmp_path / "served")
-    texts = [text for text, _ in reviews(4)]
-    expected = [answer.probabilities for answer in keras_bert.load(folder).predict(texts)]
-    # In a process that knows nothing of keras_bert: the SentencePiece model is in the export.
-    program = (
-        "import json, sys, tensorflow as tf, tensorflow_text\n"
-        "served = tf.saved_model.load(sys.argv[1]).signatures['serving_default']\n"
-        "print(json.dumps(served(text=tf.constant(json.loads(sys.argv[2])))['probabilities'].numpy().tolist()))\n"
-    )
-    arguments = [sys.executable, "-c", program, str(tmp_path / "served" / "1"), json.dumps(texts)]
-    told = subprocess.run(arguments, capture_output=True, text=True, check=True).stdout
-    received = json.loads(told.splitlines()[-1])
-    labels = sorted(expected[0])
-    np.testing.assert_allclose(received, [[row[label] for label in labels] for row in expected], rtol=1e-4, atol=1e-5)
+    assert_a_classifier_is_served(run, tmp_path)
 
 
 @pytest.mark.slow
 def test_answers_are_text_of_the_passage(run, tmp_path):
     """SentencePiece's offsets must leave out the space that begins an answer's first piece."""
-    found = []
-    for number, (text, _) in enumerate(reviews(32)):
-        answer = next(word for word in text.split() if word in TELLING)
-        found.append(paragraph(text, (str(number), "w1 w2", (answer, text.index(answer)))))
-    write_squad(tmp_path / "squad.json", *found)
+    write_questions(tmp_path / "squad.json", 32)
     data, folder = tmp_path / "squad.json", tmp_path / "answers"
     rates = sets("optimizer.learning_rate=2e-3", "training.epochs=6", "input.max_question_length=8")
     finetune("squad", run, data, folder, *rates)
@@ -147,16 +101,7 @@ def test_answers_are_text_of_the_passage(run, tmp_path):
 
 @pytest.mark.slow
 def test_words_are_tagged_as_they_are_given_and_as_they_are_served(run, tmp_path):
-    sentences = [text.split() for text, _ in reviews(32)]
-    lines = ["\n".join(f"{word} {'B-PER' if word in TELLING else 'O'}" for word in words) for words in sentences]
-    (tmp_path / "ner.txt").write_text("\n\n".join(lines) + "\n", "utf-8")
-    data, folder = tmp_path / "ner.txt", tmp_path / "tagger"
-    finetune("ner", run, data, folder, *sets("training.epochs=1"))
-    output_of("export", "--model", folder, "--output", tmp_path / "served")
-    served = tf.saved_model.load(str(tmp_path / "served" / "1")).signatures["serving_default"]
-    text = "good w1, bad w2."
-    outputs = {name: output.numpy() for name, output in served(text=tf.constant([text])).items()}
-    words = [text[start:end] for start, end in zip(outputs["starts"][0], outputs["ends"][0])]
+    words = words_of_a_served_tagger(run, "good w1, bad w2.", tmp_path)
     assert words == ["good", "w1", ",", "bad", "w2", "."]
 
 

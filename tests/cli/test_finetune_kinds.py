@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 from answers import exported_answers
 from command_line import output_of, sets
-from finetuning import WORDS, reviews, spoil, write_sst2, write_tiny_bert
+from finetuning import TELLING, WORDS, reviews, spoil, write_columns, write_questions, write_sst2, write_tiny_bert
 from served import ReloadedExport
-from squad_file import paragraph, write_squad
 from superglue_folder import hidden, write_lines
 from tiny import random_weights, without_dropout
 
@@ -23,19 +22,11 @@ from keras_bert.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 
 SMALL = sets("input.max_length=32", "optimizer.learning_rate=1e-2", "training.batch_size=8")
 SMALL += sets("training.jit_compile=false")  # Compiling takes longer than all the training here.
-TELLING = WORDS[:6]
 
 
 @pytest.fixture(scope="module")
 def bert(tmp_path_factory):
     return write_tiny_bert(tmp_path_factory.mktemp("kinds") / "bert")
-
-
-def write_columns(path, count, seed):
-    """A word per line with its entity: the telling words are persons."""
-    sentences = [text.split() for text, _ in reviews(count, seed)]
-    lines = ["\n".join(f"{word} {'B-PER' if word in TELLING else 'O'}" for word in words) for words in sentences]
-    path.write_text("\n\n".join(lines) + "\n", encoding="utf-8")
 
 
 def write_treebank(path, count, seed):
@@ -49,15 +40,6 @@ def write_treebank(path, count, seed):
         for text, _ in reviews(count, seed)
     ]
     path.write_text("\n\n".join(sentences) + "\n\n", encoding="utf-8")
-
-
-def write_questions(path, count, seed):
-    """Passages in which the answer is the one telling word."""
-    found = []
-    for number, (text, _) in enumerate(reviews(count, seed)):
-        answer = next(word for word in text.split() if word in TELLING)
-        found.append(paragraph(text, (str(number), "w1 w2", (answer, text.index(answer)))))
-    write_squad(path, *found)
 
 
 def write_choices(path, count, seed):

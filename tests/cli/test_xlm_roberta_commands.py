@@ -4,31 +4,15 @@ import json
 
 import numpy as np
 import pytest
-import tensorflow as tf
 from command_line import output_of, sets
-from finetuning import WORDS, reviews
+from finetuning import reviews
+from small_runs import STEPS, TINY, assert_a_classifier_is_served, words_of_a_served_tagger
 
 import keras_bert
 from keras_bert.models.xlm_roberta.kind import XlmRobertaConfig
 from keras_bert.text.fairseq_vocabulary import FairseqVocabulary
 
 pytest.importorskip("sentencepiece")
-
-TELLING = WORDS[:6]
-SMALL = sets("input.max_length=32", "training.batch_size=8", "training.jit_compile=false")
-STEPS = sets(
-    "phases=[{share: 1.0, sequence_length: 16, batch_size: 8, max_predictions_per_seq: 4}]",
-    "examples=[]",
-    "optimizer.warmup_steps=0",
-    "training.minutes=0",
-    "training.jit_compile=false",
-    "training.evaluation_examples=16",
-)
-
-
-def finetune(task, init, data, folder, *arguments):
-    files = ("--train", data, "--dev", data, "--output", folder)
-    output_of("finetune", "--task", task, "--init", init, *files, *SMALL, *arguments)
 
 
 @pytest.fixture(scope="module")
@@ -48,16 +32,11 @@ def run(texts, tmp_path_factory):
         "model.model_type=xlm-roberta",
         "vocabulary.kind=xlm-roberta",
         "model.vocab_size=120",
-        "model.hidden_size=32",
         "model.num_hidden_layers=2",
-        "model.num_attention_heads=2",
-        "model.intermediate_size=64",
-        "model.max_position_embeddings=32",
         "initialization=paper",
     )
-    output_of(
-        "pretrain", "--config", "roberta_mini", "--data", texts, "--output", folder, "--steps", 4, *settings, *STEPS
-    )
+    place = ("--data", texts, "--output", folder)
+    output_of("pretrain", "--config", "roberta_mini", *place, "--steps", 4, *settings, *TINY, *STEPS)
     return folder
 
 
@@ -131,29 +110,10 @@ def test_a_vocabulary_with_another_padding_is_refused_in_one_line(kind, title, t
 
 @pytest.mark.slow
 def test_a_classifier_is_trained_and_served_from_strings(run, tmp_path):
-    rows = [json.dumps({"text": text, "label": label}) for text, label in reviews(48)]
-    (tmp_path / "train.jsonl").write_text("\n".join(rows) + "\n", "utf-8")
-    folder = tmp_path / "classifier"
-    finetune("text", run, tmp_path / "train.jsonl", folder, *sets("training.epochs=1"))
-    output_of("export", "--model", folder, "--output", tmp_path / "served")
-    texts = [text for text, _ in reviews(4)]
-    expected = [answer.probabilities for answer in keras_bert.load(folder).predict(texts)]
-    served = tf.saved_model.load(str(tmp_path / "served" / "1")).signatures["serving_default"]
-    received = served(text=tf.constant(texts))["probabilities"].numpy()
-    labels = sorted(expected[0])
-    np.testing.assert_allclose(received, [[row[label] for label in labels] for row in expected], rtol=1e-4, atol=1e-5)
+    assert_a_classifier_is_served(run, tmp_path)
 
 
 @pytest.mark.slow
 def test_words_are_tagged_as_they_are_given_and_as_they_are_served(run, tmp_path):
-    sentences = [text.split() for text, _ in reviews(32)]
-    lines = ["\n".join(f"{word} {'B-PER' if word in TELLING else 'O'}" for word in words) for words in sentences]
-    (tmp_path / "ner.txt").write_text("\n\n".join(lines) + "\n", "utf-8")
-    folder = tmp_path / "tagger"
-    finetune("ner", run, tmp_path / "ner.txt", folder, *sets("training.epochs=1"))
-    output_of("export", "--model", folder, "--output", tmp_path / "served")
-    served = tf.saved_model.load(str(tmp_path / "served" / "1")).signatures["serving_default"]
-    text = "good w1 bad w2"
-    outputs = {name: output.numpy() for name, output in served(text=tf.constant([text])).items()}
-    words = [text[start:end] for start, end in zip(outputs["starts"][0], outputs["ends"][0])]
+    words = words_of_a_served_tagger(run, "good w1 bad w2", tmp_path)
     assert words == ["good", "w1", "bad", "w2"]

@@ -1,10 +1,11 @@
-"""A tiny model folder and a task that it can learn in seconds."""
+"""A tiny model folder and tasks that it can learn in seconds."""
 
 import json
 import os
 
 import numpy as np
 import safetensors.numpy
+from squad_file import paragraph, write_squad
 from tiny import random_weights, without_dropout
 
 from keras_bert.checkpoints.writing import write_model_folder
@@ -13,6 +14,7 @@ from keras_bert.models.pretraining import BertForPreTraining
 from keras_bert.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 
 WORDS = ("good", "fine", "nice", "bad", "dull", "poor", *(f"w{number}" for number in range(49)))
+TELLING = WORDS[:6]
 VOCABULARY = Vocabulary([*SPECIAL_TOKENS, *WORDS])
 
 
@@ -54,6 +56,22 @@ def write_reviews(path, count, seed=0, name=lambda label: label):
     rows = ({"text": text, "label": name(label)} for text, label in reviews(count, seed))
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     return str(path)
+
+
+def write_columns(path, count, seed=0):
+    """A word per line with its entity: the telling words are persons."""
+    sentences = [text.split() for text, _ in reviews(count, seed)]
+    lines = ["\n".join(f"{word} {'B-PER' if word in TELLING else 'O'}" for word in words) for words in sentences]
+    path.write_text("\n\n".join(lines) + "\n", encoding="utf-8")
+
+
+def write_questions(path, count, seed=0):
+    """Passages in which the answer is the one telling word."""
+    found = []
+    for number, (text, _) in enumerate(reviews(count, seed)):
+        answer = next(word for word in text.split() if word in TELLING)
+        found.append(paragraph(text, (str(number), "w1 w2", (answer, text.index(answer)))))
+    write_squad(path, *found)
 
 
 def write_sst2(folder, train=240, dev=48):
