@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from corpus import write_corpus
-from pretraining import MODEL, assert_resumes_like, metrics, recipe
+from pretraining import MODEL, WITHOUT_DROPOUT, assert_resumes_like, losses_on, recipe
 from tiny import VOCABULARY, pretraining_batch, random_weights
 
 import keras_bert
@@ -27,7 +27,6 @@ from keras_bert.models.pretraining import BertForPreTraining
 from keras_bert.models.roberta_prelayernorm.kind import RobertaPreLayerNormConfig
 from keras_bert.tasks.classification.head import ClassificationConfig
 from keras_bert.tasks.kind import kind_of_head
-from keras_bert.tasks.pretraining.run import pretrain
 from keras_bert.training.optimizer import depth_factors
 from keras_bert.training.run_folder import RunFolder
 from keras_bert.training.variable_names import trainable_names
@@ -196,16 +195,12 @@ def test_a_left_to_right_model_is_refused():
 @pytest.mark.slow
 def test_it_is_pretrained_resumes_and_is_the_same_on_two_replicas(tmp_path, mirrored_strategy, monkeypatch):
     """From vectors of its text and mimetic attention."""
-    corpus, runs = write_corpus(tmp_path / "text.txt"), {}
-    model = {**MODEL, "model_type": GATED, "pad_token_id": 0, "hidden_dropout_prob": 0.0}
-    settings = {"model": {**model, "attention_probs_dropout_prob": 0.0}, "initialization": "corpus"}
-    config = recipe(corpus, **settings, **{"objective.pair": "none"})
-    for name, strategy in (("mirrored", mirrored_strategy), ("one", tf.distribute.OneDeviceStrategy("CPU:0"))):
-        monkeypatch.setattr("keras_bert.tasks.pretraining.run.make_strategy", lambda *_, found=strategy: found)
-        run = RunFolder(str(tmp_path / name))
-        runs[run] = pretrain(config, run)
-    mirrored, one = ([line["mlm_loss"] for line in metrics(run) if "mlm_loss" in line] for run in runs)
+    settings = {"model": {**MODEL, "model_type": GATED, "pad_token_id": 0}, "initialization": "corpus"}
+    settings |= {"objective.pair": "none", **WITHOUT_DROPOUT}
+    config, run = recipe(write_corpus(tmp_path / "text.txt"), **settings), RunFolder(str(tmp_path / "one"))
+    mirrored = losses_on(mirrored_strategy, config, tmp_path / "mirrored", monkeypatch)
+    one = losses_on(tf.distribute.OneDeviceStrategy("CPU:0"), config, run.path, monkeypatch)
     assert one[-1] < one[0]
     np.testing.assert_allclose(mirrored, one, rtol=1e-4)
-    straight = list(runs.items())[-1]
+    straight = (run, run.results())
     assert_resumes_like(straight, config, RunFolder(str(tmp_path / "stopped")), monkeypatch, 8, 6)

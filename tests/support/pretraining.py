@@ -4,14 +4,16 @@ import contextlib
 
 import numpy as np
 import pytest
+import tensorflow as tf
 from clocked import without_clock
 from said import listen
 
 from keras_bert.config.pretraining import PretrainConfig
 from keras_bert.inference.loading import load
-from keras_bert.tasks.pretraining.run import pretrain
+from keras_bert.tasks.pretraining.run import Pretraining, pretrain
 from keras_bert.training.loop import Loop
 from keras_bert.training.metrics_log import read_metrics
+from keras_bert.training.run_folder import RunFolder
 
 MODEL = {
     "vocab_size": 120,
@@ -21,6 +23,9 @@ MODEL = {
     "intermediate_size": 64,
     "max_position_embeddings": 48,
 }
+
+
+WITHOUT_DROPOUT = {"model.hidden_dropout_prob": 0.0, "model.attention_probs_dropout_prob": 0.0}
 
 
 def recipe(corpus, **overrides):
@@ -43,6 +48,33 @@ def recipe(corpus, **overrides):
 
 def metrics(run):
     return [without_clock(line) for line in read_metrics(run.metrics_file)]
+
+
+def losses_on(strategy, config, folder, monkeypatch, name="loss"):
+    """The losses of a run's steps and of its validations, trained in the folder on a strategy."""
+    with monkeypatch.context() as patch:
+        patch.setattr("keras_bert.tasks.pretraining.run.make_strategy", lambda *_: strategy)
+        run = RunFolder(str(folder))
+        pretrain(config, run)
+    return [line[each] for line in metrics(run) for each in (name, f"eval_{name}") if each in line]
+
+
+def begun(config, folder):
+    """(a run about to begin, its first batch)."""
+    pretraining = Pretraining(config, RunFolder(str(folder)))
+    pretraining.build()
+    return pretraining, next(iter(pretraining.sources.training[0].epoch(0)))
+
+
+def gradients_in_slices(step, batch):
+    """(gradients, sums) of a batch, and (gradients, sums) of the batch in two slices."""
+    totals, key = step.objective.counts(batch), tf.constant([0, 0], tf.uint32)
+    whole = step.gradients(batch, totals, key)
+    step.accumulation = 2
+    try:
+        return whole, step.gradients(batch, totals, key)
+    finally:
+        step.accumulation = 1
 
 
 @contextlib.contextmanager
@@ -69,6 +101,7 @@ def assert_resumes_like(straight, config, run, monkeypatch, stop, checkpoint):
     """
     with stopped_at(stop, monkeypatch):
         pretrain(config, run)
+    assert run.results() is None
     said = listen()
     results = pretrain(config, run)
     assert f"Resuming from step {checkpoint}." in said and metrics(run) == metrics(straight[0])

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import tensorflow as tf
-from pretraining import assert_resumes_like, metrics, recipe
+from pretraining import WITHOUT_DROPOUT, assert_resumes_like, losses_on, recipe
 
 from keras_bert.core.errors import UserError
 from keras_bert.tasks.pretraining.run import pretrain
@@ -29,25 +29,17 @@ def test_stopped_and_started_again_gives_the_same_numbers(corpus, straight, tmp_
 @pytest.mark.slow
 def test_replicas_xla_and_slices_give_the_losses_of_one_device(corpus, tmp_path, monkeypatch, mirrored_strategy):
     """The predictions of all replicas are counted as one device counts them; dropout is off."""
-    off = {"model.hidden_dropout_prob": 0.0, "model.attention_probs_dropout_prob": 0.0}
-    strategies = {"one": tf.distribute.OneDeviceStrategy("CPU:0"), "mirrored": mirrored_strategy}
-    monkeypatch.setattr("keras_bert.tasks.pretraining.run.make_strategy", lambda name, *where: strategies[name])
-    losses = []
-    for number, changes in enumerate(
-        (
-            {"training.strategy": "one", "objective.adapt_every": 0},
-            {"training.strategy": "one"},
-            {"training.strategy": "mirrored"},
-            {"training.strategy": "one", "training.jit_compile": True, "training.accumulation": 4},
-        )
-    ):
-        run = RunFolder(str(tmp_path / str(number)))
-        pretrain(recipe(corpus, **{**ADAPTIVE, **off, **changes}), run)
-        losses.append([line.get("loss", line.get("eval_loss")) for line in metrics(run)])
-    uniform, *weighted = losses
-    np.testing.assert_allclose(weighted[0], weighted[1], rtol=1e-5)
-    np.testing.assert_allclose(weighted[0], weighted[2], rtol=1e-3)
-    assert uniform[0] == weighted[0][0] and uniform[1:] != weighted[0][1:]
+
+    def losses(name, strategy, **changes):
+        config = recipe(corpus, **{**ADAPTIVE, **WITHOUT_DROPOUT, **changes})
+        return losses_on(strategy, config, tmp_path / name, monkeypatch)
+
+    one = tf.distribute.OneDeviceStrategy("CPU:0")
+    uniform, weighted = losses("uniform", one, **{"objective.adapt_every": 0}), losses("weighted", one)
+    compiled = losses("compiled", one, **{"training.jit_compile": True, "training.accumulation": 4})
+    np.testing.assert_allclose(losses("mirrored", mirrored_strategy), weighted, rtol=1e-5)
+    np.testing.assert_allclose(compiled, weighted, rtol=1e-3)
+    assert uniform[0] == weighted[0] and uniform[1:] != weighted[1:]
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,7 @@ import operator
 import keras
 import numpy as np
 import pytest
-from clocked import without_clock
-from pretraining import metrics, recipe, stopped_at
+from pretraining import assert_resumes_like, metrics, recipe
 from said import listen
 
 from keras_bert.core.errors import UserError
@@ -110,16 +109,8 @@ def test_the_masked_lm_alone(packed, source):
 
 @pytest.mark.slow
 def test_a_run_on_raw_text_stopped_and_started_again_gives_the_same_numbers(corpus, packed, tmp_path, monkeypatch):
-    config = recipe(corpus, **PACKED, **{"data.source": "text"})
-    straight, expected, _ = packed("text")
-    stopped = RunFolder(str(tmp_path / "stopped"))
-    with stopped_at(4, monkeypatch):
-        pretrain(config, stopped)
-    said = listen()
-    results = pretrain(config, stopped)
-    assert "Resuming from step 2." in said
-    assert metrics(stopped) == metrics(straight)
-    assert without_clock(results) == without_clock(expected)
+    config, run = recipe(corpus, **PACKED, **{"data.source": "text"}), RunFolder(str(tmp_path / "stopped"))
+    assert_resumes_like(packed("text")[:2], config, run, monkeypatch, stop=4, checkpoint=2)
 
 
 def test_the_table_has_columns_for_what_is_predicted_only():

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 import tensorflow as tf
-from pretraining import assert_resumes_like, metrics, recipe
+from pretraining import WITHOUT_DROPOUT, assert_resumes_like, losses_on, metrics, recipe
 from tiny import random_weights
 
 from keras_bert.inference.loading import load
@@ -65,17 +65,13 @@ def test_a_run_resumes_bit_for_bit(corpus, finished, tmp_path, monkeypatch):
 @pytest.mark.slow
 def test_slices_and_devices_give_the_losses_of_one(corpus, finished, tmp_path, monkeypatch, mirrored_strategy):
     """Texts differ in how many tokens are predicted, so a mean of means would be another loss."""
-    changes = {"model.hidden_dropout_prob": 0.0, "model.attention_probs_dropout_prob": 0.0}
-    changes.update({"model.activation_dropout": 0.0, "training.steps": 3, "training.log_every": 1})
+    changes = {**WITHOUT_DROPOUT, "model.activation_dropout": 0.0, "training.steps": 3, "training.log_every": 1}
     changes.update({"optimizer.warmup_steps": 1, "vocabulary.file": f"{finished[0].data}/vocab.json"})
+    config, sliced = (recipe(corpus, **MASS, **changes, **{"training.accumulation": slices}) for slices in (1, 2))
     one = tf.distribute.OneDeviceStrategy("CPU:0")
-    losses = []
-    for name, (strategy, slices) in {"one": (one, 1), "two": (mirrored_strategy, 1), "slices": (one, 2)}.items():
-        monkeypatch.setattr("keras_bert.tasks.pretraining.run.make_strategy", lambda *where, made=strategy: made)
-        run = RunFolder(str(tmp_path / name))
-        pretrain(recipe(corpus, **MASS, **changes, **{"training.accumulation": slices}), run)
-        losses.append([line["loss"] for line in metrics(run) if "loss" in line])
-    assert losses[1] == pytest.approx(losses[0], rel=1e-5) and losses[2] == pytest.approx(losses[0], rel=1e-5)
+    losses = losses_on(one, config, tmp_path / "one", monkeypatch)
+    assert losses_on(mirrored_strategy, config, tmp_path / "two", monkeypatch) == pytest.approx(losses, rel=1e-5)
+    assert losses_on(one, sliced, tmp_path / "slices", monkeypatch) == pytest.approx(losses, rel=1e-5)
 
 
 @pytest.mark.parametrize("config", [BartConfig, T5Config])

@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from click.testing import CliRunner
-from clocked import without_clock
 from command_line import give
 from corpus import write_corpus
-from pretraining import metrics, recipe, stopped_at
+from pretraining import assert_resumes_like, metrics, recipe
 from scipy.special import log_softmax
 from tiny import pretraining_batch, random_weights, without_dropout
 
@@ -91,11 +90,7 @@ def test_causal_first_and_then_masked_resumes_bit_for_bit(corpus, tmp_path, monk
     """Killed in the second phase with the last checkpoint in the first. Both phases are validated on the same masks."""
     config = recipe(corpus, **CAUSAL_FIRST, **{"training.checkpoint_every": 5})
     straight, stopped = (RunFolder(str(tmp_path / name)) for name in ("straight", "stopped"))
-    results = pretrain(config, straight)
-    with stopped_at(8, monkeypatch):
-        pretrain(config, stopped)
-    again = pretrain(config, stopped)
-    assert without_clock(again) == without_clock(results) and metrics(stopped) == metrics(straight)
+    assert_resumes_like((straight, pretrain(config, straight)), config, stopped, monkeypatch, stop=8, checkpoint=5)
     lines = metrics(straight)
     of_text, of_masks = ([line["step"] for line in lines if f"{name}_token_loss" in line] for name in ("text", "mask"))
     assert of_text == [2, 4, 6] and of_masks == [8, 10, 12]

@@ -5,12 +5,12 @@ import json
 import numpy as np
 import pytest
 import tensorflow as tf
-from pretraining import assert_resumes_like, metrics, recipe
+from pretraining import WITHOUT_DROPOUT, assert_resumes_like, begun, gradients_in_slices, losses_on, metrics, recipe
 
 import keras_bert
 from keras_bert.core.errors import UserError
 from keras_bert.tasks.pretraining.engine import phase_predictions
-from keras_bert.tasks.pretraining.run import Pretraining, pretrain
+from keras_bert.tasks.pretraining.run import pretrain
 from keras_bert.text.xlnet_vocabulary import XlnetVocabulary
 from keras_bert.training.run_folder import RunFolder
 
@@ -68,10 +68,7 @@ def test_stopped_and_started_again_gives_the_same_numbers(corpus, straight, tmp_
 @pytest.fixture(scope="module")
 def built(corpus, tmp_path_factory):
     """A run about to begin, without dropout, and its first batch."""
-    changes = {**PERMUTED, **SHORT, "model.hidden_dropout_prob": 0.0, "model.attention_probs_dropout_prob": 0.0}
-    pretraining = Pretraining(recipe(corpus, **changes), RunFolder(str(tmp_path_factory.mktemp("runs") / "built")))
-    pretraining.build()
-    return pretraining, next(iter(pretraining.sources.training[0].epoch(0)))
+    return begun(recipe(corpus, **PERMUTED, **SHORT, **WITHOUT_DROPOUT), tmp_path_factory.mktemp("built"))
 
 
 def test_rows_end_in_cls_of_a_segment_of_its_own(built):
@@ -107,14 +104,7 @@ def test_no_sum_of_gradients_depends_on_timing(built):
 
 
 def test_two_slices_have_the_gradients_of_one(built):
-    step, batch = built[0].engine.step, built[1]
-    totals, key = step.objective.counts(batch), tf.constant([0, 0], tf.uint32)
-    whole, sums = step.gradients(batch, totals, key)
-    step.accumulation = 2
-    try:
-        halves, sums_of_halves = step.gradients(batch, totals, key)
-    finally:
-        step.accumulation = 1
+    (whole, sums), (halves, sums_of_halves) = gradients_in_slices(built[0].engine.step, built[1])
     np.testing.assert_allclose(sums["plm"]["loss"], sums_of_halves["plm"]["loss"], rtol=1e-5)
     for one, two in zip(whole, halves, strict=True):
         np.testing.assert_allclose(one, two, rtol=1e-4, atol=1e-6)
@@ -123,15 +113,11 @@ def test_two_slices_have_the_gradients_of_one(built):
 @pytest.mark.slow
 def test_mirrored_in_slices_gives_the_losses_of_one_device(corpus, tmp_path, monkeypatch, mirrored_strategy):
     """If memory reached another row than its own, it would change the losses."""
-    off = {"model.hidden_dropout_prob": 0.0, "model.attention_probs_dropout_prob": 0.0, **MEMORY}
-    strategies = {"one": tf.distribute.OneDeviceStrategy("CPU:0"), "mirrored": mirrored_strategy}
-    monkeypatch.setattr("keras_bert.tasks.pretraining.run.make_strategy", lambda name, *where: strategies[name])
-    losses, slices = [], {"one": {}, "mirrored": {"training.accumulation": 2}}
-    for name in strategies:
-        run = RunFolder(str(tmp_path / name))
-        pretrain(recipe(corpus, **PERMUTED, **SHORT, **off, **{"training.strategy": name, **slices[name]}), run)
-        losses.append([line.get("loss", line.get("eval_loss")) for line in metrics(run)])
-    np.testing.assert_allclose(losses[0], losses[1], rtol=1e-5)
+    changes = {**PERMUTED, **SHORT, **WITHOUT_DROPOUT, **MEMORY}
+    config, sliced = (recipe(corpus, **changes, **{"training.accumulation": slices}) for slices in (1, 2))
+    one = losses_on(tf.distribute.OneDeviceStrategy("CPU:0"), config, tmp_path / "one", monkeypatch)
+    mirrored = losses_on(mirrored_strategy, sliced, tmp_path / "mirrored", monkeypatch)
+    np.testing.assert_allclose(one, mirrored, rtol=1e-5)
 
 
 @pytest.mark.slow

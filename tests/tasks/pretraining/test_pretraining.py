@@ -12,9 +12,9 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from clocked import CLOCKED, without_clock
+from clocked import CLOCKED
 from corpus import write_corpus
-from pretraining import MODEL, metrics, recipe, stopped_at
+from pretraining import MODEL, WITHOUT_DROPOUT, assert_resumes_like, losses_on, metrics, recipe, stopped_at
 from said import listen
 
 from keras_bert.config.pretraining import PretrainConfig
@@ -72,16 +72,7 @@ def test_stopped_and_started_again_gives_the_same_numbers(corpus, straight, tmp_
     """Killed after step 10 with the last checkpoint at 9, between two lines of the log: every later figure and weight
     is the same, bit for bit."""
     run = RunFolder(str(tmp_path / "stopped"))
-    with stopped_at(10, monkeypatch):
-        pretrain(recipe(corpus), run)
-    assert not os.path.exists(run.results_file)
-    said = listen()
-    results = pretrain(recipe(corpus), run)
-    assert "Resuming from step 9." in said
-    assert metrics(run) == metrics(straight[0])
-    assert without_clock(results) == without_clock(straight[1])
-    weights = [load(folder.path).model.get_weights() for folder in (run, straight[0])]
-    assert all(np.array_equal(ours, theirs) for ours, theirs in zip(*weights, strict=True))
+    assert_resumes_like(straight, recipe(corpus), run, monkeypatch, stop=10, checkpoint=9)
 
 
 @pytest.mark.slow
@@ -89,13 +80,7 @@ def test_loops_of_steps_give_the_same_numbers_stopped_and_started_again(corpus, 
     """Two steps a call, killed between two checkpoints, against one step a call without a stop."""
     run = RunFolder(str(tmp_path / "run"))
     config = recipe(corpus, **{"training.steps_per_loop": 2, "training.checkpoint_every": 4})
-    with stopped_at(6, monkeypatch):
-        pretrain(config, run)
-    results = pretrain(config, run)
-    assert metrics(run) == metrics(straight[0])
-    assert without_clock(results) == without_clock(straight[1])
-    weights = [load(folder.path).model.get_weights() for folder in (run, straight[0])]
-    assert all(np.array_equal(ours, theirs) for ours, theirs in zip(*weights, strict=True))
+    assert_resumes_like(straight, config, run, monkeypatch, stop=6, checkpoint=4)
 
 
 @pytest.mark.slow
@@ -105,15 +90,9 @@ def test_float16_stopped_and_started_again_gives_the_same_numbers(corpus, tmp_pa
     monkeypatch.setattr("keras_bert.training.engine.LossScale", too_high)
     straight, stopped = (RunFolder(str(tmp_path / name)) for name in ("straight", "stopped"))
     config = recipe(corpus, **{"training.precision": "float16"})
-    pretrain(config, straight)
-    with stopped_at(10, monkeypatch):
-        pretrain(config, stopped)
-    pretrain(config, stopped)
+    assert_resumes_like((straight, pretrain(config, straight)), config, stopped, monkeypatch, stop=10, checkpoint=9)
     lines = [line for line in read_metrics(straight.metrics_file) if "loss_scale" in line]
     assert lines[-1]["skipped_steps"] > 0 and len({line["loss_scale"] for line in lines}) > 1
-    assert metrics(stopped) == metrics(straight)
-    weights = [load(folder.path).model.get_weights() for folder in (stopped, straight)]
-    assert all(np.array_equal(ours, theirs) for ours, theirs in zip(*weights, strict=True))
 
 
 @pytest.mark.slow
@@ -371,15 +350,10 @@ def test_an_altered_shard_is_refused_before_the_first_step(corpus, finished):
 @pytest.mark.slow
 def test_mirrored_gives_the_losses_of_one_device(corpus, tmp_path, monkeypatch, mirrored_strategy):
     """From start to end, including the reader's distribution over replicas; dropout is off."""
-    off = {"model.hidden_dropout_prob": 0.0, "model.attention_probs_dropout_prob": 0.0, "training.steps": 6}
-    strategies = {"one": tf.distribute.OneDeviceStrategy("CPU:0"), "mirrored": mirrored_strategy}
-    monkeypatch.setattr("keras_bert.tasks.pretraining.run.make_strategy", lambda name, *where: strategies[name])
-    losses = []
-    for name in strategies:
-        run = RunFolder(str(tmp_path / name))
-        pretrain(recipe(corpus, **off, **{"training.strategy": name}), run)
-        losses.append([line.get("loss", line.get("eval_loss")) for line in metrics(run)])
-    np.testing.assert_allclose(losses[0], losses[1], rtol=1e-5)
+    config = recipe(corpus, **WITHOUT_DROPOUT, **{"training.steps": 6})
+    one = losses_on(tf.distribute.OneDeviceStrategy("CPU:0"), config, tmp_path / "one", monkeypatch)
+    mirrored = losses_on(mirrored_strategy, config, tmp_path / "mirrored", monkeypatch)
+    np.testing.assert_allclose(one, mirrored, rtol=1e-5)
 
 
 def test_a_batch_that_does_not_divide_is_refused(corpus, tmp_path, monkeypatch, mirrored_strategy):

@@ -8,7 +8,7 @@ import pytest
 import scipy.special
 import tensorflow as tf
 from finetuning import write_tiny_bert
-from pretraining import MODEL, metrics, recipe, stopped_at
+from pretraining import MODEL, WITHOUT_DROPOUT, assert_resumes_like, losses_on, metrics, recipe
 from served import BYTE_VOCABULARY
 from tiny import pretraining_batch, random_weights, without_dropout
 
@@ -128,10 +128,10 @@ def test_a_teacher_changes_the_loss_alone(corpus, teacher, tmp_path, monkeypatch
 
     Dropout differs: without a teacher, the last block computes only the states that are read.
     """
-    undropped = {"model.hidden_dropout_prob": 0.0, "model.attention_probs_dropout_prob": 0.0}
     alone, run = RunFolder(str(tmp_path / "alone")), RunFolder(str(tmp_path / "run"))
     monkeypatch.setattr(Pretraining, "matmul_peak", lambda self: 1.0)
-    untaught, config = recipe(corpus, **undropped), taught(corpus, teacher, **{**undropped, "teacher.weight": 1e-12})
+    untaught = recipe(corpus, **WITHOUT_DROPOUT)
+    config = taught(corpus, teacher, **{**WITHOUT_DROPOUT, "teacher.weight": 1e-12})
     pretrain(untaught, alone)
     pretrain(config, run)
     model, others = open_model_folder(run.path).config, open_model_folder(teacher).config
@@ -186,13 +186,10 @@ def test_the_memory_of_a_teacher_or_a_generator_is_counted(corpus, teacher, tmp_
 @pytest.mark.slow
 @pytest.mark.parametrize("match", ["states", "logits"])
 def test_a_run_that_is_stopped_goes_on_to_the_same_end_also_in_slices(corpus, teacher, tmp_path, monkeypatch, match):
-    off = {"model.hidden_dropout_prob": 0.0, "model.attention_probs_dropout_prob": 0.0, "teacher.match": match}
+    off = {**WITHOUT_DROPOUT, "teacher.match": match}
     straight, stopped, sliced = (RunFolder(str(tmp_path / name)) for name in ("straight", "stopped", "sliced"))
-    results = pretrain(taught(corpus, teacher, **off), straight)
-    with stopped_at(10, monkeypatch):
-        pretrain(taught(corpus, teacher, **off), stopped)
-    assert pretrain(taught(corpus, teacher, **off), stopped)["eval_loss"] == results["eval_loss"]
-    assert metrics(stopped) == metrics(straight)
+    config = taught(corpus, teacher, **off)
+    assert_resumes_like((straight, pretrain(config, straight)), config, stopped, monkeypatch, stop=10, checkpoint=9)
     lines = [line for line in metrics(straight) if "teacher_loss" in line]
     assert lines[-1]["teacher_loss"] < lines[0]["teacher_loss"]
     first = lines[0]
@@ -205,19 +202,16 @@ def test_a_run_that_is_stopped_goes_on_to_the_same_end_also_in_slices(corpus, te
 @pytest.mark.slow
 def test_replicas_and_xla_give_the_losses_of_one_device(corpus, teacher, tmp_path, monkeypatch, mirrored_strategy):
     """Each replica has the teacher's weights; dropout is off."""
-    off = {"model.hidden_dropout_prob": 0.0, "model.attention_probs_dropout_prob": 0.0, "training.steps": 6}
+    changes = {**WITHOUT_DROPOUT, "training.steps": 6}
+
+    def losses(name, strategy, compiled):
+        config = taught(corpus, teacher, **changes, **{"training.jit_compile": compiled})
+        return losses_on(strategy, config, tmp_path / name, monkeypatch, "teacher_loss")
+
     one = tf.distribute.OneDeviceStrategy("CPU:0")
-    losses = []
-    for name, strategy, changes in (
-        ("one", one, {"training.jit_compile": False}),
-        ("xla", one, {"training.jit_compile": True}),
-        ("mirrored", mirrored_strategy, {"training.strategy": "mirrored"}),
-    ):
-        monkeypatch.setattr("keras_bert.tasks.pretraining.run.make_strategy", lambda *_, found=strategy: found)
-        run = RunFolder(str(tmp_path / name))
-        pretrain(taught(corpus, teacher, **off, **changes), run)
-        losses.append([line["teacher_loss"] for line in metrics(run) if "teacher_loss" in line])
-    np.testing.assert_allclose(losses[1:], [losses[0]] * 2, rtol=1e-4)
+    plain = losses("one", one, False)
+    np.testing.assert_allclose(losses("xla", one, True), plain, rtol=1e-4)
+    np.testing.assert_allclose(losses("mirrored", mirrored_strategy, False), plain, rtol=1e-4)
 
 
 def test_refusals(corpus, teacher, vocabulary, tmp_path):

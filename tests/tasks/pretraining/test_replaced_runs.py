@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 from finetuning import finetune_config
 from goldens import read_tensors
-from pretraining import assert_resumes_like, metrics, recipe
+from pretraining import WITHOUT_DROPOUT, assert_resumes_like, begun, gradients_in_slices, losses_on, metrics, recipe
 from said import listen
 
 import keras_bert
@@ -34,7 +34,6 @@ REPLACED = {
     "masking": {"mask_token_share": 1.0, "random_token_share": 0.0},
     "initialization": "corpus",
 }
-WITHOUT_DROPOUT = {"model.hidden_dropout_prob": 0.0, "model.attention_probs_dropout_prob": 0.0}
 
 
 @pytest.fixture(scope="module")
@@ -76,22 +75,14 @@ def test_stopped_and_started_again_gives_the_same_numbers(corpus, straight, tmp_
 def built(corpus, tmp_path_factory):
     """A run about to begin, without dropout, and its first batch."""
     changes = {**REPLACED, **WITHOUT_DROPOUT, "initialization": "paper"}
-    pretraining = Pretraining(recipe(corpus, **changes), RunFolder(str(tmp_path_factory.mktemp("runs") / "built")))
-    pretraining.build()
-    return pretraining, next(iter(pretraining.sources.training[0].epoch(0)))
+    return begun(recipe(corpus, **changes), tmp_path_factory.mktemp("built"))
 
 
 def test_two_slices_have_the_gradients_of_one(built):
     """Replacements agree too, since they are drawn for each example and not for its slice."""
-    step, batch = built[0].engine.step, built[1]
-    assert phase_predictions(built[0].config, 0) == batch["replacement_draws"].shape[1] == 5
-    totals, key = step.objective.counts(batch), tf.constant([0, 0], tf.uint32)
-    whole, sums = step.gradients(batch, totals, key)
-    step.accumulation = 2
-    try:
-        halves, sums_of_halves = step.gradients(batch, totals, key)
-    finally:
-        step.accumulation = 1
+    pretraining, batch = built
+    assert phase_predictions(pretraining.config, 0) == batch["replacement_draws"].shape[1] == 5
+    (whole, sums), (halves, sums_of_halves) = gradients_in_slices(pretraining.engine.step, batch)
     assert sums["rtd"]["majority"] == sums_of_halves["rtd"]["majority"]
     for one, two in zip(whole, halves, strict=True):
         np.testing.assert_allclose(one, two, rtol=1e-3, atol=1e-5)
@@ -99,14 +90,10 @@ def test_two_slices_have_the_gradients_of_one(built):
 
 @pytest.mark.slow
 def test_mirrored_gives_the_losses_of_one_device(corpus, tmp_path, monkeypatch, mirrored_strategy):
-    strategies = {"one": tf.distribute.OneDeviceStrategy("CPU:0"), "mirrored": mirrored_strategy}
-    monkeypatch.setattr("keras_bert.tasks.pretraining.run.make_strategy", lambda name, *where: strategies[name])
-    losses, changes = [], {**REPLACED, **WITHOUT_DROPOUT, "training.steps": 6, "training.evaluate_every": 6}
-    for name in strategies:
-        run = RunFolder(str(tmp_path / name))
-        pretrain(recipe(corpus, **changes, **{"training.strategy": name}), run)
-        losses.append([line.get("loss", line.get("eval_loss")) for line in metrics(run)])
-    np.testing.assert_allclose(losses[0], losses[1], rtol=1e-4)
+    config = recipe(corpus, **REPLACED, **WITHOUT_DROPOUT, **{"training.steps": 6, "training.evaluate_every": 6})
+    one = losses_on(tf.distribute.OneDeviceStrategy("CPU:0"), config, tmp_path / "one", monkeypatch)
+    mirrored = losses_on(mirrored_strategy, config, tmp_path / "mirrored", monkeypatch)
+    np.testing.assert_allclose(one, mirrored, rtol=1e-4)
 
 
 @pytest.mark.slow
