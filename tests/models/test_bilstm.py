@@ -4,9 +4,9 @@ import dataclasses
 import json
 import os
 
-import keras
 import numpy as np
 import pytest
+from coming_back import assert_a_keras_file_keeps
 from finetuning import finetune_config, write_sst2, write_tiny_bert
 from said import listen
 from served import columns_of, write_served
@@ -89,9 +89,7 @@ def test_its_folder_opens_again_and_answers_alike_when_served(kind, tmp_path):
 def test_a_keras_file_opens_without_custom_objects(tmp_path):
     model = BertForSequenceClassification(without_dropout(), 2, bilstm_size=4)
     random_weights(model)
-    model.save(tmp_path / "model.keras")
-    again, batch = keras.saving.load_model(tmp_path / "model.keras"), pretraining_batch(without_dropout())
-    np.testing.assert_array_equal(again(batch)["logits"], model(batch)["logits"])
+    assert_a_keras_file_keeps(model, pretraining_batch(without_dropout()), tmp_path)
 
 
 @pytest.mark.slow

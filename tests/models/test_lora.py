@@ -6,6 +6,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from coming_back import assert_a_keras_file_keeps
 from served import write_served
 from tiny import tiny_config
 
@@ -93,9 +94,7 @@ def test_a_changed_model_comes_back_from_a_keras_file(folder, tmp_path, change):
             dense.lora_kernel_b.assign(rng.normal(size=dense.lora_kernel_b.shape))
     else:
         bert.model.quantize("int8")
-    bert.model.save(tmp_path / "model.keras")
-    again = keras.models.load_model(tmp_path / "model.keras")
-    np.testing.assert_array_equal(again(inputs)["logits"], bert.model(inputs)["logits"])
+    assert_a_keras_file_keeps(bert.model, inputs, tmp_path)
 
 
 def test_lora_needs_self_attention():

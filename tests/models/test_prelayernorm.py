@@ -7,10 +7,10 @@ import json
 import math
 import os
 
-import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from coming_back import assert_a_keras_file_keeps, reopened
 from corpus import write_corpus
 from pretraining import MODEL, WITHOUT_DROPOUT, assert_resumes_like, losses_on, recipe
 from tiny import VOCABULARY, pretraining_batch, random_weights
@@ -157,11 +157,7 @@ def test_lora_trains_its_additions_alone_and_is_written_merged(batch, tmp_path):
 def test_its_folder_opens_again_and_says_who_else_opens_it(model, batch, tmp_path):
     """transformers has no gates: it knows neither the type nor the class of such a folder."""
     folder, is_gated = str(tmp_path / "model"), model.config.model_type == GATED
-    write_model_folder(folder, model, VOCABULARY, lower_case=True)
-    again = keras_bert.load(folder)
-    assert type(again.encoder) is type(model.encoder) and again.config == model.config
-    assert not again.report.made_new and not again.report.unused
-    np.testing.assert_array_equal(again.model(batch)["mlm_logits"], model(batch)["mlm_logits"])
+    again = reopened(model, batch, folder)
     with open(os.path.join(folder, "config.json"), encoding="utf-8") as stream:
         fields = json.load(stream)
     prefix = "PreLayerNormGlu" if is_gated else "RobertaPreLayerNorm"
@@ -177,14 +173,8 @@ def test_a_task_head_is_on_top_of_it(batch, tmp_path):
     for config in CONFIGS.values():
         made = kind_of_head(head).make_model(config, head)
         random_weights(made)
-        folder = str(tmp_path / config.model_type)
-        write_model_folder(folder, made, VOCABULARY, lower_case=True, head=head)
-        again = keras_bert.load(folder)
-        assert again.head == head and not again.report.made_new
-        np.testing.assert_array_equal(again.model(batch)["logits"], made(batch)["logits"])
-        made.save(tmp_path / "model.keras")
-        opened = keras.saving.load_model(tmp_path / "model.keras")
-        np.testing.assert_array_equal(opened(batch)["logits"], made(batch)["logits"])
+        reopened(made, batch, tmp_path / config.model_type, head)
+        assert_a_keras_file_keeps(made, batch, tmp_path)
 
 
 def test_a_left_to_right_model_is_refused():

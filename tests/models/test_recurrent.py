@@ -5,12 +5,13 @@ import os
 import keras
 import numpy as np
 import pytest
+from coming_back import assert_a_keras_file_keeps, reopened
 from corpus import write_corpus
 from pretraining import MODEL, metrics, recipe
 from tiny import VOCABULARY, pretraining_batch, random_weights
 
 import keras_bert
-from keras_bert.checkpoints.writing import convert_folder, write_model_folder
+from keras_bert.checkpoints.writing import convert_folder
 from keras_bert.core.errors import UserError
 from keras_bert.export.serving_function import serving_function
 from keras_bert.inference.texts import encoder_inputs
@@ -91,13 +92,8 @@ def test_its_products_are_counted():
 
 
 def test_its_folder_opens_again(model, batch, tmp_path):
-    folder = str(tmp_path / "model")
-    write_model_folder(folder, model, VOCABULARY, lower_case=True)
-    again = keras_bert.load(folder)
-    assert isinstance(again.encoder, RecurrentEncoder) and again.config == model.config
-    assert not again.report.made_new and not again.report.unused
-    for name, value in model(batch).items():
-        np.testing.assert_array_equal(again.model(batch)[name], value)
+    again = reopened(model, batch, tmp_path / "model")
+    assert isinstance(again.encoder, RecurrentEncoder)
     assert "from transformers" not in (tmp_path / "model" / "README.md").read_text("utf-8")
     assert again.fill(["w1 [MASK]"])
     with pytest.raises(UserError, match="needs model.attention causal to generate"):
@@ -116,10 +112,7 @@ def test_a_task_head_is_on_top_of_it(batch, tmp_path):
     head = ClassificationConfig(("no", "yes"))
     made = kind_of_head(head).make_model(CONFIGS["gru"], head)
     random_weights(made)
-    write_model_folder(str(tmp_path / "model"), made, VOCABULARY, lower_case=True, head=head)
-    again = keras_bert.load(str(tmp_path / "model"))
-    assert again.head == head and not again.report.made_new
-    np.testing.assert_array_equal(again.model(batch)["logits"], made(batch)["logits"])
+    again = reopened(made, batch, tmp_path / "model", head)
     texts = ["w1 w2 w3", "w4"]  # Served as one batch, with padding.
     with pytest.raises(UserError, match="--compute bfloat16: needs a model with BERT's attention"):
         serving_function(again, compute="bfloat16")
@@ -128,9 +121,7 @@ def test_a_task_head_is_on_top_of_it(batch, tmp_path):
         ids = again.tokenizer.tokenize([text]).to_list()
         logits = again.model(encoder_inputs(ids, again.tokenizer.vocabulary))["logits"][0]
         np.testing.assert_allclose(probabilities, keras.ops.softmax(logits), rtol=1e-4)
-    made.save(tmp_path / "model.keras")
-    opened = keras.saving.load_model(tmp_path / "model.keras")
-    np.testing.assert_array_equal(opened(batch)["logits"], made(batch)["logits"])
+    assert_a_keras_file_keeps(made, batch, tmp_path)
 
 
 @pytest.mark.slow

@@ -11,6 +11,7 @@ import keras
 import numpy as np
 import pytest
 import safetensors.numpy
+from coming_back import assert_a_keras_file_keeps
 from goldens import COMMITTED, read_tensors, write_again
 from hub_server import load_from_hub
 from tiny import random_weights
@@ -160,9 +161,7 @@ def test_saving_and_half_precision(tmp_path):
     ids = rng.integers(3, 60, (3, 8)).astype("int32")
     mask = (np.arange(8) < np.array([[8], [5], [0]])).astype("int32")
     inputs = {"input_word_ids": ids, "input_mask": mask, "input_type_ids": 0 * ids, "decoder_input_ids": ids[:, :5]}
-    model.save(tmp_path / "model.keras")
-    again = keras.models.load_model(tmp_path / "model.keras")
-    np.testing.assert_array_equal(again(inputs)["logits"], model(inputs)["logits"])
+    assert_a_keras_file_keeps(model, inputs, tmp_path)
     logits = EncoderDecoder(TINY, dtype="mixed_float16")(inputs)["logits"]
     assert logits.dtype == "float32" and np.isfinite(logits).all()
     with pytest.raises(ValueError, match="causal: is not supported by a T5"):

@@ -11,7 +11,8 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from finetuning import WORDS, finetune_config, reviews
+from coming_back import assert_a_keras_file_keeps
+from finetuning import WORDS, finetune_config, reviews, write_columns, write_reviews
 from goldens import COMMITTED, ENCODER_INPUTS, Golden, read_tensors, under
 
 import keras_bert
@@ -173,10 +174,8 @@ def test_spans_are_found_in_the_passage_alike_in_python_and_served():
 
 
 def test_a_saved_keras_model_comes_back(loaded, tmp_path):
-    loaded.model.save(tmp_path / "model.keras")
-    again = keras.saving.load_model(tmp_path / "model.keras")
     inputs = loaded.preprocessor(length="longest")(TEXTS)
-    np.testing.assert_array_equal(again(inputs)["mlm_logits"], loaded.model(inputs)["mlm_logits"])
+    assert_a_keras_file_keeps(loaded.model, inputs, tmp_path, "mlm_logits")
 
 
 def test_the_biases_of_its_attention_are_not_decayed(loaded):
@@ -251,8 +250,7 @@ def init(tmp_path_factory):
 def test_it_learns_a_classification_and_is_served(init, tmp_path):
     """Trained, evaluated, written as transformers' class, and exported with its tokenizer."""
     for name, count in (("train", 120), ("dev", 24)):
-        rows = ({"text": text, "label": label} for text, label in reviews(count, len(name)))
-        (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+        write_reviews(tmp_path / f"{name}.jsonl", count, len(name))
     data = {"data.train": str(tmp_path / "train.jsonl"), "data.dev": str(tmp_path / "dev.jsonl")}
     FinetuningRuns(finetune_config(init, "text", **data)).one(str(tmp_path / "run"))
     trained = keras_bert.load(tmp_path / "run")
@@ -273,9 +271,7 @@ def test_it_learns_a_classification_and_is_served(init, tmp_path):
 def test_it_learns_to_tag(init, tmp_path):
     """Labels stand at the words' own tokens, though no [CLS] comes before them."""
     for name, count in (("train", 120), ("dev", 20)):
-        sentences = ([*text.split()] for text, _ in reviews(count, len(name)))
-        lines = ("\n".join(f"{word} {'B-X' if word in WORDS[:6] else 'O'}" for word in words) for words in sentences)
-        (tmp_path / f"{name}.txt").write_text("\n\n".join(lines) + "\n", "utf-8")
+        write_columns(tmp_path / f"{name}.txt", count, len(name))
     data = {"data.train": str(tmp_path / "train.txt"), "data.dev": str(tmp_path / "dev.txt")}
     FinetuningRuns(finetune_config(init, "ner", **data)).one(str(tmp_path / "run"))
     trained = keras_bert.load(tmp_path / "run")
