@@ -86,21 +86,21 @@ def test_empty_spans_are_left_out_of_texts_without_room():
 @pytest.mark.parametrize("share", [0.15, 0.5, 0.9])
 def test_mass_fragments_are_plain_pythons(share):
     given, keys = batch()
-    made = fragment.mask_fragment(given, keys, share, MaskingConfig(), MASK, WORDS)
+    corrupted, fragments, starts = fragment.mask_fragment(given, keys, share, MaskingConfig(), MASK, WORDS)
     draws = zip(listed(given), bits(keys, fragment._START), bits(keys, fragment._REPLACEMENTS))
     expected = [plain.mask_fragment(*row, share, MASK, WORDS) for row in draws]
-    assert [*zip(listed(made.corrupted), listed(made.fragments), made.starts.numpy())] == expected
-    assert made.fragments.width == fragment.fragment_length(WIDTH, share)
+    assert [*zip(listed(corrupted), listed(fragments), starts.numpy())] == expected
+    assert fragments.width == fragment.fragment_length(WIDTH, share)
 
 
 @pytest.mark.parametrize(("share", "length", "most"), [(0.15, 3.0, 20), (0.5, 1.0, 20), (0.9, 3.0, 20), (0.5, 1.5, 5)])
 def test_t5s_spans_are_its_codes(share, length, most):
     given, keys = batch()
-    made = sentinels.replace_spans(given, keys, share, length, SENTINELS[:most])
+    corrupted, targets = sentinels.replace_spans(given, keys, share, length, SENTINELS[:most])
     draws = zip(listed(given), bits(keys, sentinels._NOISE), bits(keys, sentinels._KEPT))
     expected = [plain.replace_spans(*row, share, length, SENTINELS[:most]) for row in draws]
-    assert [*zip(listed(made.corrupted), listed(made.targets))] == expected
-    assert made.targets.width == sentinels.targets_length(WIDTH, share, length, most)
+    assert [*zip(listed(corrupted), listed(targets))] == expected
+    assert targets.width == sentinels.targets_length(WIDTH, share, length, most)
 
 
 def test_infilling_has_the_papers_share_and_poisson_lengths_with_empty_spans():
@@ -122,9 +122,9 @@ def test_infilling_has_the_papers_share_and_poisson_lengths_with_empty_spans():
 def test_t5s_spans_have_the_papers_share_and_mean_length():
     """15% of the tokens in spans of 3 (Raffel et al. 2020, section 3.3.4): of 200 tokens, 30 in 10 spans."""
     given, keys = batch(rows=2000, width=200, shortest=200)
-    made = sentinels.replace_spans(given, keys, 0.15, 3.0, SENTINELS)
-    assert {*made.corrupted.lengths.numpy()} == {200 - 30 + 10} and {*made.targets.lengths.numpy()} == {30 + 11}
-    lengths = [[len(span) for span in _spans(row)] for row in listed(made.targets)]
+    corrupted, targets = sentinels.replace_spans(given, keys, 0.15, 3.0, SENTINELS)
+    assert {*corrupted.lengths.numpy()} == {200 - 30 + 10} and {*targets.lengths.numpy()} == {30 + 11}
+    lengths = [[len(span) for span in _spans(row)] for row in listed(targets)]
     # As likely as any other division of 30 into 10: a span of 1 has a probability of 9 / 29.
     assert abs(np.mean([length == 1 for row in lengths for length in row]) - 9 / 29) < 0.01
 
@@ -142,12 +142,12 @@ def _spans(targets):
 
 def test_mass_masks_at_a_uniform_place_80_10_10():
     given, keys = batch(rows=2000, width=200, shortest=200)
-    made = fragment.mask_fragment(given, keys, 0.5, MaskingConfig(), MASK, WORDS)
-    starts = made.starts.numpy()
+    corrupted, _, starts = fragment.mask_fragment(given, keys, 0.5, MaskingConfig(), MASK, WORDS)
+    starts = starts.numpy()
     assert abs(starts.mean() - 50) < 1.5 and starts.min() == 0 and starts.max() == 100
     inside = np.arange(200) - starts[:, None]
     inside = (inside >= 0) & (inside < 100)
-    new, old = made.corrupted.word_ids.numpy()[inside], given.word_ids.numpy()[inside]
+    new, old = corrupted.word_ids.numpy()[inside], given.word_ids.numpy()[inside]
     assert abs((new == MASK).mean() - 0.8 - 0.1 / WORDS) < 0.005 and abs((new == old).mean() - 0.1) < 0.01
 
 

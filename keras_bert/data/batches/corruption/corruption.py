@@ -144,14 +144,14 @@ class Corruption:
 
     def _fragment(self, texts: Texts, keys: tf.Tensor) -> Written:
         share, mask_id = self._settings.share_of(FRAGMENT), self._vocabulary.mask_id
-        made = mask_fragment(texts, keys, share, self._masking, mask_id, len(self._vocabulary))
-        return Written(made.corrupted, made.fragments, mask_id, made.starts + len(self._pattern.start))
+        size = len(self._vocabulary)
+        read, fragments, starts = mask_fragment(texts, keys, share, self._masking, mask_id, size)
+        return Written(read, fragments, mask_id, starts + len(self._pattern.start))
 
     def _sentinels(self, texts: Texts, keys: tf.Tensor) -> Written:
         share, span_length = self._settings.share_of(SENTINELS), self._settings.span_length
-        made = replace_spans(texts, keys, share, span_length, self._sentinel_ids)
-        targets = framed(made.targets, (), self._pattern.end, self._vocabulary.pad_id)
-        return Written(made.corrupted, targets, self._start)
+        read, targets = replace_spans(texts, keys, share, span_length, self._sentinel_ids)
+        return Written(read, framed(targets, (), self._pattern.end, self._vocabulary.pad_id), self._start)
 
 
 def _one_of(texts: Texts, keys: tf.Tensor, corrupted: list[Texts]) -> Texts:

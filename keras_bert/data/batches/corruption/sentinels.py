@@ -1,7 +1,6 @@
 """The corruption of T5, whose decoder predicts what sentinels stand for (Raffel et al. 2020, section 3.1.4)."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import tensorflow as tf
 
@@ -11,39 +10,15 @@ from keras_bert.data.batches.corruption.texts import Texts, counts_by_length, dr
 _NOISE, _KEPT = 32, 33
 
 
-class NoiseCounts(NamedTuple):
-    """How much of a text of some length is noise.
+def noise_counts(length: int, share: float, span_length: float, sentinels: int) -> tuple[int, int]:
+    """How many tokens of a text of some length are noise, and in how many spans.
 
-    Attributes:
-        tokens: the tokens of all spans of noise.
-        spans: how many spans there are.
-    """
-
-    tokens: int
-    spans: int
-
-
-class Sentinels(NamedTuple):
-    """Texts with spans replaced by sentinels.
-
-    Attributes:
-        corrupted: what the encoder reads: the text with each span replaced by a sentinel; as wide as the texts.
-        targets: what the decoder predicts: each sentinel followed by its span, then a final sentinel.
-    """
-
-    corrupted: Texts
-    targets: Texts
-
-
-def noise_counts(length: int, share: float, span_length: float, sentinels: int) -> NoiseCounts:
-    """The counts of `random_spans_noise_mask` in T5's code: at least one token is noise, and at least one is not.
-
-    Here, there are also no more spans than tokens that stay, and fewer spans than sentinels. The only token of a text
-    stays.
+    At least one token is noise and at least one is not, as by `random_spans_noise_mask` in T5's code. Here, there are
+    also no more spans than tokens that stay, and fewer spans than sentinels. The only token of a text stays.
     """
     tokens = min(max(round(length * share), 1), length - 1)
     spans = max(1, round(tokens / span_length))
-    return NoiseCounts(tokens, min(spans, tokens, length - tokens, sentinels - 1))
+    return tokens, min(spans, tokens, length - tokens, sentinels - 1)
 
 
 def targets_length(length: int, share: float, span_length: float, sentinels: int) -> int:
@@ -54,7 +29,7 @@ def targets_length(length: int, share: float, span_length: float, sentinels: int
 
 def replace_spans(
     texts: Texts, keys: tf.Tensor, share: float, span_length: float, sentinel_ids: Sequence[int]
-) -> Sentinels:
+) -> tuple[Texts, Texts]:
     """Replaces spans of noise, a share of the tokens, with one sentinel each.
 
     The noise and the tokens that stay are each divided at random into the same number of spans, which alternate; each
@@ -66,14 +41,18 @@ def replace_spans(
         share: the share of the tokens that is noise.
         span_length: the mean length of a span of noise.
         sentinel_ids: the ids of the sentinels, in the order of their spans.
+
+    Returns:
+        What the encoder reads: the texts with a sentinel for each span, as wide as they were. What the decoder
+        predicts: each sentinel followed by its span, then a final sentinel.
     """
 
-    def counts(length: int) -> NoiseCounts:
+    def counts(length: int) -> tuple[int, int]:
         return noise_counts(length, share, span_length, len(sentinel_ids))
 
     ids = tf.constant(list(sentinel_ids), tf.int32)
-    noise, most_noise = counts_by_length(texts, lambda length: counts(length).tokens)
-    spans, most_spans = counts_by_length(texts, lambda length: counts(length).spans)
+    noise, most_noise = counts_by_length(texts, lambda length: counts(length)[0])
+    spans, most_spans = counts_by_length(texts, lambda length: counts(length)[1])
     kept_ends = _segment_ends(keys, _KEPT, texts.lengths - noise, spans, texts.width, most_spans)
     noise_ends = _segment_ends(keys, _NOISE, noise, spans, most_noise, most_spans)
     ends = kept_ends + noise_ends  # In the text.
@@ -92,10 +71,8 @@ def replace_spans(
     targets = gathered(told, places_of(is_noise | begins_kept, width), noise + spans)
     is_last = (tf.range(width)[None, :] == targets.lengths[:, None]) & (texts.lengths > 0)[:, None]
     with_last = tf.where(is_last, tf.gather(ids, spans)[:, None], targets.word_ids)
-    return Sentinels(
-        gathered(read, places_of(stays | begins_noise, texts.width), texts.lengths - noise + spans),
-        Texts(with_last, targets.lengths + tf.cast(texts.lengths > 0, tf.int32)),
-    )
+    corrupted = gathered(read, places_of(stays | begins_noise, texts.width), texts.lengths - noise + spans)
+    return corrupted, Texts(with_last, targets.lengths + tf.cast(texts.lengths > 0, tf.int32))
 
 
 def _segment_ends(
