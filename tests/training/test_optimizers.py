@@ -189,6 +189,13 @@ def test_a_configuration_makes_the_same_optimizer_again():
         assert type(again) is kind and again.get_config() == optimizer.get_config()
 
 
+def test_amsgrad_is_refused():
+    """Keras' Adam, from which AdamW inherits, would keep its moments and never use them."""
+    with pytest.raises(ValueError, match="amsgrad: is not supported by keras_bert.AdamW. Received: True"):
+        AdamW(RATE, amsgrad=True)
+    assert not AdamW(RATE, amsgrad=False).amsgrad
+
+
 def test_the_weights_come_back_bit_for_bit_after_their_average_stood_in():
     """Also if validation fails; and the average starts from the weights that training starts from."""
     model, optimizer = model_and_optimizer(AdamW, {})

@@ -32,6 +32,10 @@ class AdamW(BertOptimizer, keras.optimizers.Adam):
         name: str = "adamw",
         **kwargs: Any,
     ):
+        if kwargs.get("amsgrad"):  # The kernel knows nothing of it.
+            raise ValueError(
+                "amsgrad: is not supported by keras_bert.AdamW. Received: True. Use keras.optimizers.AdamW."
+            )
         super().__init__(learning_rate, decay, beta_1=beta_1, beta_2=beta_2, epsilon=epsilon, name=name, **kwargs)
 
     def shared_by_variables(self, step: tf.Tensor) -> tuple[tf.Tensor, ...]:
