@@ -7,7 +7,7 @@ import keras
 import numpy as np
 import pandas
 import pytest
-from click.testing import CliRunner
+from command_line import output_of
 from corpus import write_corpus
 from finetuning import write_tiny_bert
 from pretraining import metrics
@@ -18,7 +18,6 @@ from keras_bert.api.finetuning import finetuning_recipe
 from keras_bert.api.keywords import keyword_settings, length_settings
 from keras_bert.api.pretraining import phase_settings
 from keras_bert.checkpoints.model_folder import open_model_folder
-from keras_bert.cli import main
 from keras_bert.config.finetuning import FinetuneConfig, TaskDataConfig
 from keras_bert.config.pretraining import PretrainConfig
 from keras_bert.config.reading import FIELD
@@ -83,8 +82,7 @@ def test_the_command_trains_the_same_numbers(folder, text, pretrained):
     by_key = keyword_settings(PretrainConfig, SETTINGS)
     flags = [f"--set={key}={json.dumps(value)}" for key, value in by_key.items()]
     options = ["--config", "five_minutes", "--data", text, "--output", str(folder / "command"), "--steps", "6"]
-    done = CliRunner().invoke(main, ["pretrain", *options, "--batch-size", "8", "--max-length", "16", *flags])
-    assert done.exit_code == 0, done.output
+    output_of("pretrain", *options, "--batch-size", "8", "--max-length", "16", *flags)
     assert metrics(RunFolder(str(folder / "command"))) == metrics(RunFolder(pretrained.path))
 
 

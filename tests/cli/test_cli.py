@@ -10,8 +10,7 @@ import time
 from types import SimpleNamespace
 
 import pytest
-from click.testing import CliRunner
-from command_line import ROOT, give, run, sets
+from command_line import ROOT, give, output_of, run, sets
 from corpus import write_corpus
 from goldens import COMMITTED
 
@@ -73,8 +72,8 @@ def test_the_package_runs_as_a_module_which_its_messages_and_workers_name():
 
 def test_the_list_of_commands_says_all_of_each_and_shows_the_path():
     """No command's summary may be cut off with dots, and the examples follow the order of the work."""
-    told = invoke("--help").output
-    assert "..." not in told.partition("Commands:")[2] + invoke("study", "--help").output.partition("Commands:")[2]
+    told = output_of("--help")
+    assert "..." not in told.partition("Commands:")[2] + output_of("study", "--help").partition("Commands:")[2]
     assert all(len(command.short_help) <= 45 for command in main.commands.values())
     path = ("vocab", "prepare", "pretrain --config", "finetune", "evaluate", "predict", "export", "COMMAND --help")
     places = [told.index(f"python run.py {step}") for step in path]
@@ -85,14 +84,10 @@ def test_the_list_of_commands_says_all_of_each_and_shows_the_path():
 def test_the_columns_of_inspect_do_not_touch(name):
     """The long name of a T5's feed-forward kernels would run into the number beside it."""
     config = BertConfig.from_file(find_config("models", name))
-    rows = [line for line in invoke("inspect", name).output.splitlines() if line.startswith("  ")]
+    rows = [line for line in output_of("inspect", name).splitlines() if line.startswith("  ")]
     for part in encoder_parts(config):
         assert any(re.fullmatch(rf"  {part.name} +{re.escape(part.product)} +{part.count:,}", row) for row in rows)
     assert not any(part.name + part.product in row for part in head_parts(config) for row in rows)
-
-
-def invoke(*arguments):
-    return CliRunner().invoke(main, list(arguments))
 
 
 @pytest.mark.parametrize(
@@ -160,11 +155,8 @@ def test_a_file_where_a_folder_is_to_be_written_is_told_before_anything_is_done(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "in.txt").write_text("text")
     (tmp_path / "out").write_text("mine")
-    result = invoke(*command.split(), "out")
-    assert (result.exit_code, result.output.splitlines()[-1]) == (
-        2,
-        "Error: out: needs a folder. Received: a file. Give another path.",
-    )
+    told = output_of(*command.split(), "out", status=2)
+    assert told.splitlines()[-1] == "Error: out: needs a folder. Received: a file. Give another path."
     assert (tmp_path / "out").read_text() == "mine" and sorted(os.listdir(tmp_path)) == ["in.txt", "out"]
     below = give(*command.split(), "out/below", status=2)
     assert "Traceback" not in below.output, below.output
@@ -249,7 +241,7 @@ def test_every_command_shows_an_example():
     commands = {(name,): command for name, command in main.commands.items()}
     commands |= {("study", name): command for name, command in main.commands["study"].commands.items()}
     for names, command in commands.items():
-        told = invoke(*names, "--help").output
+        told = output_of(*names, "--help")
         assert f"python run.py {' '.join(names)}" in told
         assert command.params or names == ("study",)
         assert [line for line in told.partition("Example")[0].splitlines() if len(line) > 80] == []
@@ -269,15 +261,14 @@ def test_pretrain_continue_fill_inspect_as_a_user(tmp_path, monkeypatch):
     assert f"python run.py {shlex.join([*arguments, '--steps', '3'])}" in card
     # Starting a process costs more than the command, so only the first, whose streams matter, has one.
     monkeypatch.chdir(tmp_path)
-    assert "out is finished: 3 steps" in invoke(*arguments, "--steps", "3").stdout
+    assert "out is finished: 3 steps" in output_of(*arguments, "--steps", "3")
     other = give(*arguments, "--steps", "3", "--set", "optimizer.learning_rate=1", status=2)
     assert "optimizer.learning_rate: was 0.001, now 1.0" in other.stderr
     give(*arguments, "--steps", "1", "--fresh")
     assert (tmp_path / "out-2" / "model" / "config.json").exists()
     filled = give("fill", "--model", "out", "--top-k", "2", "The [MASK] sees the [MASK].")
     assert "[MASK] 1:" in filled.stdout and "[MASK] 2:" in filled.stdout and "→" in filled.stdout
-    table = invoke("inspect", "out")
-    assert "model.safetensors" in table.stdout and table.exit_code == 0
+    assert "model.safetensors" in output_of("inspect", "out")
 
 
 def test_a_fault_keeps_its_traceback(tmp_path, monkeypatch):
@@ -292,7 +283,7 @@ def test_a_fault_keeps_its_traceback(tmp_path, monkeypatch):
     result = give(*arguments, status=1)
     assert "the bug" in result.output
     assert "RuntimeError: the bug" in (tmp_path / "run" / "error.log").read_text()
-    assert isinstance(invoke("--debug", *arguments).exception, RuntimeError)
+    assert isinstance(give("--debug", *arguments, status=1).exception, RuntimeError)
 
 
 def test_a_folder_whose_name_tensorflow_cannot_write_is_refused_at_once(tmp_path):
@@ -356,8 +347,8 @@ def test_what_resumes_a_run_is_never_fresh(tmp_path, monkeypatch, arguments, run
     monkeypatch.setattr(runs, stop)
     (tmp_path / "run").mkdir()
     for fresh, said in ((["--fresh"], f" with --output {tmp_path}/run-2 and without --fresh"), ([], "")):
-        result = invoke(*arguments, "--output", f"{tmp_path}/run", *fresh)
-        assert f"Run the same command{said} to resume from there." in result.output and result.exit_code == 75
+        told = output_of(*arguments, "--output", f"{tmp_path}/run", *fresh, status=75)
+        assert f"Run the same command{said} to resume from there." in told
 
 
 @pytest.mark.parametrize(
@@ -385,7 +376,7 @@ def test_a_command_begins_before_its_model_is_fetched(tmp_path, monkeypatch, mod
     monkeypatch.setattr(opener, "open_model_folder", fetch)
     monkeypatch.setattr(command, "load_tensorflow", lambda: fetched.append(time.monotonic()))
     monkeypatch.setattr(runs, run)
-    assert "enough" in invoke(module, *arguments, "--output", f"{tmp_path}/run").output
+    assert "enough" in output_of(module, *arguments, "--output", f"{tmp_path}/run", status=2)
     assert times[0] <= min(fetched)
 
 
@@ -438,9 +429,8 @@ def test_sizes_are_those_of_every_phase(options, sizes, tmp_path, monkeypatch):
         raise UserError(f"{found}, rate {recipe.optimizer.learning_rate}")
 
     monkeypatch.setattr("keras_bert.tasks.pretraining.run.pretrain", stop)
-    told = invoke(
-        "pretrain", *options.split(), "--learning-rate", "0.5", "--set", "optimizer.learning_rate=5e-1"
-    ).output
+    rates = ["--learning-rate", "0.5", "--set", "optimizer.learning_rate=5e-1"]
+    told = output_of("pretrain", *options.split(), *rates, status=2)
     assert f"{sizes}, rate 0.5" in told
 
 
@@ -453,7 +443,7 @@ def test_a_strategy_alone_trains_bert_base(option, tmp_path, monkeypatch):
         raise UserError(recipe.name)
 
     monkeypatch.setattr("keras_bert.tasks.pretraining.run.pretrain", stop)
-    assert invoke("pretrain", option).output.strip().endswith("Error: bert_base")
+    assert output_of("pretrain", option, status=2).strip().endswith("Error: bert_base")
 
 
 MLM = {"steps": 5, "eval_mlm_loss": 2.0, "eval_perplexity": 7.4, "eval_mask_token_loss": 2.5, "examples": []}

@@ -3,21 +3,15 @@
 import os
 
 import pytest
-from click.testing import CliRunner
-from command_line import give
+from command_line import give, output_of
 from tiny import VOCABULARY, random_model, without_dropout
 
 from keras_bert.checkpoints.writing import write_model_folder
-from keras_bert.cli import main
 from keras_bert.core.locks import take
 from keras_bert.core.whole_files import write_json
 from keras_bert.core.yaml_and_json import read_json
 from keras_bert.models.bert.encoder import BertEncoder
 from keras_bert.text.vocabulary import Vocabulary
-
-
-def invoke(*arguments):
-    return CliRunner().invoke(main, list(arguments))
 
 
 @pytest.fixture
@@ -33,8 +27,8 @@ def test_converted_there_and_back_fills_the_same(folder, tmp_path):
     assert "--do_lower_case=false" in there.output, there.output
     again = give("convert", "--to", "huggingface", "--cased", google, back)
     assert "taken as" not in again.output
-    outputs = [invoke("fill", "--model", path, "--cased", "w1 [MASK]") for path in (folder, google, back)]
-    assert len({output.output for output in outputs}) == 1 and outputs[0].exit_code == 0, outputs[1].output
+    outputs = {output_of("fill", "--model", path, "--cased", "w1 [MASK]") for path in (folder, google, back)}
+    assert len(outputs) == 1, outputs
 
 
 def test_what_google_omits_is_said_with_the_value_in_effect(folder, tmp_path):
@@ -86,9 +80,9 @@ def test_whole_or_not_there_at_all(folder, tmp_path, monkeypatch, exists):
 
 def test_inspect_says_what_is_there(folder, tmp_path):
     google = str(tmp_path / "google")
-    invoke("convert", "--to", "google", folder, google)
+    give("convert", "--to", "google", folder, google)
     for path in (folder, google):
-        output = invoke("inspect", path).output
+        output = output_of("inspect", path)
         assert "46 tensors" in output
         assert "Parts: encoder, pooler, masked LM head, next sentence head." in output
 
@@ -96,6 +90,6 @@ def test_inspect_says_what_is_there(folder, tmp_path):
 def test_fill_refuses_an_encoder_alone_in_one_line(tmp_path):
     path = str(tmp_path / "encoder")
     write_model_folder(path, BertEncoder(without_dropout()), VOCABULARY, lower_case=True)
-    assert "Parts: encoder, pooler.\n" in invoke("inspect", path).output
+    assert "Parts: encoder, pooler.\n" in output_of("inspect", path)
     result = give("fill", "--model", path, "w1 [MASK]", status=2)
     assert f"Error: {path}: needs a masked LM head" in result.output

@@ -5,13 +5,12 @@ import shutil
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
+from command_line import give
 from tiny import random_weights, without_dropout
 from usearch.index import Index
 
 from keras_bert.checkpoints.sentence_transformers import POOLING_CONFIG, vector_files
 from keras_bert.checkpoints.writing import write_model_folder
-from keras_bert.cli import main
 from keras_bert.models.bert.encoder import BertEncoder
 from keras_bert.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 
@@ -26,15 +25,15 @@ def folder(tmp_path_factory):
 
 
 def embed(folder, *arguments, **options):
-    return CliRunner().invoke(main, ["embed", "--model", folder, *arguments], **options)
+    """What it says."""
+    return give("embed", "--model", folder, *arguments, **options).output
 
 
 def test_the_last_line_opens_the_file(folder, tmp_path):
     output = str(tmp_path / 'my "out".npz')
-    result = embed(folder, "--input", "-", "--output", output, input="w1 w2\n" + "w3 " * 30 + "\n")
-    assert result.exit_code == 0, result.output
-    assert "1 of 2 texts have more than 24 tokens and were truncated, the first: stdin line 2." in result.output
-    last = result.output.splitlines()[-1]
+    told = embed(folder, "--input", "-", "--output", output, stdin="w1 w2\n" + "w3 " * 30 + "\n")
+    assert "1 of 2 texts have more than 24 tokens and were truncated, the first: stdin line 2." in told
+    last = told.splitlines()[-1]
     assert "float32 [2, 16]" in last
     expression = last.partition("Next: ")[2].partition(", float32")[0]
     assert eval(expression, {"numpy": np}).shape == (2, 16)
@@ -44,13 +43,12 @@ def test_a_column_of_a_table_is_embedded(folder, tmp_path):
     """Otherwise whole lines of the CSV would be embedded, with their labels and commas."""
     table, output = tmp_path / "a.csv", str(tmp_path / "out.npz")
     table.write_text('label,review\n1,"w1, w2"\n0,w3\n')
-    result = embed(folder, "--input", str(table), "--text", "review", "--output", output)
-    assert result.exit_code == 0, result.output
+    embed(folder, "--input", table, "--text", "review", "--output", output)
     found = np.load(output)["embeddings"]
-    assert embed(folder, "--input", "-", "--output", output, input="w1, w2\nw3\n").exit_code == 0
+    embed(folder, "--input", "-", "--output", output, stdin="w1, w2\nw3\n")
     np.testing.assert_array_equal(found, np.load(output)["embeddings"])
-    result = embed(folder, "--input", str(table), "--output", output)
-    assert result.exit_code == 2 and "needs a column 'text'" in result.output and "--text COLUMN" in result.output
+    told = embed(folder, "--input", table, "--output", output, status=2)
+    assert "needs a column 'text'" in told and "--text COLUMN" in told
 
 
 def test_the_folder_chooses_the_pooling_unless_the_user_does(folder, tmp_path):
@@ -61,9 +59,9 @@ def test_the_folder_chooses_the_pooling_unless_the_user_does(folder, tmp_path):
         (copy / name).write_text(json.dumps(content))
     output, found = str(tmp_path / "out.npz"), {}
     for options in ((), ("--pooling", "cls"), ("--pooling", "mean")):
-        result = embed(str(copy), "--input", "-", "--output", output, *options, input="w1 w2\nw3 w4 w5 w6\n")
-        assert result.exit_code == 0 and "1 of 2 texts have more than 5 tokens" in result.output
-        assert ("by the pooling cls, scaled to length 1" in result.output) == (not options)
+        told = embed(copy, "--input", "-", "--output", output, *options, stdin="w1 w2\nw3 w4 w5 w6\n")
+        assert "1 of 2 texts have more than 5 tokens" in told
+        assert ("by the pooling cls, scaled to length 1" in told) == (not options)
         found[options[1:]] = np.load(output)["embeddings"]
     norms = np.linalg.norm(found["cls",], axis=1, keepdims=True)
     np.testing.assert_allclose(found[()], found["cls",] / norms, atol=1e-6)
@@ -82,8 +80,8 @@ def test_the_folder_chooses_the_pooling_unless_the_user_does(folder, tmp_path):
     ],
 )
 def test_bad_input_is_one_line_and_status_2(folder, tmp_path, arguments, message):
-    result = embed(folder, "--output", str(tmp_path / "out.npz"), *arguments)
-    assert result.exit_code == 2 and f"Error: {message}" in result.output
+    told = embed(folder, "--output", tmp_path / "out.npz", *arguments, status=2)
+    assert f"Error: {message}" in told
     assert list(tmp_path.iterdir()) == []
 
 
@@ -91,8 +89,7 @@ def test_the_index_finds_the_nearest_texts(folder, tmp_path):
     """By cosine, as comparing all pairs does; keys are line numbers, also over several windows of lines."""
     lines = [f"w{number % 50} w{number // 50}" for number in range(60)]
     output, index = str(tmp_path / "out.npz"), str(tmp_path / "out.usearch")
-    result = embed(folder, "--input", "-", "--output", output, "--index", index, input="\n".join(lines))
-    assert result.exit_code == 0, result.output
+    embed(folder, "--input", "-", "--output", output, "--index", index, stdin="\n".join(lines))
     vectors = np.load(output)["embeddings"]
     unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
     expected = np.sort(unit @ unit[17])[::-1][:3]
@@ -100,8 +97,9 @@ def test_the_index_finds_the_nearest_texts(folder, tmp_path):
     assert found.keys[0] == 17
     np.testing.assert_allclose(1 - found.distances, expected, atol=1e-4)
     np.testing.assert_allclose(unit[found.keys.astype(int)] @ unit[17], expected, atol=1e-4)
-    refused = embed(folder, "--input", "-", "--output", output, "--index", index, "--pooling", "tokens", input="w1")
-    assert refused.exit_code == 2 and "--index: needs one dense vector for each text" in refused.output
+    tokens = ("--index", index, "--pooling", "tokens")
+    told = embed(folder, "--input", "-", "--output", output, *tokens, stdin="w1", status=2)
+    assert "--index: needs one dense vector for each text" in told
 
 
 @pytest.mark.parametrize("precision", ["float16", "int8", "binary"])
@@ -110,14 +108,12 @@ def test_smaller_vectors_are_indexed_and_found_by_queries(folder, tmp_path, prec
     lines = [f"w{number % 50} w{number // 50}" for number in range(60)]
     output, index, queries = (str(tmp_path / name) for name in ("out.npz", "out.usearch", "queries.npz"))
     options = ["--precision", precision, "--size", "12"]
-    result = embed(folder, "--input", "-", "--output", output, "--index", index, *options, input="\n".join(lines))
-    assert result.exit_code == 0, result.output
+    told = embed(folder, "--input", "-", "--output", output, "--index", index, *options, stdin="\n".join(lines))
     arrays = dict(np.load(output))
-    assert f"{arrays['embeddings'].dtype} [60, {2 if precision == 'binary' else 12}]" in result.output
+    assert f"{arrays['embeddings'].dtype} [60, {2 if precision == 'binary' else 12}]" in told
     if precision == "int8":
         options += ["--ranges", output]
-    result = embed(folder, "--input", "-", "--output", queries, *options, input=lines[17])
-    assert result.exit_code == 0, result.output
+    embed(folder, "--input", "-", "--output", queries, *options, stdin=lines[17])
     query = np.load(queries)["embeddings"]
     assert query.dtype == arrays["embeddings"].dtype
     found = Index.restore(index).search(query[0], 60, exact=True)
@@ -135,9 +131,9 @@ def test_options_of_smaller_vectors_that_do_not_fit_are_refused(folder, tmp_path
     output, floats = str(tmp_path / "out.npz"), str(tmp_path / "floats.npz")
     text = str(tmp_path / "text.txt")
     (tmp_path / "text.txt").write_text("w1\nw2 w3\n")
-    assert embed(folder, "--input", text, "--output", floats).exit_code == 0
+    embed(folder, "--input", text, "--output", floats)
     ranges = str(tmp_path / "ranges.npz")
-    assert embed(folder, "--input", text, "--output", ranges, "--precision", "int8").exit_code == 0
+    embed(folder, "--input", text, "--output", ranges, "--precision", "int8")
     for options, message in (
         (["--size", "17"], "size: needs 1 to 16, the width of the vectors. Received: 17"),
         (["--size", "4", "--pooling", "tokens"], "--size: needs a vector for each text"),
@@ -147,7 +143,7 @@ def test_options_of_smaller_vectors_that_do_not_fit_are_refused(folder, tmp_path
         (["--precision", "int8", "--ranges", ranges, "--size", "8"], "needs ranges of 8 dimensions. Received: 16"),
         (["--precision", "int8", "--ranges", str(tmp_path / "absent")], "No such file"),
     ):
-        result = embed(folder, "--input", text, "--output", output, *options)
-        assert result.exit_code == 2 and message in result.output, result.output
-    result = embed(folder, "--input", text, "--output", ranges, "--precision", "int8", "--ranges", ranges)
-    assert result.exit_code == 2 and "needs a place of its own" in result.output
+        told = embed(folder, "--input", text, "--output", output, *options, status=2)
+        assert message in told, told
+    told = embed(folder, "--input", text, "--output", ranges, "--precision", "int8", "--ranges", ranges, status=2)
+    assert "needs a place of its own" in told

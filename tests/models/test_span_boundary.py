@@ -4,13 +4,12 @@ import numpy as np
 import pytest
 import safetensors.numpy
 import tensorflow as tf
-from click.testing import CliRunner
+from command_line import output_of
 from scipy.special import erf
 from tiny import VOCABULARY, pretraining_batch, random_weights, without_dropout
 
 from keras_bert.checkpoints.model_folder import open_model_folder
 from keras_bert.checkpoints.writing import write_model_folder
-from keras_bert.cli import main
 from keras_bert.layers.heads import MOST_PLACES, span_places
 from keras_bert.models.pretraining import BertForPreTraining, PretrainingObjective
 from keras_bert.training.step import Step
@@ -120,7 +119,7 @@ def test_the_gradient_reaches_every_weight_of_the_head(model, batch):
 
 
 def test_inspect_names_the_head(folder):
-    output = CliRunner().invoke(main, ["inspect", str(folder)]).output
+    output = output_of("inspect", folder)
     assert "Parts: encoder, pooler, masked LM head, next sentence head, span boundary head.\n" in output
 
 

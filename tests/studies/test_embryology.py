@@ -8,7 +8,6 @@ import subprocess
 import numpy as np
 import pytest
 import tensorflow as tf
-from click.testing import CliRunner
 from command_line import give
 from corpus import write_corpus
 from finetuning import VOCABULARY as PLAIN
@@ -16,7 +15,6 @@ from finetuning import write_sst2
 from pretraining import recipe
 
 from keras_bert.checkpoints.model_folder import open_model_folder
-from keras_bert.cli import main
 from keras_bert.config.studies import EmbryologyPlan, TaggedText
 from keras_bert.core.errors import UserError
 from keras_bert.inference.loading import load
@@ -193,8 +191,8 @@ def test_fine_tuning_from_snapshots_keeps_the_figures_alone(run, tmp_path, monke
     with monkeypatch.context() as patch:
         patch.setattr(subprocess, "Popen", lambda *_, **__: pytest.fail("Trained again."))
         patch.setattr(Snapshots, "write", None)
-        again = CliRunner().invoke(main, line)
-    assert again.exit_code == 0 and again.output == first.output
+        again = give(*line)
+    assert again.output == first.output
     give(*line[:-1], "2")
     results = json.loads((tmp_path / "out" / "reviews" / "step-12" / "rate-0.01" / "results.json").read_text())
     assert results["seeds"] == [1, 2]

@@ -5,12 +5,11 @@ import dataclasses
 import pytest
 import tensorflow as tf
 import tensorflow_datasets as tfds
-from click.testing import CliRunner
+from command_line import output_of
 from corpus import documents
 from graph_ops import all_operations
 from tiny import pretraining_batch, tiny_config
 
-from keras_bert.cli import main
 from keras_bert.config.pretraining import PretrainConfig
 from keras_bert.config.recipes import find_config
 from keras_bert.config.training import OptimizerConfig
@@ -198,8 +197,7 @@ def test_the_bare_command_trains_from_wikipedia_on_what_the_resolver_finds(mirro
     command = ["pretrain", "--strategy", "tpu", "--steps", "6", "--output", str(tmp_path / "run")]
     for change in (f"model={{{small}}}", "phases.0.batch_size=8", "phases.1.batch_size=4"):
         command += ["--set", change]
-    result = CliRunner().invoke(main, command, catch_exceptions=False)
-    assert result.exit_code == 0, result.output
+    told = output_of(*command)
     assert made == ["local", "initialized", mirrored_strategy] * 2
-    assert "by TPUStrategy on CPU:0, CPU:1, 2 replica(s)" in result.output and "after 6 steps" in result.output
+    assert "by TPUStrategy on CPU:0, CPU:1, 2 replica(s)" in told and "after 6 steps" in told
     assert load(str(tmp_path / "run")).encode(["Some text."]).shape == (1, 16)

@@ -5,14 +5,13 @@ import math
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
+from command_line import output_of
 from finetuning import write_tiny_bert
 from scipy.special import expit
 from served import write_served
 from tiny import VOCABULARY
 
 import keras_bert
-from keras_bert.cli import main
 from keras_bert.config.finetuning import REGRESSION, SINGLE_LABEL, FinetuneConfig
 from keras_bert.core.errors import UserError
 from keras_bert.tasks.classification.head import ClassificationConfig
@@ -137,8 +136,7 @@ def test_predict_the_export_and_ranks_have_the_same_scores(run, tmp_path):
     bert, rows = keras_bert.load(path), rows_of(dev)[:8]
     columns = [[row[name] for row in rows] for name in COLUMNS]
     output = str(tmp_path / "answers.jsonl")
-    done = CliRunner().invoke(main, ["predict", "--model", path, "--input", dev, "--output", output])
-    assert done.exit_code == 0, done.output
+    output_of("predict", "--model", path, "--input", dev, "--output", output)
     written = [row["score"] for row in rows_of(output)[:8]]
     function = keras_bert.serving_function(bert)
     assert function.columns == ("text_a", "text_b")

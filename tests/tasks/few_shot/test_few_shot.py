@@ -6,13 +6,12 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from click.testing import CliRunner
+from command_line import output_of
 from finetuning import VOCABULARY, finetune_config, reviews, write_reviews, write_tiny_bert
 from said import listen
 from scipy.special import softmax
 
 import keras_bert
-from keras_bert.cli import main
 from keras_bert.core.errors import RunStopped, UserError
 from keras_bert.export.saved_model import write_version
 from keras_bert.export.serving_function import serving_function
@@ -194,8 +193,7 @@ def test_the_command_python_and_the_export_answer_alike(run, files, tmp_path):
     answers = bert.predict(texts)
     assert isinstance(answers[0], keras_bert.Classification)
     output = tmp_path / "answers.jsonl"
-    done = CliRunner().invoke(main, ["predict", "--model", run[0], "--input", files[2], "--output", str(output)])
-    assert done.exit_code == 0, done.output
+    output_of("predict", "--model", run[0], "--input", files[2], "--output", output)
     written = [json.loads(line) for line in output.read_text().splitlines()]
     function = serving_function(bert)
     served = function(texts)

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
+from command_line import output_of
 from finetuning import write_tiny_bert
 from glue_folder import write_glue
 from huggingface_hub import metadata_load
@@ -19,7 +19,6 @@ from served import write_served
 import keras_bert
 from keras_bert.checkpoints.sentence_transformers import POOLING_CONFIG, vector_files
 from keras_bert.checkpoints.writing import convert_folder
-from keras_bert.cli import main
 from keras_bert.config.finetuning import FinetuneConfig, InputConfig, TaskDataConfig
 from keras_bert.core.errors import UserError
 from keras_bert.export.serving_function import serving_function
@@ -201,17 +200,7 @@ def test_a_model_whose_vectors_are_no_means_is_refused(run, tables, tmp_path):
 def test_predict_answers_pairs_with_their_cosines(run, tables, tmp_path):
     bert, rows = keras_bert.load(run[0]), pairs(tables)[:5]
     (tmp_path / "pairs.txt").write_text("".join(f"{row['first']}\t{row['second']}\n" for row in rows))
-    command = [
-        "predict",
-        "--model",
-        run[0],
-        "--input",
-        str(tmp_path / "pairs.txt"),
-        "--output",
-        str(tmp_path / "a.jsonl"),
-    ]
-    result = CliRunner().invoke(main, command)
-    assert result.exit_code == 0, result.output
+    output_of("predict", "--model", run[0], "--input", tmp_path / "pairs.txt", "--output", tmp_path / "a.jsonl")
     answers = [json.loads(line) for line in (tmp_path / "a.jsonl").read_text().splitlines()]
     first, second = (serving_function(bert)([row[name] for row in rows])["vectors"] for name in ("first", "second"))
     np.testing.assert_allclose([answer["score"] for answer in answers], (first * second).sum(axis=1), atol=1e-4)
