@@ -6,22 +6,16 @@ import shutil
 import numpy as np
 import pytest
 from command_line import give
-from tiny import random_weights, without_dropout
+from tiny import without_dropout, write_random
 from usearch.index import Index
 
 from keras_bert.checkpoints.sentence_transformers import POOLING_CONFIG, vector_files
-from keras_bert.checkpoints.writing import write_model_folder
 from keras_bert.models.bert.encoder import BertEncoder
-from keras_bert.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    encoder = BertEncoder(without_dropout())
-    random_weights(encoder)
-    path = str(tmp_path_factory.mktemp("model") / "model")
-    write_model_folder(path, encoder, Vocabulary([*SPECIAL_TOKENS, *(f"w{n}" for n in range(55))]), lower_case=True)
-    return path
+    return write_random(tmp_path_factory.mktemp("model") / "model", BertEncoder(without_dropout()))
 
 
 def embed(folder, *arguments, **options):

@@ -11,10 +11,9 @@ from command_line import output_of, sets
 from finetuning import TELLING, WORDS, reviews, spoil, write_columns, write_questions, write_sst2, write_tiny_bert
 from served import ReloadedExport
 from superglue_folder import hidden, write_lines
-from tiny import random_weights, without_dropout
+from tiny import without_dropout, write_random
 
 import keras_bert
-from keras_bert.checkpoints.writing import write_model_folder
 from keras_bert.export.serving_function import serving_function
 from keras_bert.models.pretraining import BertForPreTraining
 from keras_bert.tasks.finetuned_model import FinetunedModel
@@ -223,9 +222,7 @@ def write_letter_bert(folder):
     letters = "abcdefghijklmnopqrstuvwxyz0123456789"
     vocabulary = Vocabulary([*SPECIAL_TOKENS, *WORDS, *letters, *(f"##{letter}" for letter in letters)])
     config = without_dropout(vocab_size=len(vocabulary), max_position_embeddings=64, num_hidden_layers=1)
-    model = BertForPreTraining(config)
-    random_weights(model)
-    write_model_folder(str(folder), model, vocabulary, lower_case=True)
+    write_random(folder, BertForPreTraining(config), vocabulary)
 
 
 GOOD, BAD = WORDS[:3], WORDS[3:6]

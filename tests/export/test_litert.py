@@ -12,7 +12,7 @@ from command_line import give
 from pages import blocks
 from served import ALBERT, CAUSAL, HEADS, KINDS, ROBERTA, VOCABULARY, write_served
 from shortened import shortened
-from tiny import random_weights, without_dropout
+from tiny import random_weights, without_dropout, write_random
 
 import keras_bert
 from keras_bert.checkpoints.writing import write_model_folder
@@ -113,9 +113,7 @@ def test_what_has_a_recurrence_takes_one_row_at_a_time(tmp_path, name, capfd):
     """On two, the interpreter would fail with a line about a runtime's node, and the converter would fill stderr."""
     config, head = _recurrent(name)
     model = kind_of_head(head).make_model(config, head)
-    random_weights(model)
-    write_model_folder(str(tmp_path / "model"), model, VOCABULARY, lower_case=True, head=head)
-    bert = keras_bert.load(str(tmp_path / "model"))
+    bert = keras_bert.load(write_random(tmp_path / "model", model, VOCABULARY, head=head))
     write_litert(tmp_path / "export", bert)
     assert "error" not in capfd.readouterr().err
     exported = LiteRTModel(tmp_path / "export")
@@ -136,9 +134,7 @@ def test_what_has_no_recurrence_takes_several_rows(tmp_path, name):
     if name == "xlnet":
         sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
         config, head = XlnetConfig(len(VOCABULARY), **sizes, hidden_dropout_prob=0.0), HEADS["single"]
-        model = kind_of_head(head).make_model(config, head)
-        random_weights(model)
-        write_model_folder(str(tmp_path / "model"), model, VOCABULARY, lower_case=True, head=head)
+        write_random(tmp_path / "model", kind_of_head(head).make_model(config, head), VOCABULARY, head=head)
     else:
         write_served(tmp_path / "model", name, heads[name])
     bert = keras_bert.load(str(tmp_path / "model"))

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from tiny import VOCABULARY as PLAIN
-from tiny import random_weights, without_dropout
+from tiny import without_dropout, write_random
 
 from keras_bert.checkpoints.writing import write_model_folder
 from keras_bert.config.finetuning import MULTI_LABEL, REGRESSION
@@ -20,9 +20,7 @@ TEXTS = ["The cat sat.", "cats", "", "the " * 50]
 
 def loaded(tmp_path, classification):
     model = BertForSequenceClassification(without_dropout(vocab_size=len(VOCABULARY)), classification.num_labels)
-    random_weights(model)
-    write_model_folder(str(tmp_path / "model"), model, VOCABULARY, lower_case=True, head=classification)
-    return load(str(tmp_path / "model"))
+    return load(write_random(tmp_path / "model", model, VOCABULARY, head=classification))
 
 
 def logits(bert, *segments):
@@ -113,9 +111,7 @@ def test_each_text_is_answered_as_if_alone(tmp_path):
 def test_a_next_sentence_head_says_whether_a_text_follows(tmp_path):
     """A BertForNextSentencePrediction would be opened as an encoder, without its head."""
     model = BertForNextSentencePrediction(without_dropout(vocab_size=len(VOCABULARY)))
-    random_weights(model)
-    write_model_folder(tmp_path / "model", model, VOCABULARY, lower_case=True, head=NextSentenceConfig())
-    bert = load(tmp_path / "model")
+    bert = load(write_random(tmp_path / "model", model, VOCABULARY, head=NextSentenceConfig()))
     assert bert.head == NextSentenceConfig() and not bert.report.unused
     (answer,) = bert.predict([("the cat", "sat .")])
     assert list(answer.probabilities) == ["IsNext", "NotNext"]

@@ -9,11 +9,10 @@ import numpy as np
 import pandas
 import pytest
 import tensorflow as tf
-from tiny import random_weights, without_dropout
+from tiny import without_dropout, write_random
 
 import keras_bert
 from keras_bert.checkpoints import model_folder
-from keras_bert.checkpoints.writing import write_model_folder
 from keras_bert.core.errors import UserError
 from keras_bert.export.serving_function import serving_function, signatures_of
 from keras_bert.models.pretraining import BertForPreTraining
@@ -24,10 +23,7 @@ from keras_bert.text.vocabulary import Vocabulary
 def bert(tmp_path_factory):
     vocabulary = Vocabulary(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "cat", "sat", "##s", "."])
     model = BertForPreTraining(without_dropout(vocab_size=len(vocabulary)))
-    random_weights(model)
-    path = str(tmp_path_factory.mktemp("model") / "model")
-    write_model_folder(path, model, vocabulary, lower_case=True)
-    return keras_bert.load(path)
+    return keras_bert.load(write_random(tmp_path_factory.mktemp("model") / "model", model, vocabulary))
 
 
 def test_a_text_is_encoded_alone_as_in_company(bert):

@@ -3,10 +3,9 @@
 import numpy as np
 import pytest
 from ranked import plain_scores
-from tiny import VOCABULARY, random_weights, without_dropout
+from tiny import without_dropout, write_random
 
 import keras_bert
-from keras_bert.checkpoints.writing import write_model_folder
 from keras_bert.models.bert.encoder import BertEncoder
 
 RANDOM = np.random.default_rng(0)
@@ -17,11 +16,7 @@ RELEVANT = {name: {f"p{place}": int(1 + place % 3) for place in RANDOM.permutati
 
 @pytest.fixture(scope="module")
 def bert(tmp_path_factory):
-    encoder = BertEncoder(without_dropout())
-    random_weights(encoder)
-    path = str(tmp_path_factory.mktemp("model") / "model")
-    write_model_folder(path, encoder, VOCABULARY, lower_case=True)
-    return keras_bert.load(path)
+    return keras_bert.load(write_random(tmp_path_factory.mktemp("model") / "model", BertEncoder(without_dropout())))
 
 
 def similarities(queries, passages, precision):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from goldens import Golden, read_tensors, run_peer, write_again
-from tiny import VOCABULARY, pretraining_batch, random_weights
+from tiny import VOCABULARY, pretraining_batch, random_weights, write_random
 
 from keras_bert.checkpoints.model_folder import open_model_folder
 from keras_bert.checkpoints.writing import convert_folder, write_model_folder
@@ -98,9 +98,8 @@ def test_shared_blocks_drop_out_different_values():
 @pytest.mark.parametrize("sharing", SHARINGS)
 def test_every_sharing_is_written_and_opens_again(sharing, tmp_path):
     """In both formats, with equal weights; what several groups of a file share is one tensor again."""
-    model, folder = BertForPreTraining(tiny_albert(sharing=sharing)), str(tmp_path / "model")
-    random_weights(model)
-    write_model_folder(folder, model, VOCABULARY, lower_case=True)
+    model = BertForPreTraining(tiny_albert(sharing=sharing))
+    folder = write_random(tmp_path / "model", model)
     opened = open_model_folder(folder)
     assert opened.config == model.config
     convert_folder(opened, "google", tmp_path / "google", VOCABULARY)
@@ -166,9 +165,8 @@ GOOGLES = {
 
 
 def test_googles_files_have_googles_names_and_say_gelu_for_gelu_new(tmp_path):
-    model, folder = BertForPreTraining(tiny_albert(num_hidden_groups=1, inner_group_num=1)), str(tmp_path / "model")
-    random_weights(model)
-    write_model_folder(folder, model, VOCABULARY, lower_case=True)
+    model = BertForPreTraining(tiny_albert(num_hidden_groups=1, inner_group_num=1))
+    folder = write_random(tmp_path / "model", model)
     google = str(tmp_path / "google")
     convert_folder(open_model_folder(folder), "google", google, VOCABULARY)
     names = {name for name, _ in tf.train.list_variables(os.path.join(google, "model.ckpt-best"))}

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from goldens import Golden, read_tensors, write_again
-from tiny import VOCABULARY, pretraining_batch, random_weights, without_dropout
+from tiny import VOCABULARY, pretraining_batch, random_weights, without_dropout, write_random
 
 from keras_bert.checkpoints.model_folder import open_model_folder
-from keras_bert.checkpoints.writing import convert_folder, write_model_folder
+from keras_bert.checkpoints.writing import convert_folder
 from keras_bert.core.errors import UserError
 from keras_bert.export.serving_function import serving_function
 from keras_bert.export.signature import TOKENS
@@ -123,8 +123,7 @@ def test_recomputed_blocks_have_the_same_gradient(encoder):
 def classifier(tmp_path_factory):
     """(a causal classifier, its folder)."""
     model, folder = BertForSequenceClassification(without_dropout(attention="causal"), 2), tmp_path_factory.mktemp("c")
-    random_weights(model)
-    write_model_folder(folder / "model", model, VOCABULARY, lower_case=True, head=HEAD)
+    write_random(folder / "model", model, head=HEAD)
     return model, folder / "model"
 
 

@@ -6,9 +6,8 @@ import os
 import numpy as np
 import safetensors.numpy
 from squad_file import paragraph, write_squad
-from tiny import random_weights, without_dropout
+from tiny import without_dropout, write_random
 
-from keras_bert.checkpoints.writing import write_model_folder
 from keras_bert.config.finetuning import FinetuneConfig
 from keras_bert.models.pretraining import BertForPreTraining
 from keras_bert.text.vocabulary import SPECIAL_TOKENS, Vocabulary
@@ -21,9 +20,7 @@ VOCABULARY = Vocabulary([*SPECIAL_TOKENS, *WORDS])
 def write_tiny_bert(folder):
     """A pretrained model, as its folder; returns the path."""
     model = BertForPreTraining(without_dropout(max_position_embeddings=32, num_hidden_layers=1))
-    random_weights(model)
-    write_model_folder(str(folder), model, VOCABULARY, lower_case=True)
-    return str(folder)
+    return write_random(folder, model, VOCABULARY)
 
 
 def spoil(folder):

@@ -5,6 +5,7 @@ import struct
 import keras
 import numpy as np
 
+from keras_bert.checkpoints.writing import write_model_folder
 from keras_bert.config.training import OptimizerConfig
 from keras_bert.models.bert.config import BertConfig
 from keras_bert.models.pretraining import BertForPreTraining
@@ -79,6 +80,13 @@ def random_weights(model, seed=0, scale=0.2):
         variable.assign(value)
         tensors[name.huggingface.name] = value.T if name.huggingface.transposed else value
     return tensors
+
+
+def write_random(path, model, vocabulary=VOCABULARY, lower_case=True, **options):
+    """Gives a model random weights and writes its folder; returns the path."""
+    random_weights(model)
+    write_model_folder(str(path), model, vocabulary, lower_case=lower_case, **options)
+    return str(path)
 
 
 def random_model(**changes):

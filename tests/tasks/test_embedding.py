@@ -6,11 +6,10 @@ import zipfile
 
 import numpy as np
 import pytest
-from tiny import random_weights, without_dropout
+from tiny import without_dropout, write_random
 
 import keras_bert
 from keras_bert import quantize_vectors
-from keras_bert.checkpoints.writing import write_model_folder
 from keras_bert.core.errors import UserError
 from keras_bert.data.tables.rows import Row
 from keras_bert.inference import spooled_vectors
@@ -40,10 +39,8 @@ POOLINGS = ["mean", "cls", "max", "last4", "tokens"]
 def bert(tmp_path_factory):
     vocabulary = Vocabulary([*SPECIAL_TOKENS, *WORDS])
     encoder = BertEncoder(without_dropout(vocab_size=len(vocabulary), num_hidden_layers=4))
-    random_weights(encoder)
-    path = str(tmp_path_factory.mktemp("model") / "model")
-    write_model_folder(path, encoder, vocabulary, lower_case=False)
-    return keras_bert.load(path)
+    path = tmp_path_factory.mktemp("model") / "model"
+    return keras_bert.load(write_random(path, encoder, vocabulary, lower_case=False))
 
 
 @pytest.fixture(scope="module")

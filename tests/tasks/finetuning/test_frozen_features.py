@@ -8,11 +8,10 @@ import numpy as np
 import pytest
 from finetuning import VOCABULARY, WORDS, finetune_config, write_tiny_bert
 from said import listen
-from tiny import random_weights, without_dropout
+from tiny import without_dropout, write_random
 
 import keras_bert
 from keras_bert.checkpoints.model_folder import open_model_folder
-from keras_bert.checkpoints.writing import write_model_folder
 from keras_bert.core.errors import UserError
 from keras_bert.data.batches.length_batches import LengthBatches
 from keras_bert.models.pretraining import BertForPreTraining
@@ -29,10 +28,7 @@ def bert(tmp_path_factory):
     model = BertForPreTraining(
         without_dropout(num_hidden_layers=4, max_position_embeddings=32, vocab_size=len(VOCABULARY))
     )
-    random_weights(model)
-    folder = str(tmp_path_factory.mktemp("features") / "bert")
-    write_model_folder(folder, model, VOCABULARY, lower_case=True)
-    return folder
+    return write_random(tmp_path_factory.mktemp("features") / "bert", model, VOCABULARY)
 
 
 @pytest.fixture(scope="module")

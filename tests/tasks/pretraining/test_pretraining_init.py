@@ -11,7 +11,7 @@ from corpus import write_corpus
 from goldens import COMMITTED
 from hub_server import Repository, hub_server, own_cache, point_to
 from said import listen
-from tiny import random_weights, without_dropout
+from tiny import without_dropout, write_random
 
 from keras_bert.api.pretraining import _model_settings, pretraining_recipe
 from keras_bert.checkpoints.model_folder import given_prefix_space, open_model_folder
@@ -50,9 +50,7 @@ def parts(tmp_path_factory):
     with open(corpus, encoding="utf-8") as stream:
         vocabulary = learn_vocabulary(stream.read().split("\n"), 60)
     encoder = BertEncoder(without_dropout(vocab_size=len(vocabulary), num_hidden_layers=1))
-    random_weights(encoder)
-    folder, google = str(place / "encoder"), str(place / "google")
-    write_model_folder(folder, encoder, vocabulary, lower_case=True)
+    folder, google = write_random(place / "encoder", encoder, vocabulary), str(place / "google")
     convert_folder(open_model_folder(folder), "google", google, vocabulary)
     return corpus, folder, google
 
@@ -99,9 +97,7 @@ def test_added_tokens_and_padded_rows_go_through_a_run(parts, tmp_path):
     base = Vocabulary.from_file(os.path.join(folder, "vocab.txt"))
     vocabulary = Vocabulary(base.tokens, added=[AddedToken(base.tokens[-1] + "x", len(base))])
     encoder = BertEncoder(without_dropout(vocab_size=len(base) + 4, num_hidden_layers=1))
-    random_weights(encoder)
-    first, run = str(tmp_path / "padded"), str(tmp_path / "run")
-    write_model_folder(first, encoder, vocabulary, lower_case=True)
+    first, run = write_random(tmp_path / "padded", encoder, vocabulary), str(tmp_path / "run")
     pretrain(corpus, first, run)
     found = open_model_folder(run)
     assert found.config.vocab_size == len(base) + 4 and found.vocabulary.added == vocabulary.added
@@ -225,13 +221,11 @@ def test_the_commit_of_a_model_is_not_asked_for_again(tmp_path, monkeypatch):
 @pytest.fixture(scope="module")
 def roberta(parts, tmp_path_factory):
     """The folder of a RoBERTa that reads texts as they are, as FacebookAI/roberta-base does."""
-    folder = str(tmp_path_factory.mktemp("roberta") / "model")
     vocabulary = learn_byte_pieces(["the cat sat on the mat, a cat sat on a hat"] * 9, 280)
     sizes = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 8}
     encoder = BertEncoder(RobertaConfig(len(vocabulary), **sizes, max_position_embeddings=128))
-    random_weights(encoder)
-    write_model_folder(folder, encoder, vocabulary, lower_case=False, prefix_space=False)
-    return folder
+    folder = tmp_path_factory.mktemp("roberta") / "model"
+    return write_random(folder, encoder, vocabulary, lower_case=False, prefix_space=False)
 
 
 @pytest.mark.parametrize(
