@@ -200,7 +200,7 @@ def test_another_models_vocabulary_is_refused(folder):
         load(folder)
 
 
-def test_a_misshapen_tensor_is_named_as_google_names_it(folder, model):
+def test_a_misshapen_tensor_is_named_as_google_names_it(folder):
     prefix = os.path.join(folder, "bert_model.ckpt")
     write_original(
         folder, {**checkpoint_tensors(prefix), "cls/seq_relationship/output_weights": np.zeros((16, 2), "f")}

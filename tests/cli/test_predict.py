@@ -240,7 +240,7 @@ class Counted:
         raise AssertionError("computed")
 
 
-def test_an_exact_name_is_one_split_and_several_have_files_of_their_own(tmp_path):
+def test_an_exact_name_is_one_split_and_several_have_files_of_their_own():
     """CMRC's dev and its trial would share a file, where the last overwrites the other."""
     from keras_bert.tasks.finetuned_model import _places
 

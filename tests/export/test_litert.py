@@ -346,7 +346,7 @@ def test_an_unknown_quantization_is_refused(served, tmp_path):
         write_litert(tmp_path / "export", served("single")[0], "int4")
 
 
-def test_ops_that_litert_lacks_are_refused_in_one_line(served):
+def test_ops_that_litert_lacks_are_refused_in_one_line():
     import tensorflow as tf
 
     from keras_bert.export.litert import convert

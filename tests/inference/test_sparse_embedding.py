@@ -92,7 +92,7 @@ def test_scipy_opens_the_file(bert, expected, tmp_path, monkeypatch, size):
     np.testing.assert_allclose(np.sort(found.toarray())[:, -4:], np.sort(expected)[:, -4:], atol=1e-5)
 
 
-def test_a_search_compares_their_products(bert, expected):
+def test_a_search_compares_their_products(bert):
     passages = ["w1 w2", "w3", "w4 w5 w6", "w7 " * 9]
     found = bert.evaluate_retrieval(TEXTS[:1], passages, [[2]], pooling="sparse", top_k=10, size=30)
     vectors = [

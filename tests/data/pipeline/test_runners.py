@@ -233,7 +233,7 @@ def test_a_bug_in_a_worker_is_no_user_error():
         _ = pipeline | beam.Create([0]) | beam.Map(lambda number: 1 // number)
 
 
-def test_without_beam_the_extra_is_named(text, monkeypatch, tmp_path):
+def test_without_beam_the_extra_is_named(monkeypatch):
     monkeypatch.setattr(imports, "is_installed", lambda package: False)
     with pytest.raises(UserError, match=r"--runner spark: needs the package apache_beam.*'bert-in-keras\[beam\]'"):
         Runner("spark")

@@ -148,7 +148,7 @@ def test_stopped_in_a_store_the_result_is_the_same(straight, counts):
         prepare(DOCUMENTS, folder, 0.3, **OPTIONS)
 
 
-def test_killed_in_a_store_before_the_first_shard_is_whole(straight, monkeypatch):
+def test_killed_in_a_store_before_the_first_shard_is_whole(monkeypatch):
     """Nothing is tidied up then, and the next start must not take the folder for another program's."""
     folder = "ram://prepare-again-killed"
     with monkeypatch.context() as patch:

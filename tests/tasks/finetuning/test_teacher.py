@@ -174,7 +174,7 @@ def test_a_run_that_is_stopped_goes_on_to_the_same_end(init, tables, teacher, tm
         np.testing.assert_array_equal(other[name], value, name)
 
 
-def test_a_teacher_whose_weights_have_changed_is_another(init, tables, tmp_path, monkeypatch):
+def test_a_teacher_whose_weights_have_changed_is_another(init, tables, tmp_path):
     """The answers in the run's folder are then no longer its own."""
     teacher, run = write_teacher(tmp_path / "teacher"), str(tmp_path / "run")
     FinetuningRuns(config_of(init, tables, teacher)).one(run)

@@ -206,7 +206,7 @@ def test_choices_and_their_copies(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_run_on_noisy_copies_resumes_bit_for_bit(tmp_path, monkeypatch):
+def test_a_run_on_noisy_copies_resumes_bit_for_bit(tmp_path):
     """Otherwise a resumed run would make other copies."""
     init, glue = write_tiny_bert(tmp_path / "bert"), write_sst2(tmp_path / "glue", train=40, dev=16)
     config = finetune_config(

@@ -252,7 +252,7 @@ def test_the_card_says_to_which_sizes_vectors_may_be_shortened(shortened):
     assert "the first 8 or 4 dimensions" in card and "spearman_4" in card
 
 
-def test_cosine_takes_all_pairs_and_scores_from_zero_to_one(shortened, tables):
+def test_cosine_takes_all_pairs_and_scores_from_zero_to_one(shortened):
     """Scores from 0 to 5 would give errors of 25; a threshold of `data.positive` would leave out pairs below 4."""
     problem = FinetunedModel(shortened[0]).problem
     rows = problem.rows("train")
