@@ -1,5 +1,6 @@
 """Every command that a page or a recipe's header shows is one that the command line takes."""
 
+import fnmatch
 import glob
 import os
 import re
@@ -63,6 +64,15 @@ def test_every_command_shown_is_taken(page, tmp_path, monkeypatch):
                     RECIPES[name].from_file(find_config(name, recipe), overrides)
         except Exception as error:
             pytest.fail(f"{page}: run.py {shlex.join(words)}: {error!r}")
+
+
+def test_shown_commands_read_the_text_that_make_data_fetches():
+    """A reader may have no other text."""
+    fetched = re.search(r"test -s (wiki/\S+)", text_of("Makefile"))[1]
+    for page in PAGES:
+        for words in commands_of(page) if page != "docs/learning.md" else ():  # It describes the text of its runs.
+            text = [word for word in words if word.startswith(("wiki/", "novels/"))]
+            assert all(fnmatch.fnmatch(fetched, glob) for glob in text), f"{page}: run.py {shlex.join(words)}"
 
 
 def test_git_ignores_what_the_shown_commands_write():

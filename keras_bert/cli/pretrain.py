@@ -95,7 +95,7 @@ def pretrain(
 
     \b
     Example:
-      python run.py pretrain --config wiki_mini --data 'wiki/*.txt' --output runs/wiki
+      python run.py pretrain --config wiki_mini --data 'wiki/*' --output runs/wiki
     """
     started_at = time.monotonic()
     by_key = set_by_key(PretrainConfig, overrides)
