@@ -52,7 +52,12 @@ _output_option = click.option(
     callback=folder_to_write,
     help="Where the runs, the page and the pictures go.",
 )
-_seeds_option = click.option("--seeds", default=3, type=click.IntRange(min=1), help="Number of seeds.")
+_task_seeds_option = click.option(
+    "--seeds",
+    default=3,
+    type=click.IntRange(min=1),
+    help="Number of fine-tuning seeds, unless the plan gives a task its own.",
+)
 
 _task_data_option = click.option(
     "--data", required=True, metavar="FOLDER", help="Folder that holds the folders named in the plan."
@@ -141,7 +146,7 @@ def _said_of(name: str) -> Iterator[None]:
 @_plan_option("worth")
 @_task_data_option
 @_output_option
-@_seeds_option
+@_task_seeds_option
 @_only_option("tasks")
 @click.option("--title", default="", show_default=False, help="Title of the page and the picture.")
 def worth(
@@ -167,7 +172,7 @@ def worth(
 @_plan_option("pilots")
 @_pretraining_data_option("--data")
 @_output_option
-@_seeds_option
+@click.option("--seeds", default=3, type=click.IntRange(min=1), help="Number of pretraining seeds.")
 @_only_option("pilots")
 def pilots(plan: str, data: str, output: str, seeds: int, only: tuple[str, ...]) -> None:
     """Train a recipe with one change at a time and compare the cost of reaching the same loss.
@@ -194,7 +199,7 @@ def pilots(plan: str, data: str, output: str, seeds: int, only: tuple[str, ...])
     "--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Override a setting of pretraining. Repeatable."
 )
 @click.option("--pretraining-seeds", default=1, type=click.IntRange(min=1), help="Number of pretraining seeds.")
-@_seeds_option
+@_task_seeds_option
 @_only_option("variants")
 def ablation(
     plan: str,
@@ -233,7 +238,7 @@ def ablation(
 @_plan_option("embryology")
 @_task_data_option
 @_output_option
-@_seeds_option
+@_task_seeds_option
 @click.option(
     "--only", multiple=True, type=click.Choice(EMBRYOLOGY_PARTS), help="What to measure. Repeatable. Default: all."
 )
@@ -283,7 +288,14 @@ def attention(texts: tuple[str, ...], model: str, output: str) -> None:
 
 @study.command(short_help="List the neighbours of words.")
 @model_option
-@click.option("--word", "words", multiple=True, required=True, metavar="WORD", help="Word to look up. Repeatable.")
+@click.option(
+    "--word",
+    "words",
+    multiple=True,
+    required=True,
+    metavar="WORD",
+    help="Word to look up, one piece of the vocabulary. Repeatable.",
+)
 @click.option("--text", "texts", multiple=True, required=True, metavar="GLOB", help="Text to read. Repeatable.")
 @click.option(
     "--tokens", default=500_000, type=click.IntRange(min=1), help="Read at most this many tokens of the text."

@@ -123,12 +123,13 @@ class RunConfig(Checked):
         minutes: total training time in minutes, over all starts of the run, instead of a number of steps; the learning
             rate decays over that time. 0 for no such limit.
         seed: seed for weights, masks, pairs, order and dropout.
-        strategy: how to use devices: `auto` uses all that are found.
+        strategy: which devices train: `one`; `mirrored`, several of this machine; `multiworker`, those of all processes
+            of the run (TF_CONFIG, SLURM); `tpu`; or `auto`, all that are found.
         devices: devices of this machine to use, such as GPU:0; several share each batch; by default, all.
         tpu: name or address of the TPU to train on, with the strategy `tpu`; `local` is the TPU of this machine.
         precision: what the network computes in; variables are float32. In `float16`, for devices without bfloat16, the
-            loss is scaled. `auto` is bfloat16 on devices that multiply it, on CPUs without XLA, which does not, and
-            float32 on others; a run that has begun keeps its precision.
+            loss is scaled. `auto` is bfloat16 on devices that multiply it (on CPUs only without XLA), and float32 on
+            others; a run that has begun keeps its precision.
         jit_compile: compile the step with XLA; `auto` times a few steps at the start and compiles if the run is long
             enough to gain from it.
         accumulation: slices of each replica's part of a batch, computed one after the other, for batches that do not
@@ -143,14 +144,15 @@ class RunConfig(Checked):
         checkpoint_every: steps between checkpoints.
         checkpoint_minutes: at a log line, also save a checkpoint if the last one is this many minutes old; 0 to save by
             steps alone.
-        keep_checkpoints: how many of the newest checkpoints are kept, besides the best by validation and the newest
-            from no later than the last log line, to which a run may go back.
+        keep_checkpoints: how many of the newest checkpoints are kept, besides the best by validation and the one to
+            which the run would go back after a divergence.
         keep_every: steps between checkpoints that are kept for good; 0 for none.
         max_minutes: save a checkpoint and stop this many minutes after the start of the command; the same command
             resumes. 0 for no such limit.
         gradient_norms: log the norm of the gradient of each part of the model.
-        rollbacks: how often the run may go back to a checkpoint.
-        loss_band: how many spreads a logged loss may be above the median of the last 50; 0 for no such check.
+        rollbacks: how often the run may go back to a checkpoint after a divergence.
+        loss_band: how many spreads a logged loss may be above the median of the last 50
+            (docs/pretraining.md#divergence); 0 for no such check.
     """
 
     minutes: NotNegative[float] = 0.0
