@@ -236,10 +236,10 @@ class ModelFolder:
 
     def require_positions(self, max_length: int) -> None:
         """Raises `UserError` if rows of `max_length` tokens are longer than the model's positions."""
-        if max_length > self.config.max_position_embeddings:
+        if max_length > (most := self.config.max_position_embeddings):
             raise UserError(
-                f"input.max_length: needs at most {self.config.max_position_embeddings}, the max_position_embeddings "
-                f"of {self.path}. Received: {max_length}."
+                f"input.max_length: needs at most {most}, the max_position_embeddings of {self.path}. "
+                f"Received: {max_length}. Give --max-length {most}."
             )
 
     def parts(self) -> list[str]:

@@ -145,7 +145,7 @@ def _require_options_of(context: click.Context, kind: str) -> None:
     for name, only in _ONLY_OF.items():
         if only != kind and _is_given(context, name):
             option = f"--{name.replace('_', '-')}"
-            raise UserError(f"{option}: needs --format {only}. Received: --format {kind}. Leave one out.")
+            raise UserError(f"{option}: needs --format {only}. Received: --format {kind}. Give it, or leave this out.")
 
 
 def _require_lists(context: click.Context, bert: "LoadedModel", encoder_only: bool) -> None:

@@ -336,7 +336,7 @@ def test_all_of_glue_in_one_table(place, tmp_path):
         ("finetune --task glue --prepare pairs --prepare-text .", "--prepare: needs a single task. Received: glue."),
         ("finetune --task superglue --set prepare.kind=pairs", "--prepare: needs a single task. Received: superglue."),
         ("finetune --task sst2 --init BERT --data-dir absent --set input.max_length=24", "absent: needs"),
-        ("finetune --task sst2 --init BERT", "input.max_length: needs at most 32"),
+        ("finetune --task sst2 --init BERT", "bert. Received: 128. Give --max-length 32."),
         ("finetune --task sst2 --init BERT --set training.epoch=3", "The nearest is training.epochs"),
         (
             "finetune --task squad --init BERT --set input.max_question_length=-1",
