@@ -138,7 +138,7 @@ def choose(
         if not chief_decides(lambda: left >= shortest):
             _log.info(
                 f"jit_compile auto: not compiled, because {left:,.0f} seconds of training are left, and compiling "
-                f"{shapes} batch shapes pays after {shortest:,.0f} at the earliest."
+                f"pays after {shortest:,.0f} at the earliest ({SHORTEST_SECONDS:,.0f} for each batch shape)."
             )
             return False
         with_xla = time_if_it_fits(compiled, batch) if is_alone else time_step(compiled, batch)

@@ -69,8 +69,8 @@ def test_a_short_run_is_not_worth_a_try(step, monkeypatch):
     compiled = object()
     assert choice_of(step, compiled, 479.0) is False and timed == [step]
     assert said == [
-        "jit_compile auto: not compiled, because 479 seconds of training are left, and compiling 8 batch shapes pays "
-        "after 480 at the earliest."
+        "jit_compile auto: not compiled, because 479 seconds of training are left, and compiling pays after "
+        "480 at the earliest (60 for each batch shape)."
     ]
     choice_of(step, compiled, 481.0)
     assert timed[1:] == [step, compiled]

@@ -185,7 +185,7 @@ class Finetuning:
             )
         self.source = LengthBatches(rows, training.batch_size, training.seed, pad_id, widths, sizes=sizes)
         _log.info(
-            f"{len(rows):,} rows for training, {self.source.batches_per_epoch:,} batches of {training.batch_size} "
+            f"{len(rows):,} rows for training in batches of {training.batch_size}, {self.source.batches_per_epoch:,} "
             f"an epoch, {self.source.padding_share:.1%} of their tokens padding."
         )
         for noise, changed in shares.items():
