@@ -87,7 +87,7 @@ def finetune(
         features: train only a small network on features of the frozen encoder; see docs/finetuning.md.
         lower_case: whether the model lower-cases, if its folder does not specify it.
         fresh: start over in a new folder beside `output` if that exists.
-        callbacks: Keras callbacks; see `training.callbacks.Callbacks`.
+        callbacks: Keras callbacks, for which a step is a batch and a validation ends an epoch, with `val_…` figures.
         **keywords: settings, like those of `keras_bert.pretrain`: `epochs=3`, `learning_rate=5e-5`, `max_length=128`.
 
     Raises:

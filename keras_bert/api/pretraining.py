@@ -70,7 +70,7 @@ def pretrain(
         format: the format of the tables, if their names and contents do not show it.
         lower_case: whether the vocabulary is for lower-cased text; by default as in the recipe or `init`.
         fresh: start over in a new folder beside `output` if that exists.
-        callbacks: Keras callbacks; see `training.callbacks.Callbacks`.
+        callbacks: Keras callbacks, for which a step is a batch and a validation ends an epoch, with `val_…` figures.
         **keywords: settings by their last name (`steps=1000`, `batch_size=64`), by section (`masking={"unit":
             "span"}`) or by key (`**{"optimizer.name": "lamb"}`); `python run.py settings pretrain` lists them.
 

@@ -82,7 +82,7 @@ class LoadedModel:
 
     @property
     def predicts(self) -> str | None:
-        """The tokens that its language model head predicts, one of `models.bert.config.TOKENS`; None without a head."""
+        """What its language model head predicts, as `objective.tokens` names it: `masked`, say; None without a head."""
         return self.config.predicts if isinstance(self.model, BertForPreTraining) else None
 
     @property

@@ -1,4 +1,4 @@
-"""`tasks.examples.sequence_rows` in NumPy, text by text: what the tests compare its rows with."""
+"""`tasks.sequence_rows` in NumPy, text by text: what the tests compare its rows with."""
 
 import itertools
 

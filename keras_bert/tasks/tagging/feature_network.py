@@ -100,7 +100,7 @@ class BertFeatureTagger(EncoderWithHeads):
 
     Args:
         num_labels: the number of logits per token.
-        features: which hidden states to use, one of `config.features.FEATURES`.
+        features: which hidden states to use, as `finetune --features` names them: `concat_last4`, say.
         lstm_size: the units per direction in each of the two LSTM layers.
 
     Call arguments:
