@@ -131,8 +131,10 @@ def write_model_folder(
         path: replaced if it exists.
         model: a model with an `encoder`, such as `BertForPreTraining`; its weights are written in float32, LoRA's
             additions added and int8 dequantized.
-        lower_case, strip_accents, split_chinese, quotes, max_characters_per_word, prefix_space: see
-            `TokenizerSettings`.
+        lower_case, strip_accents, split_chinese, quotes, max_characters_per_word, prefix_space: whether texts are
+            lower-cased; whether accents are removed (None: only if lower-cased); whether every ideograph is a word;
+            whether SentencePiece makes two apostrophes or backquotes a double quote; the most characters of a word,
+            beyond which it is [UNK]; whether byte-level BPE reads a text as if a space came before it.
         head: the config of the model's head, if a task put one on it.
         task: the description of the task that the model was fine-tuned on; see `ModelFolder.task`.
         card: what its README.md says.

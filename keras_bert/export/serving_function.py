@@ -162,12 +162,12 @@ def serving_function(
     """The signatures of a model, traced as they are needed.
 
     Args:
-        dtype: the type in which weights are stored, one of `network.DTYPES`; the computation is in float32.
-        jit: whether XLA compiles the network for single rows, see `Network`.
+        dtype: how weights are stored: float32, bfloat16 or float16; the computation is in float32.
+        jit: whether XLA compiles the network for single rows, like `export --jit`.
         top_k: the number of candidates for each [MASK] or next token.
-        n_best: the number of answers to a question about a passage.
+        n_best: the number of answers to a question about a passage; of texts written, one per beam at most.
         encoder_only: whether to return vectors, whatever head the model has.
-        compute: the type of the products of the encoder's blocks, float32 or bfloat16, see `Network`.
+        compute: the type of the products of the encoder's blocks, float32 or bfloat16, like `export --compute`.
 
     Raises:
         UserError: config.json has invalid settings for reading texts, `dtype` is no such type, `compute` does not fit

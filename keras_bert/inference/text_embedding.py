@@ -165,8 +165,7 @@ class TextEmbedder(Embedder):
         max_length: the maximum number of tokens per text, [CLS] and [SEP] included; longer texts are truncated. By
             default, and at most, the encoder's maximum length.
         batch_tokens: the maximum number of tokens per batch, padding included; a longer text is a batch of its own.
-        long: how to truncate longer texts: `head_tail` keeps their beginning and end, anything else their beginning;
-            see `InputConfig`.
+        long: how to truncate longer texts: `head_tail` keeps their beginning and end, anything else their beginning.
         normalize: see `PooledEncoder`.
 
     Attributes:

@@ -116,7 +116,7 @@ class BertConfig(Checked):
 
     @property
     def predicts(self) -> str:
-        """Which of `Tokens` the model predicts in pretraining."""
+        """What the model predicts in pretraining, as `objective.tokens` names it."""
         return NEXT if self.is_causal else MASKED
 
     @property
