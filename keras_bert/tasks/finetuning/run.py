@@ -350,7 +350,7 @@ class Finetuning:
             }
             write_pictures(run, pictures)
         elif confusions:
-            _log.info("No pictures were drawn: matplotlib is missing. pip install 'bert-in-keras[plots]'")
+            _log.info("No pictures were drawn: matplotlib is missing. Install it with: pip install matplotlib")
         if "tensorboard" in training.log_to:
             metric = results["main_metric"]
             best = {f"best/{split}_{metric}": figures[metric] for split, figures in results["splits"].items()}
