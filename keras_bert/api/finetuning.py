@@ -126,7 +126,7 @@ def finetune(
             {
                 "task": task if recipe else None,
                 "lower_case": lower_case,
-                "data.texts": [text] if isinstance(text, str) else text and list(text),
+                "data.texts": [text] if isinstance(text, str) else text,
                 "data.label": label,
                 "data.kind": KINDS_OF_LABELS[kind] if kind else None,
                 "data.folder": path_of(data_dir, "data_dir"),

@@ -18,6 +18,7 @@ from keras_bert.checkpoints.stored_tensors import as_stored
 from keras_bert.checkpoints.task_files import write_task_files
 from keras_bert.config.reading import FIELD
 from keras_bert.core import files, whole_files
+from keras_bert.core.settings import checked
 from keras_bert.models.bert.config import BertConfig
 from keras_bert.models.kind import bert_counterpart, kind_of_config, with_article
 from keras_bert.models.tensor_names import TensorName, model_values, parts, pretraining_parts
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 _NOT_KEPT = ("architectures", "model_type", "transformers_version", "_name_or_path", "torch_dtype", "dtype")
 
 
+@checked
 def write_huggingface_folder(
     path: files.StrPath,
     config: BertConfig,

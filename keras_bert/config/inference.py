@@ -126,7 +126,7 @@ def check_embedding(config: BertConfig, pooling: str, max_length: int | None = N
         raise UserError(
             f"Pooling last4: needs a model with at least {LAST_LAYERS} layers. Received: one with {layers}. Use mean."
         )
-    if max_length is not None and not FEWEST_TOKENS <= max_length <= positions:
+    if max_length is not None and max_length not in range(FEWEST_TOKENS, positions + 1):
         raise UserError(
             f"max_length: needs {FEWEST_TOKENS} to {positions} tokens, the model's positions. Received: {max_length}."
         )
@@ -147,7 +147,7 @@ def check_quantization(width: int, precision: str, size: int | None, has_ranges:
     """Raises `UserError` unless vectors of `width` can be cut to `size` and kept at this precision."""
     if precision not in PRECISIONS:
         raise UserError(f"precision: needs one of {', '.join(PRECISIONS)}. Received: {precision!r}.")
-    if size is not None and not 1 <= size <= width:
+    if size is not None and size not in range(1, width + 1):
         raise UserError(f"size: needs 1 to {width}, the width of the vectors. Received: {size}.")
     if is_sparse and precision != FLOAT32:
         raise UserError(f"precision: needs {FLOAT32} for sparse vectors. Received: {precision}. Give a size instead.")

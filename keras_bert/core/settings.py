@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 _Dataclass = typing.TypeVar("_Dataclass", bound="DataclassInstance")
+_Function = typing.TypeVar("_Function", bound=Callable[..., Any])
 _Number = typing.TypeVar("_Number", int, float)
 _TYPES = {int: "a whole number", float: "a finite number", bool: "true or false", str: "text", dict: "a mapping"}
 MAX_SEED = 2**32 - 1
@@ -90,6 +91,36 @@ class Checked:
                 object.__setattr__(self, name, _convert(kind, getattr(self, name), name))
             except UserError as error:
                 raise ValueError(str(error)) from None
+
+
+def checked(function: _Function) -> _Function:
+    """Decorates a function to check its arguments as `Checked` does fields; `ValueError` names the first invalid one.
+
+    A class takes its instances. Annotations of other kinds, such as `Sequence[str]`, are left to the function.
+    """
+    signature = inspect.signature(function)
+
+    @functools.cache
+    def kinds() -> dict[str, Any]:  # On the first call, because a method's own class may be among them.
+        return typing.get_type_hints(function, include_extras=True)
+
+    @functools.wraps(function)
+    def call(*arguments: Any, **keywords: Any) -> Any:
+        bound = signature.bind(*arguments, **keywords)
+        for name, value in bound.arguments.items():
+            parts = parts_of(kinds().get(name, Any))
+            if all(part in _TYPES or typing.get_origin(part) in (Annotated, Literal) for part in parts):
+                try:
+                    bound.arguments[name] = _convert(kinds()[name], value, name)
+                except UserError as error:
+                    raise ValueError(str(error)) from None
+            elif all(inspect.isclass(part) and part is not Any for part in parts):
+                names = " or ".join(part.__name__.removesuffix("V2") for part in parts)  # As of tf.data.Dataset.
+                require(isinstance(value, kinds()[name]), name, f"a {names}", type(value).__name__)
+        return function(*bound.args, **bound.kwargs)
+
+    call.__signature__ = signature  # type: ignore[attr-defined]  # Keras does not look for it in what is wrapped.
+    return typing.cast(_Function, call)
 
 
 @functools.cache

@@ -12,7 +12,7 @@ import numpy as np
 import tensorflow as tf
 
 from keras_bert.core.errors import UserError
-from keras_bert.core.settings import require
+from keras_bert.core.settings import Positive, checked
 from keras_bert.export.network import FLOAT32, Network
 from keras_bert.export.signature import TOKENS, Signature, TextInputs, signatures_of_texts_and_tokens, without_invalid
 from keras_bert.inference.language_models import never_next
@@ -150,12 +150,13 @@ def signatures_of(bert: LoadedModel) -> ServingFunction:
     return bert.once("signatures", lambda: serving_function(bert))
 
 
+@checked
 def serving_function(
     bert: LoadedModel,
     dtype: str = FLOAT32,
     jit: bool = False,
-    top_k: int = TOP_K,
-    n_best: int = N_BEST,
+    top_k: Positive[int] = TOP_K,
+    n_best: Positive[int] = N_BEST,
     encoder_only: bool = False,
     compute: str = FLOAT32,
 ) -> ServingFunction:
@@ -178,8 +179,6 @@ def serving_function(
         function = keras_bert.serving_function(keras_bert.load("runs/demo"))
         sorted(function.signatures)
     """
-    require(isinstance(bert, LoadedModel), "bert", "what keras_bert.load returns", type(bert).__name__)
-    require(top_k > 0 and n_best > 0, "top_k, n_best", "numbers above 0", (top_k, n_best))
     if jit and bert.head and not encoder_only and kind_of_head(bert.head).writes_texts:
         received = with_article(bert.head.architecture)
         raise UserError(f"--jit: needs a model without a decoder. Received: {received}. Leave it out.")

@@ -19,7 +19,7 @@ from scipy.special import softmax
 from keras_bert.config.inference import SamplingConfig, require_left_to_right
 from keras_bert.core.errors import UserError
 from keras_bert.core.program import PROGRAM
-from keras_bert.core.settings import require
+from keras_bert.core.settings import Positive, checked
 from keras_bert.inference.texts import encoder_inputs, require_numbers, text_list
 from keras_bert.inputs.rows import doubling_lengths
 from keras_bert.layers.decoder_block import KeysAndValues, written
@@ -253,7 +253,10 @@ class Filling:
     filled: str
 
 
-def fill_masks(model: BertForPreTraining, tokenizer: Tokenizer, texts: Sequence[str], top_k: int = 5) -> list[Filling]:
+@checked
+def fill_masks(
+    model: BertForPreTraining, tokenizer: Tokenizer, texts: Sequence[str], top_k: Positive[int] = 5
+) -> list[Filling]:
     """Predicts the [MASK]s of each text.
 
     Args:
@@ -265,7 +268,6 @@ def fill_masks(model: BertForPreTraining, tokenizer: Tokenizer, texts: Sequence[
         ValueError: `texts` is not a list of texts, or `top_k` is not above 0.
     """
     texts = text_list(texts)
-    require(top_k > 0, "top_k", "a number above 0", top_k)
     if model.config.predicts != MASKED:
         raise UserError(
             f"Filling a {MASK} needs a model that sees both sides of it. Received: one that predicts "

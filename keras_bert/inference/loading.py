@@ -19,6 +19,7 @@ from keras_bert.core.errors import UserError
 from keras_bert.core.files import StrPath
 from keras_bert.core.program import PROGRAM
 from keras_bert.core.runtime import require_backend
+from keras_bert.core.settings import Positive, checked
 from keras_bert.inference.language_models import Continuation, Filling, TextGenerator, fill_masks
 from keras_bert.inference.preprocessing import Preprocessor
 from keras_bert.inference.retrieval import Passage, RetrievalResult, evaluate_retrieval, retrieval_set
@@ -128,8 +129,9 @@ class LoadedModel:
         embedded = self._own_embedder(pooling)(texts)
         return embedded.by_text() if pooling == "tokens" else embedded.vectors
 
+    @checked
     def embedder(
-        self, pooling: str | None = None, max_length: int | None = None, batch_tokens: int = BATCH_TOKENS
+        self, pooling: str | None = None, max_length: int | None = None, batch_tokens: Positive[int] = BATCH_TOKENS
     ) -> Embedder:
         """Returns a `TextEmbedder`, which also reports truncated texts and the offsets of pieces.
 
@@ -335,6 +337,7 @@ class LoadedModel:
         )
 
 
+@checked
 def load(
     path: StrPath, lower_case: bool | None = None, task: str | None = None, labels: Iterable[str] | None = None
 ) -> LoadedModel:
@@ -352,7 +355,8 @@ def load(
 
     Raises:
         UserError: there is no model, or its files are broken or do not match; or there is no such task, or its head
-            needs other labels; or Keras has another backend.
+            needs other labels; or Keras has another backend or `floatx`.
+        ValueError: an argument of the wrong type.
 
     Example:
         bert = keras_bert.load("runs/demo")

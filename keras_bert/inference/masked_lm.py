@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from keras_bert.config.objectives import MaskingConfig
 from keras_bert.core.errors import UserError
-from keras_bert.core.settings import require
+from keras_bert.core.settings import Positive, Seed, checked, require
 from keras_bert.data.batches.masking import DynamicMasking
 from keras_bert.inference.preprocessing import Preprocessor
 from keras_bert.models.bert.config import MASKED
@@ -47,8 +47,8 @@ class MaskedLM:
         model.fit(masked_lm.batches(texts, batch_size=2, epochs=2), verbose=0)
     """
 
-    def __init__(self, preprocessor: Preprocessor, share: float = 0.15, unit: str = "token", seed: int = 0):
-        require(isinstance(preprocessor, Preprocessor), "preprocessor", "a Preprocessor", type(preprocessor).__name__)
+    @checked
+    def __init__(self, preprocessor: Preprocessor, share: float = 0.15, unit: str = "token", seed: Seed = 0):
         if preprocessor.tokenizer is None or preprocessor.length != "fixed":
             raise ValueError(
                 f"preprocessor: needs a tokenizer and length='fixed'. Received: length={preprocessor.length!r}."
@@ -60,7 +60,10 @@ class MaskedLM:
         config = MaskingConfig(share=share, unit=unit)  # type: ignore[arg-type]
         self.masking = DynamicMasking(config, self.max_predictions, preprocessor.tokenizer.vocabulary, seed)
 
-    def batches(self, texts: tf.data.Dataset, batch_size: int, epochs: int | None = 1) -> tf.data.Dataset:
+    @checked
+    def batches(
+        self, texts: tf.data.Dataset, batch_size: Positive[int], epochs: Positive[int] | None = 1
+    ) -> tf.data.Dataset:
         """The batches of all epochs in sequence, each epoch with its own masks.
 
         Args:
@@ -73,10 +76,8 @@ class MaskedLM:
 
         Raises:
             UserError: the number of texts, and so of batches, is unknown.
-            ValueError: `texts` is no data set, or `batch_size` is not above 0.
+            ValueError: `texts` is no data set, or a number is not above 0.
         """
-        require(isinstance(texts, tf.data.Dataset), "texts", "a tf.data.Dataset", type(texts).__name__)
-        require(batch_size > 0, "batch_size", "a number above 0", batch_size)
         # Without their number, Keras finds the end of the batches by an extra step, which decays the weights.
         count = tf.data.INFINITE_CARDINALITY
         if epochs is not None:

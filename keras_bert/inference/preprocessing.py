@@ -12,6 +12,7 @@ import tensorflow as tf
 
 from keras_bert.config.reading import LONG, SHORTEST, TRUNCATE, WINDOWS
 from keras_bert.core import whole_files
+from keras_bert.core.settings import checked
 from keras_bert.core.yaml_and_json import read_json
 from keras_bert.inputs.rows import PieceSpans, padded_rows
 from keras_bert.inputs.windows import fit_rows
@@ -52,6 +53,7 @@ class Preprocessor(keras.layers.Layer):
         ValueError: an invalid argument.
     """
 
+    @checked
     def __init__(
         self,
         tokenizer: Tokenizer | None = None,
@@ -84,7 +86,8 @@ class Preprocessor(keras.layers.Layer):
         Args:
             texts: strings [batch]; for pairs, two such columns, as a tuple or a dict.
         """
-        assert self.tokenizer is not None
+        if self.tokenizer is None:
+            raise ValueError("tokenizer: needs one to read texts. Received: None. Give load(MODEL).tokenizer.")
         columns, vocabulary = _columns(texts), self.tokenizer.vocabulary
         first, last = columns[0].shape, columns[-1].shape
         if not first.is_compatible_with(last):  # Ops would pair a single text with each of the others.

@@ -13,13 +13,14 @@ from keras import ops
 from keras_bert.config.inference import LAST_LAYERS, SPARSE, check_embedding, vector_width
 from keras_bert.config.reading import TRUNCATE
 from keras_bert.core.errors import UserError
+from keras_bert.core.settings import Positive, checked
 from keras_bert.data.windows import batches_by_length
 from keras_bert.inference.texts import encoder_inputs, text_list
 from keras_bert.inputs.rows import PieceSpans
 from keras_bert.inputs.windows import single_row
 from keras_bert.layers.pooling import at_length_one, max_of_tokens, mean_of_tokens
 from keras_bert.layers.tensors import Batch, Tensor
-from keras_bert.models.bert.encoder import BertEncoder, last_state
+from keras_bert.models.bert.encoder import ConfiguredEncoder, last_state
 from keras_bert.text.tokenizers import Tokenizer
 
 
@@ -50,7 +51,8 @@ class PooledEncoder(keras.Model):
         keras_bert.PooledEncoder(bert.encoder, "cls")(inputs)      # [2, hidden]
     """
 
-    def __init__(self, encoder: BertEncoder, pooling: str = "mean", normalize: bool = False) -> None:
+    @checked
+    def __init__(self, encoder: ConfiguredEncoder, pooling: str = "mean", normalize: bool = False) -> None:
         check_embedding(encoder.config, pooling)
         if pooling == SPARSE:
             raise UserError(
@@ -180,13 +182,14 @@ class TextEmbedder(Embedder):
         embed(["The cat sat.", "A dog slept on the mat."]).vectors      # [2, hidden] float32
     """
 
+    @checked
     def __init__(
         self,
-        encoder: BertEncoder,
+        encoder: ConfiguredEncoder,
         tokenizer: Tokenizer,
         pooling: str = "mean",
         max_length: int | None = None,
-        batch_tokens: int = BATCH_TOKENS,
+        batch_tokens: Positive[int] = BATCH_TOKENS,
         long: str = TRUNCATE,
         normalize: bool = False,
     ) -> None:

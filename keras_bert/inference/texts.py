@@ -8,6 +8,7 @@ import tensorflow as tf
 from numpy.typing import ArrayLike
 
 from keras_bert.core.errors import UserError
+from keras_bert.core.settings import checked
 from keras_bert.inputs.rows import PieceSpans, padded_rows
 from keras_bert.text.vocabulary import Vocabulary
 
@@ -76,6 +77,7 @@ def _shown(text: object) -> str:
     return repr(text)[:_SHOWN]
 
 
+@checked
 def encoder_inputs(rows: Sequence[ArrayLike] | tf.RaggedTensor, vocabulary: Vocabulary) -> dict[str, Any]:
     """Pads rows of piece ids into one batch of single segments: [CLS] pieces [SEP].
 

@@ -5,6 +5,7 @@ from typing import Any, TypeVar
 
 import keras
 
+from keras_bert.core.settings import checked
 from keras_bert.layers.tensors import Batch
 from keras_bert.models.bert.config import BertConfig
 from keras_bert.models.kind import config_from_mapping
@@ -20,6 +21,7 @@ class ConfiguredModel(keras.Model):
 
     config: BertConfig
 
+    @checked
     def __init__(self, config: BertConfig, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.config = config

@@ -238,8 +238,11 @@ def model_kinds() -> list[ModelKind]:
 
 
 def kind_of_config(config: "BertConfig") -> ModelKind:
-    """The kind of a model's config."""
-    return next(kind for kind in model_kinds() if kind.config is type(config))
+    """The kind of a model's config. Raises `ValueError` for anything else."""
+    kind = next((kind for kind in model_kinds() if kind.config is type(config)), None)
+    if kind is None:
+        raise ValueError(f"config: needs a model's config, such as a BertConfig. Received: {type(config).__name__!r}.")
+    return kind
 
 
 def kind_of_model_fields(fields: Mapping[str, Any], where: str) -> ModelKind:

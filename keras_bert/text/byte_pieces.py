@@ -15,6 +15,7 @@ import numpy.typing as npt
 import tensorflow as tf
 
 from keras_bert.core.files import StrPath
+from keras_bert.core.settings import checked
 from keras_bert.text.byte_vocabulary import ByteVocabulary
 from keras_bert.text.characters import PAGE_SIZE, row_ids, row_offsets
 from keras_bert.text.sentencepiece import SentencePieceModel, character_bytes
@@ -156,6 +157,7 @@ class BytePieceTokenizer(Tokenizer):
     vocabulary: ByteVocabulary
     lower_case = False
 
+    @checked
     def __init__(self, vocab_file: StrPath | ByteVocabulary, prefix_space: bool = False) -> None:
         """`vocab_file`: the path of a vocab.json or a tokenizer.json, or a vocabulary."""
         super().__init__()

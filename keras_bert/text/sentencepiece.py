@@ -14,6 +14,7 @@ from tensorflow_text.python.ops.sentencepiece_tokenizer import gen_sentencepiece
 
 from keras_bert.core.files import StrPath
 from keras_bert.core.runtime import stderr_withheld
+from keras_bert.core.settings import checked
 from keras_bert.text import standalone_tokenizer as table
 from keras_bert.text.characters import (
     CharacterLookUp,
@@ -202,6 +203,7 @@ class SentencePieceTokenizer(Tokenizer):
 
     vocabulary: SentencePieceVocabulary
 
+    @checked
     def __init__(
         self, vocab_file: StrPath | SentencePieceVocabulary, lower_case: bool = True, quotes: bool = True
     ) -> None:

@@ -16,6 +16,7 @@ from tokenizers.trainers import BpeTrainer, WordPieceTrainer
 
 from keras_bert.config.pretraining import BYTES, SENTENCEPIECE, T5, WORDPIECE, XLM_ROBERTA, XLNET
 from keras_bert.core.errors import UserError
+from keras_bert.core.settings import NotNegative, Positive, checked
 from keras_bert.core.terminal_bar import working
 from keras_bert.text import sentencepiece_vocabulary, standalone_byte_tokenizer, xlnet_vocabulary
 from keras_bert.text.basic_tokenizer import BasicTokenizer
@@ -64,7 +65,10 @@ MOST_WORDS = 1_000_000_000
 SMALLEST_COUNT = 2  # A piece that occurs once says nothing about the language, nor a word about a domain.
 
 
-def learn_vocabulary(texts: Iterable[str], size: int, lower_case: bool = True, unused: int = 0) -> Vocabulary:
+@checked
+def learn_vocabulary(
+    texts: Iterable[str], size: Positive[int], lower_case: bool = True, unused: NotNegative[int] = 0
+) -> Vocabulary:
     """Learns a vocabulary of `size` pieces from `texts` by WordPiece training; deterministic.
 
     It is smaller if too few pieces occur twice in the texts: compare its `len` with `size`.
@@ -79,6 +83,7 @@ def learn_vocabulary(texts: Iterable[str], size: int, lower_case: bool = True, u
 
     Raises:
         UserError: the texts have no words, `size` is too small for their characters, or `texts` is a single text.
+        ValueError: `size` or `unused` is out of range.
 
     Example:
         vocabulary = keras_bert.learn_vocabulary(["the cat sat", "the cats sat"] * 10, size=40)

@@ -12,6 +12,7 @@ import tensorflow_text as text
 from tensorflow_text.core.pybinds import pywrap_fast_wordpiece_tokenizer_model_builder
 
 from keras_bert.core.files import StrPath
+from keras_bert.core.settings import Positive, checked
 from keras_bert.text.basic_tokenizer import BasicTokenizer, TokenFinder, Words
 from keras_bert.text.characters import row_offsets
 from keras_bert.text.standalone_tokenizer import MAX_CHARACTERS_PER_WORD, StandaloneTokenizer
@@ -117,13 +118,14 @@ class WordPieceTokenizer(Tokenizer):
         keras_bert.WordPieceTokenizer(vocabulary)(["Cats"]).to_list()      # [[5, 6]]
     """
 
+    @checked
     def __init__(
         self,
         vocab_file: StrPath | Vocabulary,
         lower_case: bool = True,
         strip_accents: bool | None = None,
         split_chinese: bool = True,
-        max_characters_per_word: int = MAX_CHARACTERS_PER_WORD,
+        max_characters_per_word: Positive[int] = MAX_CHARACTERS_PER_WORD,
     ) -> None:
         """`vocab_file`: the path of a `vocab.txt` or a `tokenizer.json`, or a vocabulary."""
         super().__init__()

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import keras
 from keras import ops
+
+from keras_bert.core.settings import NotNegative, OneOf, PositiveShare, checked
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -19,6 +21,7 @@ DECAYS: dict[str, Callable[[tf.Tensor, float], tf.Tensor]] = {
     "polynomial": lambda done, power: ops.power(1.0 - done, power),
     "constant": lambda done, power: ops.ones_like(done),
 }
+Decay = Annotated[str, OneOf(lambda: list(DECAYS))]
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
@@ -41,14 +44,15 @@ class WarmupDecay(keras.optimizers.schedules.LearningRateSchedule):
         keras_bert.AdamW(rate)
     """
 
+    @checked
     def __init__(
         self,
         peak: float,
-        warmup_steps: int,
-        total_steps: int,
-        decay: str = "linear",
+        warmup_steps: NotNegative[int],
+        total_steps: NotNegative[int],
+        decay: Decay = "linear",
         power: float = 2.0,
-        decay_share: float = 1.0,
+        decay_share: PositiveShare = 1.0,
     ):
         super().__init__()
         self.peak = peak

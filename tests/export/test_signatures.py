@@ -129,11 +129,11 @@ def test_a_text_in_place_of_a_list_and_other_inputs_are_refused(served):
 def test_a_path_and_candidates_below_one_are_refused(served):
     """They used to end in an AttributeError, an error of TopKV2's, or answers without a piece."""
     bert, _ = served("single")
-    with pytest.raises(ValueError, match="bert: needs what keras_bert.load returns. Received: 'BertFor"):
+    with pytest.raises(ValueError, match="bert: needs a LoadedModel. Received: 'BertFor"):
         serving_function(bert.model)
-    for options in ({"top_k": 0}, {"n_best": -1}):
-        with pytest.raises(ValueError, match="top_k, n_best: needs numbers above 0. Received: "):
-            serving_function(bert, **options)
+    for name, count in (("top_k", 0), ("n_best", -1)):
+        with pytest.raises(ValueError, match=f"{name}: needs a value above 0. Received: {count}."):
+            serving_function(bert, **{name: count})
 
 
 @pytest.mark.parametrize(

@@ -56,7 +56,7 @@ def test_texts_that_cannot_be_filled_are_refused(parts, text, message):
 def test_no_candidates_are_refused(parts):
     """0 would be an IndexError, and -1 would list all pieces but the last."""
     for top_k in (0, -1):
-        with pytest.raises(ValueError, match=f"top_k: needs a number above 0. Received: {top_k}"):
+        with pytest.raises(ValueError, match=f"top_k: needs a value above 0. Received: {top_k}"):
             fill_masks(*parts, ["[MASK]"], top_k)
 
 

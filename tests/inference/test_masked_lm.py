@@ -114,9 +114,15 @@ def test_what_cannot_be_trained_is_refused():
         keras_bert.MaskedLM(preprocessor(), unit="phrase")
     with pytest.raises(UserError, match="steps_per_epoch"):
         keras_bert.MaskedLM(preprocessor()).batches(dataset().filter(lambda text: True), 2)
-    with pytest.raises(ValueError, match="texts: needs a tf.data.Dataset. Received: 'list'."):
+    with pytest.raises(ValueError, match="texts: needs a Dataset. Received: 'list'."):
         keras_bert.MaskedLM(preprocessor()).batches(["a text"], 2)
-    with pytest.raises(ValueError, match="batch_size: needs a number above 0. Received: 0."):
+    with pytest.raises(ValueError, match="batch_size: needs a value above 0. Received: 0."):
         keras_bert.MaskedLM(preprocessor()).batches(dataset(), 0)
+    with pytest.raises(ValueError, match="epochs: needs a whole number. Received: 'x'."):
+        keras_bert.MaskedLM(preprocessor()).batches(dataset(), 2, "x")
+    with pytest.raises(ValueError, match="share: needs a finite number. Received: 'a'."):
+        keras_bert.MaskedLM(preprocessor(), share="a")
+    with pytest.raises(ValueError, match="seed: needs a whole number from 0 to 4294967295. Received: -1."):
+        keras_bert.MaskedLM(preprocessor(), seed=-1)
     with pytest.raises(UserError, match="BertEncoder"):
         keras_bert.MaskedLM(preprocessor()).model(keras_bert.BertEncoder(without_dropout()))
