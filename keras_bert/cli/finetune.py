@@ -74,8 +74,14 @@ _log = logging.getLogger(__name__)
 @setting_option(TaskDataConfig, "kind", type=click.Choice(list(KINDS_OF_LABELS)))
 @setting_option(TaskDataConfig, "shots")
 @click.option("--output", metavar="RUN", callback=folder_to_write, help="Run folder. Default: runs/TASK.")
+@click.option("--picture", metavar="FILE", callback=file_to_write, help="Draw the scores as a bar chart (PNG).")
 @setting_option(FinetuneTrainingConfig, "seed")
 @click.option("--seeds", metavar="1,2,3", help="Train one run per seed and report median, mean, deviation and best.")
+@click.option(
+    "--sweep",
+    is_flag=True,
+    help="Try the paper's grid of batch sizes, epochs and learning rates; the rates are scaled to the model.",
+)
 @setting_option(FinetuneTrainingConfig, "epochs")
 @setting_option(FinetuneTrainingConfig, "batch_size")
 @setting_option(InputConfig, "max_length")
@@ -92,12 +98,6 @@ _log = logging.getLogger(__name__)
     multiple=True,
     metavar="KIND[=SHARE]",
     help="Also train on copies of the examples with this noise; `evaluate --help` lists the kinds. Repeatable.",
-)
-@click.option("--picture", metavar="FILE", callback=file_to_write, help="Draw the scores as a bar chart (PNG).")
-@click.option(
-    "--sweep",
-    is_flag=True,
-    help="Try the paper's grid of batch sizes, epochs and learning rates; the rates are scaled to the model.",
 )
 @run_options
 def finetune(

@@ -266,9 +266,6 @@ def table_settings(data_dir: str | None, texts: Sequence[str], **others: str | N
 
 # Options of every training run; `run_settings` takes their values.
 run_options = _all_of(
-    setting_option(TrainingConfig, "strategy"),
-    setting_option(TrainingConfig, "devices", metavar="GPU:0,GPU:1"),
-    setting_option(TrainingConfig, "tpu", metavar="NAME"),
     setting_option(TrainingConfig, "steps"),
     setting_option(TrainingConfig, "minutes"),
     setting_option(TrainingConfig, "max_minutes"),
@@ -281,6 +278,9 @@ run_options = _all_of(
         help="Override any setting of the recipe, such as training.log_every=10; `settings` lists them. Repeatable.",
     ),
     click.option("--fresh", is_flag=True, help="Start a new run in a new folder, such as RUN-2, instead of resuming."),
+    setting_option(TrainingConfig, "strategy"),
+    setting_option(TrainingConfig, "devices", metavar="GPU:0,GPU:1"),
+    setting_option(TrainingConfig, "tpu", metavar="NAME"),
 )
 
 

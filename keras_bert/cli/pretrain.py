@@ -11,7 +11,6 @@ import click
 
 from keras_bert.api.pretraining import default_recipe, phase_settings, pretraining_recipe, require_tpu
 from keras_bert.cli.options import (
-    casing_option,
     column_option,
     folder_to_write,
     format_option,
@@ -53,14 +52,20 @@ _log = logging.getLogger(__name__)
     metavar="MODEL",
     help="Model to start from: a folder or hf:NAME, with its vocabulary or one that `vocab --extend` made from it.",
 )
-@casing_option
+@click.option(
+    "--uncased/--cased",
+    "lower_case",
+    default=None,
+    help="Lower-case texts, or keep case. Default: that of --init, of the prepared text or of the given vocabulary, or "
+    "else the recipe's.",
+)
 @click.option("--output", metavar="RUN", callback=folder_to_write, help="Run folder. Default: runs/RECIPE.")
-@run_options
+@click.option("--estimate", is_flag=True, help="Time a few steps, print what the run would take, and stop.")
+@setting_option(TrainingConfig, "seed")
 @setting_option(PhaseConfig, "batch_size", more="The same in every phase.")
 @setting_option(PhaseConfig, "sequence_length", "--max-length")
-@setting_option(TrainingConfig, "seed")
 @setting_option(PretrainingTeacherConfig, "model", "--teacher", metavar="MODEL")
-@click.option("--estimate", is_flag=True, help="Time a few steps, print what the run would take, and stop.")
+@run_options
 def pretrain(
     config: str | None,
     data: tuple[str, ...],
