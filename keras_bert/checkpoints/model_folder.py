@@ -70,6 +70,8 @@ def find_model_folder(path: files.StrPath) -> tuple[str, str]:
                 return folder, "google"
             if has_config:
                 return folder, "huggingface"
+        if files.is_folder(path):
+            files.list_folder(path)  # Raises where files are not found for lack of permission.
     except OSError as error:
         raise UserError(f"{path}: cannot be read ({error.strerror or error}).{hub_proposal(path)}") from None
     raise UserError(

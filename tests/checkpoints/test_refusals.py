@@ -145,11 +145,12 @@ def test_a_clone_without_git_lfs(folder):
     assert "a Git LFS pointer, not the weights: git lfs pull fetches them" in refusal(folder)
 
 
-def test_weights_without_permission_to_read(tmp_path, monkeypatch):
-    """The library says that there is no such file."""
+def test_weights_and_folders_without_permission_to_read(tmp_path, monkeypatch):
+    """The library says that there is no such file, and a folder seems to hold no model."""
     path = tmp_path / "model.safetensors"
     path.write_bytes(b"weights")
     path.chmod(0)
+    (tmp_path / "locked").mkdir(mode=0)
     monkeypatch.chdir(tmp_path)  # Not even the folders above may be read by others.
     tmp_path.chmod(0o755)
     user = os.geteuid()
@@ -158,6 +159,8 @@ def test_weights_without_permission_to_read(tmp_path, monkeypatch):
     try:
         with pytest.raises(PermissionError) as caught:
             SafetensorsFile(path.name)
+        with pytest.raises(UserError, match="locked: cannot be read .Permission denied."):
+            open_model_folder("locked")
     finally:
         os.seteuid(user)
     assert caught.value.filename == path.name
