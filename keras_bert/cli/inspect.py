@@ -56,7 +56,7 @@ def _config(name: str) -> BertConfig:
     try:
         return BertConfig.from_file(find_config("models", name))
     except UserError as error:
-        raise UserError(f"{error}{hub_proposal(name)}") from None
+        raise UserError(f"{error} For a model, give its folder.{hub_proposal(name)}") from None
 
 
 def _contents(folder: ModelFolder) -> Iterator[str]:

@@ -105,6 +105,7 @@ def test_the_columns_of_inspect_do_not_touch(name):
         ),
         ("retrieve --model absent --data beir", "beir: needs corpus.jsonl, queries.jsonl and qrels/SPLIT.tsv. Rec"),
         ("inspect bass", "bass: no such config"),
+        ("inspect runs/none", "For a model, give its folder."),
         ("pretrain --tpu mine", "training.tpu: with 'mine', a TPU on another machine, the run's folder"),
         ("pretrain --warmup-steps 9", "is a setting, not an option. Give --set optimizer.warmup_steps=VALUE."),
         ("finetune --dropout=0", "--dropout: is a setting, not an option. Give --set training.dropout=VALUE."),
