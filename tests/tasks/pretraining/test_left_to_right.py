@@ -85,10 +85,10 @@ def test_the_model_learns_the_next_token(tmp_path):
 
 @pytest.mark.slow
 def test_causal_first_and_then_masked_resumes_bit_for_bit(corpus, tmp_path, monkeypatch):
-    """Killed in the second phase with the last checkpoint in the first. Both phases are validated on the same masks."""
+    """Killed in the second phase, with the last checkpoint after the first. Both are validated on the same masks."""
     config = recipe(corpus, **CAUSAL_FIRST, **{"training.checkpoint_every": 5})
     straight, stopped = (RunFolder(str(tmp_path / name)) for name in ("straight", "stopped"))
-    assert_resumes_like((straight, pretrain(config, straight)), config, stopped, monkeypatch, stop=8, checkpoint=5)
+    assert_resumes_like((straight, pretrain(config, straight)), config, stopped, monkeypatch, stop=8, checkpoint=6)
     lines = metrics(straight)
     of_text, of_masks = ([line["step"] for line in lines if f"{name}_token_loss" in line] for name in ("text", "mask"))
     assert of_text == [2, 4, 6] and of_masks == [8, 10, 12]
