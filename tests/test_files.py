@@ -1,6 +1,5 @@
 """Every function of `core/files.py` and `core/patterns.py`: on a disk, on a disk as a store, in TensorFlow's memory."""
 
-import contextlib
 import errno
 import gzip
 import io
@@ -14,6 +13,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from full_disk import no_file_above
+from unprivileged import unprivileged
 
 from keras_bert.core import files, stores, whole_files
 from keras_bert.core.array_files import read_array, write_array
@@ -365,18 +365,11 @@ def test_a_folder_without_permission_to_read_is_not_empty(tmp_path, monkeypatch)
     write(str(tmp_path / "wiki/AA/0"))
     write(str(tmp_path / "wiki/AB/0"))
     (tmp_path / "wiki/AB").chmod(0)
-    monkeypatch.chdir(tmp_path)  # Not even the folders above may be read by others.
-    tmp_path.chmod(0o755)
-    user = os.geteuid()
-    with contextlib.suppress(PermissionError):
-        os.seteuid(65534)  # The permissions of a file do not bind the superuser.
-    try:
+    with unprivileged(tmp_path, monkeypatch):
         for pattern in ("wiki", "wiki/AB", "**/0"):
             with pytest.raises(PermissionError) as caught:
                 expand([pattern])
             assert caught.value.filename.rstrip("/").endswith("wiki/AB")
-    finally:
-        os.seteuid(user)
 
 
 @every_place

@@ -1,6 +1,5 @@
 """What cannot be opened is refused in one line that names the file and the key or tensor."""
 
-import contextlib
 import dataclasses
 import json
 import os
@@ -11,6 +10,7 @@ import numpy as np
 import pytest
 import safetensors.numpy
 from tiny import VOCABULARY, random_model, without_dropout
+from unprivileged import unprivileged
 
 from keras_bert.checkpoints.huggingface import SafetensorsFile
 from keras_bert.checkpoints.model_folder import open_model_folder
@@ -151,18 +151,11 @@ def test_weights_and_folders_without_permission_to_read(tmp_path, monkeypatch):
     path.write_bytes(b"weights")
     path.chmod(0)
     (tmp_path / "locked").mkdir(mode=0)
-    monkeypatch.chdir(tmp_path)  # Not even the folders above may be read by others.
-    tmp_path.chmod(0o755)
-    user = os.geteuid()
-    with contextlib.suppress(PermissionError):
-        os.seteuid(65534)  # The permissions of a file do not bind the superuser.
-    try:
+    with unprivileged(tmp_path, monkeypatch):
         with pytest.raises(PermissionError) as caught:
             SafetensorsFile(path.name)
         with pytest.raises(UserError, match="locked: cannot be read .Permission denied."):
             open_model_folder("locked")
-    finally:
-        os.seteuid(user)
     assert caught.value.filename == path.name
 
 
