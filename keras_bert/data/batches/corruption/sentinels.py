@@ -1,6 +1,7 @@
 """The corruption of T5, whose decoder predicts what sentinels stand for (Raffel et al. 2020, section 3.1.4)."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import tensorflow as tf
 
@@ -10,15 +11,22 @@ from keras_bert.data.batches.corruption.texts import Texts, counts_by_length, dr
 _NOISE, _KEPT = 32, 33
 
 
-def noise_counts(length: int, share: float, span_length: float, sentinels: int) -> tuple[int, int]:
-    """How many tokens of a text of some length are noise, and in how many spans.
+class NoiseCounts(NamedTuple):
+    """How many tokens of a text are noise, and in how many spans."""
+
+    tokens: int
+    spans: int
+
+
+def noise_counts(length: int, share: float, span_length: float, sentinels: int) -> NoiseCounts:
+    """The noise of a text of some length.
 
     At least one token is noise and at least one is not, as by `random_spans_noise_mask` in T5's code. Here, there are
     also no more spans than tokens that stay, and fewer spans than sentinels. The only token of a text stays.
     """
     tokens = min(max(round(length * share), 1), length - 1)
     spans = max(1, round(tokens / span_length))
-    return tokens, min(spans, tokens, length - tokens, sentinels - 1)
+    return NoiseCounts(tokens, min(spans, tokens, length - tokens, sentinels - 1))
 
 
 def targets_length(length: int, share: float, span_length: float, sentinels: int) -> int:
@@ -47,12 +55,12 @@ def replace_spans(
         predicts: each sentinel followed by its span, then a final sentinel.
     """
 
-    def counts(length: int) -> tuple[int, int]:
+    def counts(length: int) -> NoiseCounts:
         return noise_counts(length, share, span_length, len(sentinel_ids))
 
     ids = tf.constant(list(sentinel_ids), tf.int32)
-    noise, most_noise = counts_by_length(texts, lambda length: counts(length)[0])
-    spans, most_spans = counts_by_length(texts, lambda length: counts(length)[1])
+    noise, most_noise = counts_by_length(texts, lambda length: counts(length).tokens)
+    spans, most_spans = counts_by_length(texts, lambda length: counts(length).spans)
     kept_ends = _segment_ends(keys, _KEPT, texts.lengths - noise, spans, texts.width, most_spans)
     noise_ends = _segment_ends(keys, _NOISE, noise, spans, most_noise, most_spans)
     ends = kept_ends + noise_ends  # In the text.
