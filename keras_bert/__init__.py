@@ -53,7 +53,6 @@ if TYPE_CHECKING:  # The names of `public_names.py`, for type checkers.
     from keras_bert.models.bart.kind import BartConfig as BartConfig
     from keras_bert.models.bert.config import BertConfig as BertConfig
     from keras_bert.models.bert.encoder import BertEncoder as BertEncoder
-    from keras_bert.models.camembert.kind import CamembertConfig as CamembertConfig
     from keras_bert.models.distilbert.encoder import DistilbertEncoder as DistilbertEncoder
     from keras_bert.models.distilbert.kind import DistilbertConfig as DistilbertConfig
     from keras_bert.models.electra.encoder import ElectraEncoder as ElectraEncoder
@@ -70,14 +69,15 @@ if TYPE_CHECKING:  # The names of `public_names.py`, for type checkers.
     from keras_bert.models.prelayernorm_glu.encoder import PreLayerNormGluEncoder as PreLayerNormGluEncoder
     from keras_bert.models.prelayernorm_glu.kind import PreLayerNormGluConfig as PreLayerNormGluConfig
     from keras_bert.models.pretraining import BertForPreTraining as BertForPreTraining
+    from keras_bert.models.roberta.kind import CamembertConfig as CamembertConfig
     from keras_bert.models.roberta.kind import RobertaConfig as RobertaConfig
+    from keras_bert.models.roberta.kind import XlmRobertaConfig as XlmRobertaConfig
     from keras_bert.models.roberta_prelayernorm.encoder import RobertaPreLayerNormEncoder as RobertaPreLayerNormEncoder
     from keras_bert.models.roberta_prelayernorm.kind import RobertaPreLayerNormConfig as RobertaPreLayerNormConfig
     from keras_bert.models.t5.encoder import T5Encoder as T5Encoder
     from keras_bert.models.t5.kind import T5Config as T5Config
     from keras_bert.models.tensor_names import StoredName as StoredName
     from keras_bert.models.tensor_names import TensorName as TensorName
-    from keras_bert.models.xlm_roberta.kind import XlmRobertaConfig as XlmRobertaConfig
     from keras_bert.models.xlnet.encoder import XlnetEncoder as XlnetEncoder
     from keras_bert.models.xlnet.kind import XlnetConfig as XlnetConfig
     from keras_bert.tasks.classification.head import ClassificationConfig as ClassificationConfig

@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from keras_bert.models.sizes import Part
     from keras_bert.models.tensor_names import TensorName
 
-# The rooms in `models/` whose `kind.py` holds a record, `KIND`.
+# The rooms in `models/` whose `kind.py` holds records, `KINDS`.
 # fmt: off
-_OWN = (
-    "bert", "albert", "roberta", "xlm_roberta", "camembert", "elmo", "recurrent", "xlnet", "bart", "t5", "electra",
-    "roberta_prelayernorm", "prelayernorm_glu", "distilbert",
+_ROOMS = (
+    "bert", "albert", "roberta", "elmo", "recurrent", "xlnet", "bart", "t5", "electra", "roberta_prelayernorm",
+    "prelayernorm_glu", "distilbert",
 )
 # fmt: on
 # transformers' classes for tasks whose heads read the states of a decoder that is given the text again.
@@ -214,7 +214,7 @@ class ModelKind(abc.ABC):
 @functools.cache
 def _by_type() -> dict[str, ModelKind]:
     """Every kind by its `model_type`; starts with the package's own."""
-    own: list[ModelKind] = [importlib.import_module(f"keras_bert.models.{name}.kind").KIND for name in _OWN]
+    own = [kind for room in _ROOMS for kind in importlib.import_module(f"keras_bert.models.{room}.kind").KINDS]
     return {kind.model_type: kind for kind in own}
 
 

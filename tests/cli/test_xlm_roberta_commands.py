@@ -9,7 +9,7 @@ from finetuning import reviews
 from small_runs import STEPS, TINY, assert_a_classifier_is_served, words_of_a_served_tagger
 
 import keras_bert
-from keras_bert.models.xlm_roberta.kind import XlmRobertaConfig
+from keras_bert.models.roberta.kind import XlmRobertaConfig
 from keras_bert.text.fairseq_vocabulary import FairseqVocabulary
 
 pytest.importorskip("sentencepiece")

@@ -18,7 +18,7 @@ from keras_bert.export.serving_function import serving_function
 from keras_bert.models import sizes
 from keras_bert.models.bert.config import BertConfig
 from keras_bert.models.elmo.encoder import ElmoEncoder
-from keras_bert.models.elmo.kind import KIND, ElmoConfig
+from keras_bert.models.elmo.kind import Elmo, ElmoConfig
 from keras_bert.models.pretraining import BertForPreTraining
 from keras_bert.tasks.classification.head import ClassificationConfig
 from keras_bert.tasks.kind import kind_of_head
@@ -91,7 +91,7 @@ def test_its_size_is_that_of_the_table(model):
     assert counted == table
     shown = give("inspect", "elmo-mini")
     assert "LSTM kernels" in shown.output
-    assert phase_flops(recipe("text.txt", **BOTH), 0) == KIND.training_flops(recipe("text.txt", **BOTH).model, 32, 0)
+    assert phase_flops(recipe("text.txt", **BOTH), 0) == Elmo().training_flops(recipe("text.txt", **BOTH).model, 32, 0)
 
 
 def test_its_folder_opens_again_and_is_served(model, batch, tmp_path):

@@ -258,4 +258,4 @@ class Albert(ModelKind):
         return super().from_fields(fields, path)
 
 
-KIND = Albert()
+KINDS = (Albert(),)

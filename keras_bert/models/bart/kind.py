@@ -245,4 +245,4 @@ class Bart(ModelKind):
         return "BertModel" if DECODER in parts else self.encoder_class
 
 
-KIND = Bart()
+KINDS = (Bart(),)

@@ -122,4 +122,4 @@ class Bert(ModelKind):
         return "BertForMaskedLM" if MASKED_LM_HEAD in parts else "BertModel"
 
 
-KIND = Bert()
+KINDS = (Bert(),)

@@ -133,4 +133,4 @@ class Distilbert(Bert):
         return [*embedding_parts(config, has_segments=False), *block_parts(config)]
 
 
-KIND = Distilbert()
+KINDS = (Distilbert(),)

@@ -138,4 +138,4 @@ class Electra(Bert):
         return super().class_in_transformers(parts, config)
 
 
-KIND = Electra()
+KINDS = (Electra(),)

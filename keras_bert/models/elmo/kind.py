@@ -130,4 +130,4 @@ class Elmo(ModelKind):
         return "BertForPreTraining" if MASKED_LM_HEAD in parts else "BertModel"
 
 
-KIND = Elmo()
+KINDS = (Elmo(),)

@@ -59,4 +59,4 @@ class PreLayerNormGlu(RobertaPreLayerNorm):
         return super().training_flops(plain, sequence_length, predictions_per_sequence)
 
 
-KIND = PreLayerNormGlu()
+KINDS = (PreLayerNormGlu(),)

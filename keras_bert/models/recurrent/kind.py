@@ -83,4 +83,4 @@ class Recurrent(Bert):
         return training_flops(config, sequence_length, predictions_per_sequence, recurrence)
 
 
-KIND = Recurrent()
+KINDS = (Recurrent(),)

@@ -1,4 +1,4 @@
-"""RoBERTa (Liu et al. 2019): BERT without segments and next sentences, whose positions begin after the padding's id."""
+"""RoBERTa: BERT without segments and next sentences, whose positions begin after the padding's id; and its kin."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -109,4 +109,43 @@ class Roberta(Bert):
         }
 
 
-KIND = Roberta()
+@dataclass
+class XlmRobertaConfig(RobertaConfig):
+    """The architecture of an XLM-RoBERTa (Conneau et al. 2020), which is RoBERTa's. The defaults are xlm-roberta-base.
+
+    Attributes:
+        model_type: the kind of model.
+    """
+
+    vocab_size: Positive[int] = 250002
+    model_type: Literal["xlm-roberta"] = "xlm-roberta"  # type: ignore[assignment]
+
+
+class XlmRoberta(Roberta):
+    """RoBERTa for a hundred languages, over a SentencePiece vocabulary. Its tensors have RoBERTa's names."""
+
+    model_type, title, config = "xlm-roberta", "XLM-RoBERTa", XlmRobertaConfig
+    class_prefix = "XLMRoberta"
+    json_defaults: ClassVar = {**Roberta.json_defaults, "vocab_size": 30522}
+
+
+@dataclass
+class CamembertConfig(RobertaConfig):
+    """The architecture of a CamemBERT (Martin et al. 2020), which is RoBERTa's. The defaults are camembert-base.
+
+    Attributes:
+        model_type: the kind of model.
+    """
+
+    vocab_size: Positive[int] = 32005
+    model_type: Literal["camembert"] = "camembert"  # type: ignore[assignment]
+
+
+class Camembert(XlmRoberta):
+    """RoBERTa for French, over a SentencePiece vocabulary. Its tensors have RoBERTa's names."""
+
+    model_type, title, config = "camembert", "CamemBERT", CamembertConfig
+    class_prefix = "Camembert"
+
+
+KINDS = (Roberta(), XlmRoberta(), Camembert())

@@ -61,4 +61,4 @@ def _renamed(name: TensorName) -> TensorName:
     return dataclasses.replace(name, huggingface=dataclasses.replace(name.huggingface, name=stored))
 
 
-KIND = RobertaPreLayerNorm()
+KINDS = (RobertaPreLayerNorm(),)

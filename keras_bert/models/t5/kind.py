@@ -281,4 +281,4 @@ def _stack(config: T5Config, layers: int, attentions: int, name: str) -> list[Pa
     ]
 
 
-KIND = T5()
+KINDS = (T5(),)

@@ -227,4 +227,4 @@ class Xlnet(ModelKind):
         return super().from_fields(fields, path)
 
 
-KIND = Xlnet()
+KINDS = (Xlnet(),)

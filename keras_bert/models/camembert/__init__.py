@@ -1,1 +1,0 @@
-"""CamemBERT (Martin et al. 2020)."""

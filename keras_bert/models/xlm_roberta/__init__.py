@@ -1,1 +1,0 @@
-"""XLM-RoBERTa (Conneau et al. 2020)."""
