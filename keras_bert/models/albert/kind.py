@@ -10,8 +10,8 @@ from keras_bert.core.errors import UserError
 from keras_bert.core.settings import Dropout, Positive, require
 from keras_bert.models.bert.config import BIDIRECTIONAL, Activation, BertConfig
 from keras_bert.models.bert.kind import Bert
-from keras_bert.models.kind import GoogleFiles, ModelKind
-from keras_bert.models.sizes import Part, embedding_parts, masked_lm_parts, training_flops
+from keras_bert.models.kind import GoogleFiles
+from keras_bert.models.sizes import Part, embedding_parts
 from keras_bert.models.tensor_names import (
     ENCODER,
     MASKED_LM_HEAD,
@@ -167,7 +167,7 @@ def _blocks(config: AlbertConfig, rows: tuple, groups: int) -> Iterator[TensorNa
                     yield first.with_copies(copies)
 
 
-class Albert(ModelKind):
+class Albert(Bert):
     """ALBERT. Google's files do not name the kind; `num_hidden_groups` identifies it.
 
     Files hold groups that share all weights. A model whose layers share only some weights, or none, is stored with a
@@ -194,7 +194,7 @@ class Albert(ModelKind):
     def is_of(self, fields: Mapping[str, Any]) -> bool:
         return super().is_of(fields) or ("model_type" not in fields and "num_hidden_groups" in fields)
 
-    def parts(self, config: AlbertConfig) -> dict[str, list[TensorName]]:
+    def parts(self, config: Any) -> dict[str, list[TensorName]]:
         return {
             ENCODER: [
                 *embeddings("albert", config, _HEAD),
@@ -218,7 +218,7 @@ class Albert(ModelKind):
             ],
         }
 
-    def encoder_table(self, config: AlbertConfig) -> list[Part]:
+    def encoder_table(self, config: Any) -> list[Part]:
         H, F = config.hidden_size, config.intermediate_size
         attentions, ffns = (groups * config.inner_group_num for groups in (config.attention_groups, config.ffn_groups))
         return [
@@ -232,18 +232,12 @@ class Albert(ModelKind):
             Part("pooler", "H² + H", H * H + H),
         ]
 
-    def heads_table(self, config: AlbertConfig) -> list[Part]:
-        return masked_lm_parts(config)
-
-    def training_flops(self, config: AlbertConfig, sequence_length: int, predictions_per_sequence: int) -> int:
-        return training_flops(config, sequence_length, predictions_per_sequence)
-
-    def class_in_transformers(self, parts: Collection[str], config: AlbertConfig) -> str:
+    def class_in_transformers(self, parts: Collection[str], config: Any) -> str:
         if MASKED_LM_HEAD not in parts:
             return "BertModel"
         return "BertForPreTraining" if SENTENCE_ORDER_HEAD in parts else "BertForMaskedLM"
 
-    def to_google_fields(self, config: AlbertConfig) -> dict[str, Any]:
+    def to_google_fields(self, config: Any) -> dict[str, Any]:
         if config.hidden_act == "gelu":
             raise UserError(
                 "hidden_act: needs gelu_new for Google's format, whose ALBERT computes gelu by tanh. Received: gelu, "
