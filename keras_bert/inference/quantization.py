@@ -1,6 +1,8 @@
 """Smaller vectors for search: fewer dimensions, and fewer bits per dimension."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import IO
 
 import numpy as np
 import scipy.sparse
@@ -10,6 +12,7 @@ from keras_bert.core.errors import UserError
 
 _STEPS = 255  # Between the 256 codes of int8.
 _LOWEST_CODE = -128
+_COPIED_AT_ONCE = 1 << 22  # Bytes.
 
 
 @dataclass(frozen=True)
@@ -111,3 +114,39 @@ def _int8(vectors: np.ndarray, ranges: np.ndarray) -> np.ndarray:
     step = (high - low) / _STEPS
     codes = np.rint((vectors - low) / np.where(step > 0, step, 1)) + _LOWEST_CODE
     return np.where(step > 0, np.clip(codes, _LOWEST_CODE, _LOWEST_CODE + _STEPS), 0).astype("int8")
+
+
+class SpooledVectors:
+    """Float32 vectors [rows, width], kept in a file until the range of each dimension, which int8 codes need, is known.
+
+    Args:
+        stream: an empty file, open for reading and writing.
+
+    Attributes:
+        ranges: float32 [2, width], the lowest and the highest values so far; None before the first vector.
+    """
+
+    ranges: np.ndarray | None = None
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self._stream = stream
+
+    def append(self, vectors: np.ndarray) -> None:
+        """Adds vectors float32 [rows, width]."""
+        if not len(vectors):
+            return
+        self._stream.write(np.ascontiguousarray(vectors).data)
+        low, high = vectors.min(axis=0), vectors.max(axis=0)
+        if self.ranges is not None:
+            low, high = np.minimum(low, self.ranges[0]), np.maximum(high, self.ranges[1])
+        self.ranges = np.stack([low, high])
+
+    def blocks(self) -> Iterator[np.ndarray]:
+        """Yields all vectors in order, in float32 blocks [rows, width] of a few megabytes."""
+        if self.ranges is None:
+            return
+        width = self.ranges.shape[1]
+        row = width * self.ranges.itemsize
+        self._stream.seek(0)
+        while block := self._stream.read(max(1, _COPIED_AT_ONCE // row) * row):
+            yield np.frombuffer(block, "float32").reshape(-1, width)

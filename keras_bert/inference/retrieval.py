@@ -19,10 +19,9 @@ from keras_bert.core.errors import UserError
 from keras_bert.core.terminal_bar import terminal_bar
 from keras_bert.data.tables.retrieval_files import RetrievalSet, with_title
 from keras_bert.data.windows import windows
-from keras_bert.inference.quantization import quantize_vectors, shorten
+from keras_bert.inference.quantization import SpooledVectors, quantize_vectors, shorten
 from keras_bert.inference.ranking import retrieval_scores
 from keras_bert.inference.search import Vectors, cosines, dot_products, equal_bits, nearest
-from keras_bert.inference.spooled_vectors import SpooledVectors
 from keras_bert.inference.text_embedding import Embedder
 from keras_bert.inference.texts import as_list, require_numbers, text_list
 

@@ -16,8 +16,7 @@ from keras_bert.core.errors import UserError, reason
 from keras_bert.core.files import is_folder, is_remote, make_folder, parent
 from keras_bert.core.imports import import_extra
 from keras_bert.core.whole_files import atomic_write
-from keras_bert.inference.quantization import quantize_vectors, shorten
-from keras_bert.inference.spooled_vectors import SpooledVectors
+from keras_bert.inference.quantization import SpooledVectors, quantize_vectors, shorten
 from keras_bert.tasks.answer_files import held
 
 _COPIED_AT_ONCE = 1 << 22  # Bytes.

@@ -12,7 +12,7 @@ import keras_bert
 from keras_bert import quantize_vectors
 from keras_bert.core.errors import UserError
 from keras_bert.data.tables.rows import Row
-from keras_bert.inference import spooled_vectors
+from keras_bert.inference import quantization
 from keras_bert.inference.text_embedding import TextEmbedder
 from keras_bert.models.bert.encoder import BertEncoder
 from keras_bert.tasks import embedding
@@ -145,7 +145,7 @@ def test_smaller_vectors_over_many_windows_are_as_in_one(embedders, pooling, pre
     source = write_lines(tmp_path / "texts.txt", TEXTS * 3)
     embed_file(embedders[pooling], source, tmp_path / "floats.npz")
     monkeypatch.setattr("keras_bert.data.windows._MOST", 5)
-    monkeypatch.setattr(spooled_vectors, "_COPIED_AT_ONCE", 200)
+    monkeypatch.setattr(quantization, "_COPIED_AT_ONCE", 200)
     done = embed_file(embedders[pooling], source, tmp_path / "out.npz", precision=precision)
     expected = quantize_vectors(np.load(tmp_path / "floats.npz")["embeddings"], precision)
     with np.load(tmp_path / "out.npz", allow_pickle=False) as written:
