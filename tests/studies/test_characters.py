@@ -10,7 +10,7 @@ from keras_bert.config.pretraining import PretrainConfig
 from keras_bert.config.recipes import find_config
 from keras_bert.core.settings import to_yaml
 from keras_bert.data.corpus.held_out import is_validation
-from keras_bert.studies.characters import bits_per_character, held_out_characters, held_out_meta
+from keras_bert.studies.ablation import bits_per_character, held_out_characters, held_out_meta
 
 TEXTS = [f"The cat saw a dog {number}." for number in range(60)]
 
