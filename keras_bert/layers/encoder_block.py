@@ -7,8 +7,8 @@ from typing import Any
 import keras
 from keras import ops
 
-from keras_bert.layers.attention_kernel import kernel_attention
 from keras_bert.layers.dropout import Dropout
+from keras_bert.layers.in_training import kernel_attention
 from keras_bert.layers.tensors import PlainLayer, Tensor, gather_positions, new_dense, new_layer_norm
 
 

@@ -37,7 +37,7 @@ _TRIAL = (2, 2, 128)  # Rows, heads, tokens.
 
 
 def cudnn_attention(query: tf.Tensor, key: tf.Tensor, value: tf.Tensor, attention_bias: tf.Tensor) -> tf.Tensor | None:
-    """Attention without dropout by cuDNN, or None where its kernels do not compute it; see `layers.attention_kernel`.
+    """Attention without dropout by cuDNN, or None where its kernels do not compute it; see `layers.in_training`.
 
     Args:
         query, key, value: [batch, heads, seq, head_size] of static shape, in bfloat16 or float16.

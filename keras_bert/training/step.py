@@ -8,9 +8,8 @@ import numpy as np
 import tensorflow as tf
 from keras import ops
 
-from keras_bert.layers.attention_kernel import attention_kernel
 from keras_bert.layers.dropout import counter_bits, dropout_key, is_static
-from keras_bert.layers.perturbation import perturbation
+from keras_bert.layers.in_training import attention_kernel, perturbation
 from keras_bert.training.adversary import adversarial_change
 from keras_bert.training.cudnn_attention import cudnn_attention
 from keras_bert.training.device_integers import narrowed

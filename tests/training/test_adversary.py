@@ -8,7 +8,7 @@ import tensorflow as tf
 from tiny import pretraining_batch, random_model, tiny_config
 
 import keras_bert
-from keras_bert.layers.perturbation import perturbation, perturbed
+from keras_bert.layers.in_training import perturbation, perturbed
 from keras_bert.models.pretraining import PretrainingObjective
 from keras_bert.training.adversary import adversarial_change
 from keras_bert.training.step import Step

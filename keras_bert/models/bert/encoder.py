@@ -10,7 +10,7 @@ from keras_bert.layers.dropout import recomputed
 from keras_bert.layers.embeddings import BertEmbeddings
 from keras_bert.layers.encoder_block import EncoderBlock, SelfAttention
 from keras_bert.layers.heads import Pooler
-from keras_bert.layers.perturbation import perturbed
+from keras_bert.layers.in_training import perturbed
 from keras_bert.layers.tensors import Batch, Tensor, gather_positions
 from keras_bert.layers.visibility import as_bias, hidden_positions
 from keras_bert.models.bert.config import SINUSOIDAL, BertConfig

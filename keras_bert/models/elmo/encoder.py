@@ -8,7 +8,7 @@ from keras import ops
 from keras_bert.layers.dropout import Dropout
 from keras_bert.layers.embeddings import WordEmbeddings
 from keras_bert.layers.heads import Pooler
-from keras_bert.layers.perturbation import perturbed
+from keras_bert.layers.in_training import perturbed
 from keras_bert.layers.tensors import Batch, PlainLayer, Tensor
 from keras_bert.models.bert.encoder import ConfiguredEncoder, last_state
 from keras_bert.models.elmo.kind import ElmoConfig

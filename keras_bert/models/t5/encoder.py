@@ -9,7 +9,7 @@ from keras import ops
 from keras_bert.layers.bucketed_bias import BucketedBias
 from keras_bert.layers.dropout import Dropout
 from keras_bert.layers.embeddings import WordEmbeddings
-from keras_bert.layers.perturbation import perturbed
+from keras_bert.layers.in_training import perturbed
 from keras_bert.layers.pooling import mean_of_tokens
 from keras_bert.layers.tensors import Batch, PlainLayer, Tensor, normal
 from keras_bert.layers.visibility import as_bias, hidden_positions

@@ -9,7 +9,7 @@ from keras_bert.layers.dropout import Dropout
 from keras_bert.layers.embeddings import WordEmbeddings
 from keras_bert.layers.encoder_block import EncoderBlock
 from keras_bert.layers.heads import Pooler
-from keras_bert.layers.perturbation import perturbed
+from keras_bert.layers.in_training import perturbed
 from keras_bert.layers.relative_attention import RelativeAttention, hidden_by_order, relative_sinusoids
 from keras_bert.layers.tensors import Batch, Tensor, gather_positions, truncated_normal
 from keras_bert.layers.visibility import as_bias
