@@ -67,6 +67,8 @@ class TaskKind(abc.ABC):
         writes_texts: whether it takes the section `seq2seq`.
         lists_answers: whether its signatures return several answers to an example, up to `n_best`.
         has_own_rows: whether its models' rows differ from those of the kind whose `head` theirs extends.
+        reads: the fields of `TaskDataConfig` that its tasks read besides the folder and the files; None for all.
+        texts: how many TEXTs of `predict` make an example; 0 if it needs more than texts.
         noun: the plural noun for the task's examples.
         baseline: the name of `Problem.baseline` in tables of scores.
         example_files: the input and output files in a model card's `predict` command.
@@ -95,6 +97,8 @@ class TaskKind(abc.ABC):
     writes_texts: ClassVar[bool] = False
     lists_answers: ClassVar[bool] = False
     has_own_rows: ClassVar[bool] = False
+    reads: ClassVar[tuple[str, ...] | None] = None
+    texts: ClassVar[int] = 1
     noun: ClassVar[str] = "examples"
     baseline: ClassVar[str] = "majority"
     example_files: ClassVar[tuple[str, str]] = ("texts.txt", "answers.jsonl")
@@ -175,8 +179,8 @@ class TaskKind(abc.ABC):
         return
 
     def data_fields(self, task: str) -> Collection[str] | None:
-        """The fields of `TaskDataConfig` that one of `tasks` reads besides the folder and the files; None for all."""
-        return None
+        """What one of `tasks` `reads`."""
+        return self.reads
 
     def has_tasks_for(self, head: Any) -> bool:
         """Whether a model with this head can do `tasks`: its config's class is `head` or extends it."""
@@ -200,8 +204,8 @@ class TaskKind(abc.ABC):
         )
 
     def texts_per_example(self, own: Mapping[str, Any]) -> int:
-        """How many TEXTs of `predict` make an example, by config.json's `keras_bert`; 0 if it needs more than texts."""
-        return 1
+        """The `texts` of a model with this `keras_bert` in its config.json."""
+        return self.texts
 
     def takes_pairs(self, bert: Any) -> bool:
         """Whether an example of a `LoadedModel` is a pair of texts."""

@@ -38,6 +38,7 @@ class Classification(TaskKind):
     own_task: ClassVar[str | None] = TEXT
     pools = in_google = takes_bilstm = weighs_classes = takes_teacher = True
     strides = (WINDOWS,)
+    reads: ClassVar[tuple[str, ...] | None] = ()
     pipeline = "text-classification"
 
     def model_arguments(self, head: ClassificationConfig) -> dict[str, Any]:
@@ -86,9 +87,9 @@ class Classification(TaskKind):
         problem = problems.get(type(task), SequenceProblem)
         return problem(task, source, tokenizer, config, head, task_record)
 
-    def data_fields(self, task: str) -> Collection[str]:
+    def data_fields(self, task: str) -> Collection[str] | None:
         of_tables = ("texts", "label", "format", "columns", "dev_share")
-        return {TEXT: (*of_tables, "kind", "separator"), RERANK: of_tables, XNLI: ("language",)}.get(task, ())
+        return {TEXT: (*of_tables, "kind", "separator"), RERANK: of_tables, XNLI: ("language",)}.get(task, self.reads)
 
     def card_example(self, fields: Mapping[str, Any]) -> str:
         return f"print(bert.predict([{'(' + ', '.join(_EXAMPLES) + ')' if _is_of_pairs(fields) else _EXAMPLES[0]}]))"

@@ -1,7 +1,7 @@
 """Classification from a few labelled texts (SetFit; Tunstall et al. 2022)."""
 
 import dataclasses
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from keras_bert.config.finetuning import FinetuneConfig
@@ -26,6 +26,7 @@ class FewShot(Classification):
     head, part = FewShotConfig, PART
     model = "keras_bert.tasks.few_shot.network:BertForFewShotClassification"
     tasks, own_task = (NAME,), NAME
+    reads = ("texts", "label", "format", "columns", "dev_share", "shots")
     tensors = {PART: dense(f"{PART}.dense", f"keras_bert.{PART}")}
     titles = {PART: "logistic head"}
     in_transformers = pools = in_google = takes_bilstm = weighs_classes = takes_teacher = False
@@ -48,9 +49,6 @@ class FewShot(Classification):
         if INPUT in own:
             task = with_own_files(task, own, tuple(config.data.columns) or None)
         return FewShotProblem(task, "", tokenizer, config, head, task_record)
-
-    def data_fields(self, task: str) -> Collection[str]:
-        return ("texts", "label", "format", "columns", "dev_share", "shots")
 
 
 KINDS = (FewShot(),)

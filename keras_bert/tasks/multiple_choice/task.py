@@ -1,7 +1,7 @@
 """Choosing one of several continuations or answers."""
 
 import functools
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -115,6 +115,7 @@ class MultipleChoice(TaskKind):
     pools = takes_bilstm = takes_teacher = True
     pipeline = "multiple-choice"
     example_files = ("choices.csv", "answers.jsonl")
+    reads, texts = (), 3
 
     def signatures(self, bert: Any, text_inputs: Any, network: Any, n_best: int) -> dict[str, Any]:
         from keras_bert.tasks.multiple_choice.serving import multiple_choice_signatures
@@ -149,9 +150,6 @@ class MultipleChoice(TaskKind):
 
         return choices_made(signatures_of(bert), examples)
 
-    def texts_per_example(self, own: Mapping[str, Any]) -> int:
-        return 3
-
     def answers_shown(self, bert: Any, texts: list[str]) -> list[str]:
         from keras_bert.tasks.multiple_choice.in_python import blank_choice
         from keras_bert.tasks.shown_answers import ranked, shown
@@ -163,9 +161,6 @@ class MultipleChoice(TaskKind):
             raise UserError(f"TEXT: {problem}")
         [answer] = bert.predict([(context, choices)])
         return shown([context], ranked(zip(choices, answer.probabilities)))
-
-    def data_fields(self, task: str) -> Collection[str]:
-        return ()
 
 
 KINDS = (MultipleChoice(),)

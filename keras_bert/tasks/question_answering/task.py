@@ -184,6 +184,7 @@ class QuestionAnswering(TaskKind):
     takes_bilstm = cuts_questions = answers_in_folder = lists_answers = True
     strides = LONG  # Passages are always read in windows.
     noun, example_files = "questions", ("questions.json", "answers")
+    texts = 2
 
     def signatures(self, bert: Any, text_inputs: Any, network: Any, n_best: int) -> dict[str, Any]:
         from keras_bert.tasks.question_answering.serving import question_answering_signatures
@@ -218,9 +219,6 @@ class QuestionAnswering(TaskKind):
         from keras_bert.tasks.question_answering.in_python import passage_answers
 
         return passage_answers(signatures_of(bert), examples, _answering(bert).unanswerable)
-
-    def texts_per_example(self, own: Mapping[str, Any]) -> int:
-        return 2
 
     def answers_shown(self, bert: Any, texts: list[str]) -> list[str]:
         from keras_bert.tasks.shown_answers import in_pairs, ranked, shown

@@ -1,6 +1,6 @@
 """Finds the words in texts that are written without blanks or have lost them."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -26,6 +26,7 @@ class Segmentation(CrfTagging):
     tasks: ClassVar[tuple[str, ...]] = ("segment",)
     own_task = "segment"
     noun, example_files = "characters", ("texts.txt", "segmented.txt")
+    reads = ("texts", "format")
 
     def signatures(self, bert: Any, text_inputs: Any, network: Any, n_best: int) -> dict[str, Any]:
         from keras_bert.tasks.segmentation.serving import segmentation_signatures
@@ -57,9 +58,6 @@ class Segmentation(CrfTagging):
         from keras_bert.tasks.shown_answers import shown
 
         return [line for text, answer in zip(texts, bert.predict(texts)) for line in shown([text], [answer])]
-
-    def data_fields(self, task: str) -> Collection[str]:
-        return ("texts", "format")
 
 
 KINDS = (Segmentation(),)

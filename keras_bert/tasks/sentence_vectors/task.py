@@ -1,7 +1,7 @@
 """Vectors of texts, compared by their cosine."""
 
 import dataclasses
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from keras_bert.config.finetuning import (
@@ -141,6 +141,7 @@ class SentenceVectors(TaskKind):
     in_transformers = False
     trains_vectors = has_own_rows = True
     pipeline, library = "sentence-similarity", "sentence-transformers"
+    reads, texts = ("texts", "label", "format", "columns", "positive"), 2
 
     def signatures(self, bert: Any, text_inputs: Any, network: Any, n_best: int) -> dict[str, Any]:
         from keras_bert.tasks.sentence_vectors.serving import sentence_vector_signatures
@@ -212,18 +213,12 @@ class SentenceVectors(TaskKind):
         found = [[row["vectors"] for row in function.answers_by_length(column)] for column in columns]
         return found[0] if len(found) == 1 else [float(first @ second) for first, second in zip(*found)]
 
-    def texts_per_example(self, own: Mapping[str, Any]) -> int:
-        return 2
-
     def answers_shown(self, bert: Any, texts: list[str]) -> list[str]:
         from keras_bert.tasks.shown_answers import in_pairs, shown
 
         pairs = in_pairs(texts, "pairs of texts to compare")
         cosines = bert.predict(pairs)
         return [line for pair, cosine in zip(pairs, cosines) for line in shown(pair, [f"cosine {cosine:.3f}"])]
-
-    def data_fields(self, task: str) -> Collection[str]:
-        return ("texts", "label", "format", "columns", "positive")
 
 
 KINDS = (SentenceVectors(),)

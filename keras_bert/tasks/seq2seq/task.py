@@ -1,6 +1,6 @@
 """Writing a text for a text, with an encoder and a decoder."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -77,6 +77,7 @@ class Seq2Seq(TaskKind):
     writes_texts = lists_answers = True
     not_portable = "a model that answers in one pass"
     pipeline = "text2text-generation"
+    reads = ("texts", "label", "format", "columns", "dev_share")
     noun = "texts"
     baseline = "copy"
 
@@ -137,9 +138,6 @@ class Seq2Seq(TaskKind):
                 f"{folder.path}: needs a model with a decoder, such as BART, for {NAME}. Received: {kind.title}, which "
                 "has none. Give another --init."
             )
-
-    def data_fields(self, task: str) -> Collection[str]:
-        return ("texts", "label", "format", "columns", "dev_share")
 
 
 KINDS = (Seq2Seq(),)

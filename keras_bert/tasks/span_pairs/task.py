@@ -1,6 +1,6 @@
 """Classifies two spans: whether a word means the same in two texts, or whether a pronoun stands for a phrase."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any, ClassVar
@@ -65,6 +65,7 @@ class SpanPairs(TaskKind):
     takes_bilstm = True
     pipeline = "text-classification"
     example_files = ("spans.jsonl", "answers.jsonl")
+    reads, texts = (), 0
 
     def model_arguments(self, head: SpanPairConfig) -> dict[str, Any]:
         return {**super().model_arguments(head), "num_labels": head.num_labels, "reads_cls": head.reads_cls}
@@ -110,18 +111,12 @@ class SpanPairs(TaskKind):
                 )
         return [class_answer(bert.head, row) for row in rows]
 
-    def texts_per_example(self, own: Mapping[str, Any]) -> int:
-        return 0
-
     def card_example(self, fields: Mapping[str, Any]) -> str:
         if own_field(fields).get("pair"):
             texts, starts, ends = '["By the bank."], ["In the bank."]', [7, 7], [11, 11]
         else:
             texts, starts, ends = '["Mary sang, and she smiled."]', [0, 15], [4, 18]
         return f'print(keras_bert.serving_function(bert)({texts}, [{starts}], [{ends}])["label"])'
-
-    def data_fields(self, task: str) -> Collection[str]:
-        return ()
 
 
 def _are_two_places(places: Any) -> bool:

@@ -34,6 +34,7 @@ class Tagging(TaskKind):
     pipeline = "token-classification"
     takes_bilstm: ClassVar[bool] = True
     takes_teacher: ClassVar[bool] = True
+    reads: ClassVar[tuple[str, ...] | None] = ("scheme", "learned_scheme", "rows", "texts", "word", "label")
     noun, example_files = "words", ("words.txt", "tagged.txt")
 
     def model_arguments(self, head: Any) -> dict[str, Any]:
@@ -86,10 +87,8 @@ class Tagging(TaskKind):
         joined = ', aggregation_strategy="first"' if is_bio else ""
         return transformers_pipeline(str(self.pipeline), _EXAMPLE, joined)
 
-    def data_fields(self, task: str) -> Collection[str]:
-        if not TAGGING[task].in_columns:  # A treebank's words and their parts of speech.
-            return ("rows",)
-        return ("scheme", "learned_scheme", "rows", "texts", "word", "label")
+    def data_fields(self, task: str) -> Collection[str] | None:
+        return ("rows",) if task == POS.name else self.reads  # A treebank has its columns.
 
     def unnamed_labels(self, head: Any) -> tuple[str, ...]:
         return head.labels if head.is_unnamed else ()
