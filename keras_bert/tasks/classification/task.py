@@ -18,6 +18,7 @@ from keras_bert.tasks.classification.head import (
 from keras_bert.tasks.classification.questions import QUESTION_TASKS, QuestionTask
 from keras_bert.tasks.head import require_no_labels
 from keras_bert.tasks.kind import TaskKind, transformers_pipeline
+from keras_bert.tasks.shown_answers import in_pairs, ranked, shown
 
 TEXT = "text"  # The user's own table.
 RERANK = "rerank"  # The user's own table of queries and passages.
@@ -127,8 +128,6 @@ class Classification(TaskKind):
         return 2 if own.get("pair") else 1
 
     def answers_shown(self, bert: Any, texts: list[str]) -> list[str]:
-        from keras_bert.tasks.shown_answers import in_pairs, ranked, shown
-
         examples: list[Any] = in_pairs(texts, "pairs of texts") if self.takes_pairs(bert) else texts
         lines = []
         for example, answer in zip(examples, bert.predict(examples), strict=True):

@@ -19,6 +19,7 @@ from keras_bert.tasks.multiple_choice.data import (
     swag_or_own_rows,
     swag_rows,
 )
+from keras_bert.tasks.shown_answers import ranked, shown
 from keras_bert.tasks.sources import TfdsSource
 from keras_bert.tasks.task import PublishedScore, Split, with_own_files
 
@@ -152,7 +153,6 @@ class MultipleChoice(TaskKind):
 
     def answers_shown(self, bert: Any, texts: list[str]) -> list[str]:
         from keras_bert.tasks.multiple_choice.in_python import blank_choice
-        from keras_bert.tasks.shown_answers import ranked, shown
 
         context, *choices = texts
         if len(choices) < 2:

@@ -11,6 +11,7 @@ from keras_bert.core.settings import Checked, NotNegative, Positive, require
 from keras_bert.models.tensor_names import output_layer
 from keras_bert.tasks.head import Head
 from keras_bert.tasks.kind import TaskKind
+from keras_bert.tasks.shown_answers import in_pairs, ranked, shown
 from keras_bert.tasks.task import PublishedScore, Split, own_splits
 
 OWN = "qa"  # The user's own files, in SQuAD's format.
@@ -221,8 +222,6 @@ class QuestionAnswering(TaskKind):
         return passage_answers(signatures_of(bert), examples, _answering(bert).unanswerable)
 
     def answers_shown(self, bert: Any, texts: list[str]) -> list[str]:
-        from keras_bert.tasks.shown_answers import in_pairs, ranked, shown
-
         asked = in_pairs(texts, "a question and the passage with its answer")
         lines = []
         for (question, _), answer in zip(asked, bert.predict(asked), strict=True):

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 from keras_bert.config.finetuning import FinetuneConfig
 from keras_bert.tasks.segmentation.data import segmented_reader
+from keras_bert.tasks.shown_answers import shown
 from keras_bert.tasks.tagging.head import CrfTaggingConfig
 from keras_bert.tasks.tagging.task import TREEBANK_FILES, CrfTagging, TaggingTask
 from keras_bert.tasks.task import Split
@@ -55,8 +56,6 @@ class Segmentation(CrfTagging):
         return [row["segmented"].decode("utf-8") for row in function.answers_by_length(text_list(examples))]
 
     def answers_shown(self, bert: Any, texts: list[str]) -> list[str]:
-        from keras_bert.tasks.shown_answers import shown
-
         return [line for text, answer in zip(texts, bert.predict(texts)) for line in shown([text], [answer])]
 
 

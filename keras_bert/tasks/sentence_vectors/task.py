@@ -25,6 +25,7 @@ from keras_bert.tasks.classification.benchmarks import STSB
 from keras_bert.tasks.classification.head import ClassificationConfig
 from keras_bert.tasks.head import require_no_labels
 from keras_bert.tasks.kind import TaskKind
+from keras_bert.tasks.shown_answers import in_pairs, shown
 from keras_bert.tasks.sources import Source, data_source
 from keras_bert.tasks.task import INPUT, Split, Task, with_own_files
 
@@ -214,8 +215,6 @@ class SentenceVectors(TaskKind):
         return found[0] if len(found) == 1 else [float(first @ second) for first, second in zip(*found)]
 
     def answers_shown(self, bert: Any, texts: list[str]) -> list[str]:
-        from keras_bert.tasks.shown_answers import in_pairs, shown
-
         pairs = in_pairs(texts, "pairs of texts to compare")
         cosines = bert.predict(pairs)
         return [line for pair, cosine in zip(pairs, cosines) for line in shown(pair, [f"cosine {cosine:.3f}"])]

@@ -12,6 +12,7 @@ from keras_bert.models.bert.config import DECODER_TOKENS
 from keras_bert.models.kind import kind_of_config
 from keras_bert.tasks.head import Head, HeadT
 from keras_bert.tasks.kind import TaskKind
+from keras_bert.tasks.shown_answers import shown
 from keras_bert.tasks.task import PublishedScore
 
 NAME = "seq2seq"
@@ -127,8 +128,6 @@ class Seq2Seq(TaskKind):
         return [WrittenText([text.decode() for text in row["written"]], row["scores"].tolist()) for row in served]
 
     def answers_shown(self, bert: Any, texts: list[str]) -> list[str]:
-        from keras_bert.tasks.shown_answers import shown
-
         return [line for text, answer in zip(texts, bert.predict(texts)) for line in shown([text], [answer.text])]
 
     def require_start(self, folder: Any) -> None:

@@ -10,6 +10,7 @@ from keras_bert.config.reading import own_field
 from keras_bert.models.tensor_names import TensorName, dense, lstms, own_tensor
 from keras_bert.tasks.classification.head import CLASSIFIER, CLASSIFIER_TENSORS, CLASSIFIER_TITLES
 from keras_bert.tasks.kind import TaskKind, transformers_pipeline
+from keras_bert.tasks.shown_answers import shown
 from keras_bert.tasks.tagging.head import CrfTaggingConfig, FeatureTaggingConfig, TokenClassificationConfig
 from keras_bert.tasks.tagging.label_schemes import forbidden_transitions
 from keras_bert.tasks.tagging.tagged_words import TaggedReader
@@ -72,8 +73,6 @@ class Tagging(TaskKind):
         return tagged_texts(signatures_of(bert), examples)
 
     def answers_shown(self, bert: Any, texts: list[str]) -> list[str]:
-        from keras_bert.tasks.shown_answers import shown
-
         lines = []
         for text, tagged in zip(texts, bert.predict(texts), strict=True):
             width = max(map(len, tagged.words), default=0)
