@@ -144,8 +144,6 @@ class PretrainingObjective:
         weights: factors on the losses of terms, instead of `Term.weight`.
     """
 
-    terms: tuple[str, ...]
-
     def __init__(
         self,
         mask_id: int,

@@ -6,7 +6,6 @@ from typing import Any
 from keras_bert.core.errors import UserError
 from keras_bert.tasks.finetuned_model import FinetunedModel
 from keras_bert.tasks.kind import kind_of_head
-from keras_bert.tasks.problem import Problem
 
 # Sizes of layers between the encoder and a head's outputs; they do not change what an output means.
 _SIZES = ("bilstm_size", "features", "lstm_size")
@@ -25,8 +24,6 @@ class Ensemble:
     Raises:
         UserError: the models write texts, or one differs in task, labels or reading; the message says which and how.
     """
-
-    problem: Problem
 
     def __init__(self, models: Sequence[FinetunedModel]):
         self._models, self.problem = models, models[0].problem

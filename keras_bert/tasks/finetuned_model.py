@@ -7,8 +7,6 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
 from typing import Any
 
-import keras
-
 from keras_bert.checkpoints.model_folder import CONFIG, ModelFolder, open_model_folder
 from keras_bert.config.features import TAGGING_TASKS
 from keras_bert.config.finetuning import FinetuneConfig, InputConfig, Seq2SeqConfig, TaskDataConfig
@@ -29,7 +27,6 @@ from keras_bert.tasks.problem import Answers, Problem, open_problem, require_rea
 from keras_bert.tasks.run_data import data_changes
 from keras_bert.tasks.sources import own_file
 from keras_bert.tasks.task import INPUT
-from keras_bert.text.tokenizers import Tokenizer
 from keras_bert.text.vocabulary import Vocabulary
 from keras_bert.training.run_folder import GIVEN, given_name
 from keras_bert.training.strategy import make_strategy
@@ -55,13 +52,6 @@ class FinetunedModel:
     Raises:
         UserError: the model has no head for a task, or the data does not fit it.
     """
-
-    folder: ModelFolder
-    config: FinetuneConfig
-    problem: Problem
-    model: keras.Model
-    tokenizer: Tokenizer
-    evaluate: Evaluator
 
     def __init__(
         self,

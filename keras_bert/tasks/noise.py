@@ -35,8 +35,6 @@ class EditedText:
         text: the edited text.
     """
 
-    text: str
-
     def __init__(self, before: str, edits: Sequence[Edit]):
         places = [0, *itertools.chain.from_iterable((edit.start, edit.end) for edit in edits), len(before)]
         kept = [before[start:end] for start, end in zip(places[::2], places[1::2])]

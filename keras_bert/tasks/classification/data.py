@@ -36,9 +36,6 @@ class ExampleRows:
             malformed row, an unknown label, a label that is not a number, labels of only some rows, no examples.
     """
 
-    origin: str
-    reader: LabelReader
-
     def __init__(self, task: Task, split: str, source: Source = "", labels: bool = True):
         if task.labels is None and task.kind != REGRESSION:
             raise ValueError(f"{task.name}: needs its labels. Received: None. Call with_labels first.")

@@ -27,7 +27,7 @@ from keras_bert.tasks.finetuning.run import Finetuning
 from keras_bert.tasks.finetuning.teacher import Teacher
 from keras_bert.tasks.kind import kind_of_head
 from keras_bert.tasks.model_cards import finetuning_card
-from keras_bert.tasks.problem import Problem, open_problem
+from keras_bert.tasks.problem import open_problem
 from keras_bert.tasks.run_data import require_same_model
 from keras_bert.training.cluster import explained_lost_worker
 from keras_bert.training.processes import agreement, by_chief, fail_together, process_count, process_number
@@ -68,11 +68,6 @@ class FinetuningRuns:
     Raises:
         UserError: the model or the task's data cannot be used.
     """
-
-    config: FinetuneConfig
-    problem: Problem
-    strategy: tf.distribute.Strategy
-    is_chief: bool
 
     def __init__(
         self,

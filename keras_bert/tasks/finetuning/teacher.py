@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from keras_bert.checkpoints.model_folder import ModelFolder, open_model_folder
+from keras_bert.checkpoints.model_folder import open_model_folder
 from keras_bert.config.finetuning import REGRESSION, FinetuneConfig
 from keras_bert.config.teacher import TeacherConfig
 from keras_bert.core import files
@@ -41,8 +41,6 @@ class Teacher:
     Raises:
         UserError: the teacher is of another task or has other labels, or numbers are given a temperature.
     """
-
-    folder: ModelFolder
 
     def __init__(self, config: FinetuneConfig, problem: Problem):
         assert config.teacher.model is not None

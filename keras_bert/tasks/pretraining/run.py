@@ -39,11 +39,9 @@ from keras_bert.tasks.pretraining.teacher import PretrainingTeacher
 from keras_bert.tasks.pretraining.views import fillings_panel, require_examples, tried_examples, write_embeddings
 from keras_bert.tasks.run_data import TEACHER, require_same_model
 from keras_bert.text.tokenizer_files import TokenizerSettings
-from keras_bert.text.tokenizers import Tokenizer
 from keras_bert.training.accumulation import BatchShape, Companion, choose_accumulation
 from keras_bert.training.cluster import explained_lost_worker
 from keras_bert.training.device_integers import distribute_to_steps
-from keras_bert.training.engine import Engine
 from keras_bert.training.loop import Loop
 from keras_bert.training.metrics import Column, MetricSums, perplexity
 from keras_bert.training.processes import (
@@ -123,15 +121,6 @@ class Pretraining:
         teacher: the model to learn from; None for none.
         sources, tokenizer, engine, batches: the parts of the run, made by `build`.
     """
-
-    strategy: tf.distribute.Strategy
-    worker: int
-    is_chief: bool
-    teacher: PretrainingTeacher | None
-    sources: BatchSources
-    tokenizer: Tokenizer
-    engine: Engine
-    batches: PhasedBatches
 
     def __init__(self, config: PretrainConfig, run: RunFolder):
         config = dataclasses.replace(config, training=with_precision(config.training, run))

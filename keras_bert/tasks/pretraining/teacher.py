@@ -8,7 +8,7 @@ import keras
 import tensorflow as tf
 from keras import ops
 
-from keras_bert.checkpoints.model_folder import ModelFolder, open_model_folder
+from keras_bert.checkpoints.model_folder import open_model_folder
 from keras_bert.config.pretraining import PretrainConfig
 from keras_bert.config.teacher import LOGITS, PretrainingTeacherConfig
 from keras_bert.core.errors import UserError
@@ -36,8 +36,6 @@ class PretrainingTeacher:
     Raises:
         UserError: the teacher cannot read the run's batches, or has no head for what is compared.
     """
-
-    folder: ModelFolder
 
     def __init__(self, config: PretrainConfig):
         assert config.teacher.model is not None
@@ -113,8 +111,6 @@ class TaughtObjective:
     Attributes:
         terms: the names of the loss terms.
     """
-
-    terms: tuple[str, ...]
 
     def __init__(self, own: Any, model: keras.Model, config: PretrainingTeacherConfig):
         self._own, self._model, self._config = own, model, config

@@ -49,13 +49,10 @@ class SpanPairReader:
         UserError: the examples cannot be read; also while iterating, naming the line.
     """
 
-    origin: str
-    notes: list[str]
-
     def __init__(self, task: SpanPairTask, split: str, source: Source, labels: bool = True):
         self._task, self._split = task, task.splits[split]
         self._labels = LabelReader(task) if labels and self._split.labelled is not False else None
-        self.notes = []
+        self.notes: list[str] = []
         self._is_wsc = task.texts == WSC.texts
         if isinstance(source, TfdsSource):
             self.origin, self._rows = _tfds_rows(task, split, source, self._is_wsc)

@@ -10,7 +10,7 @@ import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -40,11 +40,6 @@ class TaggedFiles:
         UserError: as `TaggingProblem`.
     """
 
-    splits: tuple[str, ...]
-    words: Callable[[str], TaggedWords]
-    entities: Callable[[str], Entities]
-    notes: list[str]
-
     def __init__(
         self,
         task: TaggingTask,
@@ -58,7 +53,7 @@ class TaggedFiles:
         self.splits = tuple(self._paths)
         self.words = functools.cache(self._read_words)
         self.entities = functools.cache(self._read_entities)
-        self.notes = []
+        self.notes: list[str] = []
 
     def scheme(self, split: str) -> str:
         """The scheme of a split's own labels, in which `predict` writes its answers too."""

@@ -75,12 +75,8 @@ class Sentences:
         words, labels, lines: one item per word.
     """
 
-    words: list[str]
-    labels: list[str | None]
-    lines: list[int]
-
     def __init__(self) -> None:
-        self.words, self.labels, self.lines = [], [], []
+        self.words, self.labels, self.lines = list[str](), list[str | None](), list[int]()
         self._starts = [0]
         self._documents: list[int] = []
         self._known: dict[str | None, Any] = {}  # Keeps each word in memory once, however often it occurs.

@@ -48,8 +48,6 @@ class ColumnsReader(TaggedReader):
     """
 
     needed = "words in columns, one per line"
-    names_line: int
-    separator: str
 
     def __init__(self, path: str, word: int | str | None = None, label: int | str = -1, labels_needed: bool = True):
         super().__init__(path)
