@@ -45,11 +45,7 @@ class GivenCorpus(NamedTuple):
 
 
 class GivenData:
-    """The data given to a run, kept in `given/` of its folder.
-
-    Args:
-        folder: the run's folder.
-    """
+    """The data given to a run, kept in `given/` of its folder."""
 
     def __init__(self, folder: str):
         self._run = RunFolder(folder)

@@ -29,9 +29,6 @@ class Run:
     Args:
         path: the run's folder.
 
-    Attributes:
-        path: the run's folder.
-
     Raises:
         UserError: there is no such folder.
 

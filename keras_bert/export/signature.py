@@ -43,9 +43,6 @@ class TextInputs:
 
     Args:
         reading: the maximum length, and how longer texts are handled.
-
-    Attributes:
-        vocabulary: the vocabulary of the tokenizer.
     """
 
     def __init__(self, config: BertConfig, tokenizer: Tokenizer, reading: ReadingConfig) -> None:

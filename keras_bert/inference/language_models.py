@@ -168,11 +168,7 @@ def first_ids(tokenizer: Tokenizer, text: str, positions: int) -> list[int]:
 
 
 class CachedReader:
-    """Reads a row token by token, caching its keys and values, and gives the logits of the next token.
-
-    Args:
-        model: a causal model.
-    """
+    """Reads a row token by token with a causal model, caching keys and values, and gives the next token's logits."""
 
     def __init__(self, model: BertForPreTraining) -> None:
         self._lengths = doubling_lengths(model.config.max_position_embeddings)

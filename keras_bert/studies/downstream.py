@@ -83,7 +83,6 @@ def better(found: Mapping[float, _Found], scores: Callable[[_Found], Sequence[fl
     """`(rate, its results)` for the rate with the best median score.
 
     Args:
-        found: `{rate: results}`.
         scores: function (results) -> their scores over the seeds, such as `main_scores`.
     """
     return max(found.items(), key=lambda item: statistics.median(scores(item[1])))

@@ -24,7 +24,6 @@ class _Batches:
     """The batches of some rows, each row once.
 
     Attributes:
-        rows: the rows.
         count: how many batches.
         distributed: the batches, spread over the replicas.
         spec: the spec of all batches, for which the model is traced once; None to trace it per shape.

@@ -30,9 +30,6 @@ class EditedText:
     Args:
         before: the original text.
         edits: in the order of the text, without overlap.
-
-    Attributes:
-        text: the edited text.
     """
 
     def __init__(self, before: str, edits: Sequence[Edit]):

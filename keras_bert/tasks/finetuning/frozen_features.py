@@ -48,9 +48,6 @@ class FrozenFeatures:
     def give(self, splits: Mapping[str, TokenRows]) -> None:
         """Adds the features to the rows of each split, as `token_files`.
 
-        Args:
-            splits: the rows by split.
-
         Raises:
             UserError: there is not enough space on the disk.
         """

@@ -61,8 +61,6 @@ class FinetuningRuns:
 
     Attributes:
         config: the recipe, with the resolved revision of `init`.
-        problem: the task.
-        strategy: the runs' strategy.
         is_chief: whether this process writes the runs' files.
 
     Raises:
@@ -140,7 +138,6 @@ class FinetuningRuns:
         """Runs once in the folder `path`; returns the results.
 
         Args:
-            path: the run's folder.
             changes: settings that replace the recipe's: of `training`, and `learning_rate`.
         """
         rate = changes.pop("learning_rate", self.config.optimizer.learning_rate) or self._default_rate(path)
@@ -296,7 +293,6 @@ def finetune_benchmark(
     Args:
         name: the benchmark's name, for messages.
         recipes: `{task: recipe}`, all with the same `init` and devices.
-        path: the folder to write to.
         seeds: one run per seed, see `FinetuningRuns.seeds`; a single run if empty.
         command: the command line, for the model cards; None if unknown.
         started_at: when the command began; see `FinetuningRuns`.

@@ -35,9 +35,6 @@ class Teacher:
         config: the recipe of the model that learns, with `teacher.model`.
         problem: that model's task.
 
-    Attributes:
-        folder: the teacher's folder.
-
     Raises:
         UserError: the teacher is of another task or has other labels, or numbers are given a temperature.
     """

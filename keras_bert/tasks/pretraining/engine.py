@@ -85,10 +85,7 @@ def new_model(
 ) -> BertForPreTraining | EncoderDecoder | ElectraForPreTraining:
     """A model with random weights, in which only what the objective trains is trainable.
 
-    Args:
-        objective: what is predicted.
-        dtype: the policy.
-        mapped_size: see `BertForPreTraining`.
+    `mapped_size` is that of `BertForPreTraining`.
     """
     if objective.tokens == DECODED:
         return EncoderDecoder(config, dtype=dtype)
@@ -131,7 +128,6 @@ def phase_flops(
     """The FLOPs of one example of a phase: its forward and backward pass, and a teacher's forward pass.
 
     Args:
-        phase: the phase's number.
         model: the model's config, if its vocabulary differs from the recipe's.
         teacher: the teacher's config; None without one.
     """

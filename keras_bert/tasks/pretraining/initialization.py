@@ -93,11 +93,7 @@ def initialize(
 
 
 def start_from(model: BertForPreTraining | ElectraForPreTraining, folder: ModelFolder, vocabulary: Vocabulary) -> None:
-    """Loads another model's weights into a new model, and initializes the words that are new in its vocabulary.
-
-    Args:
-        folder: the other model.
-    """
+    """Loads another model's weights into a new model, and initializes the words that are new in its vocabulary."""
     if isinstance(model, ElectraForPreTraining):
         _start_discriminator_from(model, folder, vocabulary)
         return

@@ -80,8 +80,6 @@ def pretrain(
     """Trains by a recipe, resuming from the newest checkpoint, and writes the model folder and results.json.
 
     Args:
-        config: the recipe.
-        run: the run's folder.
         command: the command line, for the model card; None if unknown.
         started_at: when the command began, from `time.monotonic`; None for now.
         callbacks: see `training.callbacks.Callbacks`.
@@ -115,7 +113,6 @@ class Pretraining:
         run: the run's folder, which is claimed here.
 
     Attributes:
-        strategy: the run's strategy.
         worker: this process's number in the run.
         is_chief: whether this process writes the run's files.
         teacher: the model to learn from; None for none.

@@ -30,9 +30,6 @@ class PretrainingTeacher:
     Args:
         config: the recipe, with `teacher.model`.
 
-    Attributes:
-        folder: the teacher's folder.
-
     Raises:
         UserError: the teacher cannot read the run's batches, or has no head for what is compared.
     """
@@ -107,9 +104,6 @@ class TaughtObjective:
         own: the run's `PretrainingObjective`.
         model: the teacher: an encoder, or for logits a `BertForPreTraining`.
         config: what is compared, and the weight.
-
-    Attributes:
-        terms: the names of the loss terms.
     """
 
     def __init__(self, own: Any, model: keras.Model, config: PretrainingTeacherConfig):

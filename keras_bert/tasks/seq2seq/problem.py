@@ -30,9 +30,6 @@ class Seq2SeqProblem(Problem):
 
     A row is the source, laid out like any text; its target has the special tokens of a text too, as in transformers.
 
-    Args:
-        source: the `Pairs`.
-
     Raises:
         UserError: a package that a metric needs is not installed.
     """
