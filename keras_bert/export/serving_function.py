@@ -100,10 +100,7 @@ class ServingFunction:
             names, kinds = ", ".join(spec.name for spec in specs), [type(value).__name__ for value in values]
             raise ValueError(f"{signature}: needs a list for each of {names}. Received: {', '.join(kinds) or 'none'}.")
         tensors = [_tensor(value, spec) for value, spec in zip(values, specs, strict=True)]
-        return {name: output.numpy() for name, output in self._outputs(signature, tensors).items()}
-
-    def _outputs(self, signature: str, tensors: Sequence[tf.Tensor]) -> dict[str, tf.Tensor]:
-        return self.signatures[signature](*tensors)
+        return {name: output.numpy() for name, output in self.signatures[signature](*tensors).items()}
 
     def answers_by_length(
         self, *columns: Sequence[Any], signature: str = DEFAULT, may_lack: str = ""

@@ -72,13 +72,12 @@ class PooledEncoder(keras.Model):
         states = ops.cast(states, "float32")
         if self.pooling == "tokens":
             return states
-        vectors = self._pooled(states, inputs["input_mask"])
-        return at_length_one(vectors) if self.normalize else vectors
-
-    def _pooled(self, states: Tensor, input_mask: Tensor) -> Tensor:
+        mask = inputs["input_mask"]
         if self.pooling == "cls":
-            return last_state(states, input_mask)[:, 0] if self.encoder.config.cls_is_last else states[:, 0]
-        return (max_of_tokens if self.pooling == "max" else mean_of_tokens)(states, input_mask)
+            vectors = last_state(states, mask)[:, 0] if self.encoder.config.cls_is_last else states[:, 0]
+        else:
+            vectors = (max_of_tokens if self.pooling == "max" else mean_of_tokens)(states, mask)
+        return at_length_one(vectors) if self.normalize else vectors
 
 
 BATCH_TOKENS = 4096

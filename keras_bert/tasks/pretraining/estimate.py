@@ -262,8 +262,10 @@ def estimate(pretraining: Pretraining) -> Estimate:
             timings.append(time_phase(pretraining, phase))
     save_seconds = time_checkpoint(pretraining)
     steps = _steps(config, timings, save_seconds)
+    epochs = (source.examples_per_epoch for source in pretraining.sources.training)
     phases = [
-        _phase_estimate(pretraining, phase, count, timing) for phase, (count, timing) in enumerate(zip(steps, timings))
+        PhaseEstimate(phase, count, count * phase.batch_size / of_epoch if of_epoch else None, timing)
+        for phase, count, of_epoch, timing in zip(config.phases, steps, epochs, timings)
     ]
     shares = [count / _checkpoint_every(training, timing) for count, timing in zip(steps, timings)]
     checkpoints = math.ceil(round(sum(shares), 6))
@@ -362,11 +364,6 @@ def _checkpoint_every(training: RunConfig, timing: Timing) -> float:
     """The steps from one checkpoint to the next: `checkpoint_every`, or those of `checkpoint_minutes` if fewer."""
     by_time = 60.0 * training.checkpoint_minutes / timing.step
     return min(training.checkpoint_every, max(by_time, 1.0)) if by_time else training.checkpoint_every
-
-
-def _phase_estimate(pretraining: Pretraining, phase: int, steps: int, timing: Timing) -> PhaseEstimate:
-    config, of_epoch = pretraining.config.phases[phase], pretraining.sources.training[phase].examples_per_epoch
-    return PhaseEstimate(config, steps, steps * config.batch_size / of_epoch if of_epoch else None, timing)
 
 
 def _parameter_memory(engine: Engine) -> int:

@@ -118,7 +118,9 @@ class TaughtObjective:
         """The run's own sums, and `{"teacher": {"loss": scalar}}`."""
         answers = self._model(batch, training=False)
         if self._config.match == LOGITS:
-            distances = self._divergences(outputs["mlm_logits"], answers["mlm_logits"])
+            logits = outputs["mlm_logits"]  # The teacher may have more rows than the vocabulary.
+            teacher = ops.stop_gradient(answers["mlm_logits"][..., : ops.shape(logits)[-1]])
+            distances = divergences(logits, teacher, self._config.temperature)
         else:
             distances = _squared_errors(outputs["mapped_states"], answers["sequence_output"])
         loss = self._config.weight * ops.sum(distances * self._weights(batch))
@@ -129,11 +131,6 @@ class TaughtObjective:
         if self._config.match == LOGITS:
             return batch["masked_lm_weights"]
         return ops.cast(batch["input_mask"] > 0, "float32")
-
-    def _divergences(self, logits: Tensor, teacher: Tensor) -> Tensor:
-        """float32 [batch, predictions]; the teacher may have more rows than the vocabulary."""
-        teacher = ops.stop_gradient(teacher[..., : ops.shape(logits)[-1]])
-        return divergences(logits, teacher, self._config.temperature)
 
 
 def _squared_errors(states: Tensor, teacher: Tensor) -> Tensor:

@@ -151,7 +151,11 @@ class Seq2SeqProblem(Problem):
         If several texts are written for one, `n_best` has them all, each with its score.
         """
         for pair, answer in zip(window.examples, answers, strict=True):
-            yield json_line(with_texts({self._pairs.source: pair.source}, as_json(answer)))
+            row: dict[str, Any] = {"written": answer.text, "score": answer.score}
+            if len(answer.texts) > 1:
+                found = zip(answer.texts, answer.scores)
+                row["n_best"] = [{"written": text, "score": score} for text, score in found]
+            yield json_line(with_texts({self._pairs.source: pair.source}, row))
 
     def _texts(self, split: str) -> tuple[list[str], list[str]]:
         """(the texts of a split, the texts to write for them)."""
@@ -161,11 +165,3 @@ class Seq2SeqProblem(Problem):
             return [source for source, _ in pairs], [target for _, target in pairs]
 
         return self._once(("texts", split), read)
-
-
-def as_json(answer: WrittenText) -> dict[str, Any]:
-    """What a model wrote for a text, ready for JSON."""
-    row: dict[str, Any] = {"written": answer.text, "score": answer.score}
-    if len(answer.texts) > 1:
-        row["n_best"] = [{"written": text, "score": score} for text, score in zip(answer.texts, answer.scores)]
-    return row

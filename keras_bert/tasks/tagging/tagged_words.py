@@ -73,12 +73,13 @@ class Sentences:
 
     Attributes:
         words, labels, lines: one item per word.
+        documents: the first sentence of each document.
     """
 
     def __init__(self) -> None:
         self.words, self.labels, self.lines = list[str](), list[str | None](), list[int]()
         self._starts = [0]
-        self._documents: list[int] = []
+        self.documents: list[int] = []
         self._known: dict[str | None, Any] = {}  # Keeps each word in memory once, however often it occurs.
 
     def add(self, word: str, label: str | None, line: int) -> None:
@@ -95,18 +96,13 @@ class Sentences:
     def begin_document(self) -> None:
         """Ends the current sentence; the next one begins a document."""
         self.end()
-        self._documents.append(len(self._starts) - 1)
-
-    @property
-    def has_documents(self) -> bool:
-        """Whether `begin_document` was called."""
-        return bool(self._documents)
+        self.documents.append(len(self._starts) - 1)
 
     def tagged(self, origin: str, **fields: Any) -> TaggedWords:
         """The words collected; `fields` are further fields of `TaggedWords`."""
         self.end()
         labelled = any(label is not None for label in self.labels)
-        documents = np.unique([0, *self._documents, len(self._starts) - 1]) if self._documents else None
+        documents = np.unique([0, *self.documents, len(self._starts) - 1]) if self.documents else None
         return TaggedWords(
             origin,
             self.words,
@@ -164,7 +160,7 @@ class TaggedReader:
         for original, (number, line) in zip(source, numbered(lines)):
             if characters >= _CHARACTERS_AT_ONCE:
                 # A block without a document mark must mean that the whole file has none.
-                at_document = by_document and sentences.has_documents and self._marks_document(line)
+                at_document = by_document and sentences.documents and self._marks_document(line)
                 if at_document or not by_document and not block[-1].strip():
                     yield first, block, sentences
                     block, sentences, characters, first = [], Sentences(), 0, number
