@@ -124,7 +124,8 @@ class XlmRobertaConfig(RobertaConfig):
 class XlmRoberta(Roberta):
     """RoBERTa for a hundred languages, over a SentencePiece vocabulary. Its tensors have RoBERTa's names."""
 
-    model_type, title, config = "xlm-roberta", "XLM-RoBERTa", XlmRobertaConfig
+    model_type, title = "xlm-roberta", "XLM-RoBERTa"
+    config: ClassVar[type[BertConfig]] = XlmRobertaConfig
     class_prefix = "XLMRoberta"
     json_defaults: ClassVar = {**Roberta.json_defaults, "vocab_size": 30522}
 
