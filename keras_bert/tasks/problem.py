@@ -4,7 +4,7 @@ import abc
 import contextlib
 import dataclasses
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence, Sized
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import keras
 import numpy as np
@@ -45,20 +45,8 @@ def mean_of_sigmoids(logits: Sequence[np.ndarray]) -> np.ndarray:
 
 
 _T = TypeVar("_T")
-_Example = TypeVar("_Example")
 
 Answers = Any  # A model's answers to some examples; the type depends on the kind of task.
-
-
-@dataclasses.dataclass(frozen=True)
-class Window(Generic[_Example]):
-    """Some of a split's examples, and the file or data set that they are from, for messages."""
-
-    examples: Sequence[_Example]
-    origin: str
-
-    def __len__(self) -> int:
-        return len(self.examples)
 
 
 @dataclasses.dataclass(kw_only=True)

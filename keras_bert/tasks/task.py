@@ -3,7 +3,7 @@
 import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 from keras_bert.config.corpus import TABLE_FORMATS
 from keras_bert.config.finetuning import PROBLEM_TYPES, REGRESSION, ProblemType, TaskDataConfig
@@ -15,6 +15,18 @@ INPUT = "input"
 MOST_CONFUSED = 500
 
 _AnyTask = TypeVar("_AnyTask", bound=Any)
+_Example = TypeVar("_Example")
+
+
+@dataclass(frozen=True)
+class Window(Generic[_Example]):
+    """Some of a split's examples, and the file or data set that they are from, for messages."""
+
+    examples: Sequence[_Example]
+    origin: str
+
+    def __len__(self) -> int:
+        return len(self.examples)
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from keras_bert.tasks.answer_files import json_line
 from keras_bert.tasks.classification.problem import TextRowsProblem
 from keras_bert.tasks.classification.questions import Question, QuestionTask, passages
 from keras_bert.tasks.classification.scores import by_question, cloze_scores, judgement_scores, predictions
-from keras_bert.tasks.problem import Window
+from keras_bert.tasks.task import Window
 
 
 class QuestionWindow(Window[Question]):

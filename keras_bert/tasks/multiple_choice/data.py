@@ -14,6 +14,7 @@ from keras_bert.tasks import superglue
 from keras_bert.tasks.answer_files import STANDARD_STREAM
 from keras_bert.tasks.labels import BadCell, check_text, is_missing
 from keras_bert.tasks.sources import TfdsSource
+from keras_bert.tasks.task import Window
 
 _SWAG_ENDINGS = tuple(f"ending{number}" for number in range(4))
 _SWAG_TEXTS = ("sent1", "sent2", *_SWAG_ENDINGS)
@@ -45,21 +46,10 @@ class ChoiceRow(NamedTuple):
 
 
 @dataclass(frozen=True)
-class ChoiceExamples:
-    """The n examples of one split, in their file's order.
+class ChoiceWindow(Window[ChoiceRow]):
+    """Some of a split's examples, checked; `labels` are the numbers of the correct choices, None if hidden."""
 
-    Attributes:
-        origin: the file or data set, for messages.
-        rows: the examples, checked.
-        labels: n numbers from 0, the correct choices; None if they are hidden.
-    """
-
-    origin: str
-    rows: list[ChoiceRow]
     labels: list[int] | None
-
-    def __len__(self) -> int:
-        return len(self.rows)
 
 
 def swag_rows(path: str) -> Iterator[ChoiceRow]:
@@ -147,7 +137,7 @@ def _own(row: Row) -> ChoiceRow:
     return ChoiceRow(row.place, id, question if context is None else context, "", choices, label)
 
 
-def choice_examples(origin: str, rows: Iterable[ChoiceRow], labelled: bool = True) -> ChoiceExamples:
+def choice_examples(origin: str, rows: Iterable[ChoiceRow], labelled: bool = True) -> ChoiceWindow:
     """Checks rows and collects them.
 
     Args:
@@ -180,7 +170,7 @@ def choice_examples(origin: str, rows: Iterable[ChoiceRow], labelled: bool = Tru
         raise UserError(
             f"{hidden[0]}: needs a label, as other examples have. Received: none; {len(hidden):,} examples have none."
         )
-    return ChoiceExamples(origin, kept, None if hidden else [label for label in labels if label is not None])
+    return ChoiceWindow(kept, origin, None if hidden else [label for label in labels if label is not None])
 
 
 def _check_texts(context: object, beginning: object, choices: object) -> None:

@@ -18,7 +18,7 @@ from keras_bert.inference.texts import require_numbers
 from keras_bert.tasks import superglue
 from keras_bert.tasks.answer_files import json_line
 from keras_bert.tasks.classification.network import ClassificationObjective
-from keras_bert.tasks.multiple_choice.data import ChoiceExamples, ChoiceRow, choice_examples
+from keras_bert.tasks.multiple_choice.data import ChoiceRow, ChoiceWindow, choice_examples
 from keras_bert.tasks.multiple_choice.task import ChoiceTask, MultipleChoiceConfig
 from keras_bert.tasks.noise import Noise
 from keras_bert.tasks.problem import Layout, Problem, all_the_same
@@ -71,7 +71,7 @@ class MultipleChoiceProblem(Problem):
         input_config = self._config.input
         return {"task": self.task.name, "max_length": input_config.max_length, "long": input_config.long}
 
-    def windows(self, split: str, labelled: bool = False) -> Iterator[ChoiceExamples]:
+    def windows(self, split: str, labelled: bool = False) -> Iterator[ChoiceWindow]:
         """Like `Problem.windows`, but a split with labels is a single window, so that all its errors are counted."""
         origin, rows = self._opened(split)
         window = None
@@ -80,13 +80,13 @@ class MultipleChoiceProblem(Problem):
         if window is None:
             choice_examples(origin, [])  # Raises an error.
 
-    def lay_out(self, windows: Iterable[ChoiceExamples]) -> ChoiceLayout:
+    def lay_out(self, windows: Iterable[ChoiceWindow]) -> ChoiceLayout:
         rows, origin, has_labels = SequenceRows(self._tokenizer, self._config.input), "", True
         counts: list[int] = []
         labels: list[int] = []
         for window in windows:
             columns: tuple[list[str], list[str]] = ([], [])
-            for example in window.rows:
+            for example in window.examples:
                 row = _noisy(example, self.noise) if self.noise else example
                 columns[0].extend([row.context] * len(row.choices))
                 columns[1].extend(f"{row.beginning} {choice}" if row.beginning else choice for choice in row.choices)
@@ -109,7 +109,7 @@ class MultipleChoiceProblem(Problem):
     def submission(self, split: str) -> str | None:
         return self.task.splits[split].submission
 
-    def lines(self, split: str, window: ChoiceExamples, answers: Logits) -> Iterator[str]:
+    def lines(self, split: str, window: ChoiceWindow, answers: Logits) -> Iterator[str]:
         """The lines of a submission or, without one, a JSON object per example, as `own_rows` reads them.
 
         Such an object has the chosen `label` and all `probabilities`.
@@ -168,9 +168,9 @@ def _characters(row: ChoiceRow) -> int:
     return sum(len(text) for text in (row.context, row.beginning, *choices) if isinstance(text, str))
 
 
-def _lines(examples: ChoiceExamples, answers: Logits) -> Iterator[str]:
+def _lines(window: ChoiceWindow, answers: Logits) -> Iterator[str]:
     """The lines of JSON of the examples with their answers."""
-    for row, logits in zip(examples.rows, answers, strict=True):
+    for row, logits in zip(window.examples, answers, strict=True):
         line: dict[str, Any] = {} if row.id is None else {"id": row.id}
         line |= {"context": row.context, **({"question": row.beginning} if row.beginning else {})}
         line |= {"choices": row.choices, "label": int(logits.argmax())}
@@ -178,11 +178,11 @@ def _lines(examples: ChoiceExamples, answers: Logits) -> Iterator[str]:
         yield json_line(line)
 
 
-def _submission(examples: ChoiceExamples, answers: Logits) -> Iterator[str]:
+def _submission(window: ChoiceWindow, answers: Logits) -> Iterator[str]:
     """The lines of a submission to SuperGLUE. Raises `UserError` if an example has no number."""
-    ids = [row.id for row in examples.rows]
+    ids = [row.id for row in window.examples]
     if None in ids:
-        raise UserError(f"{examples.origin}: needs an idx for every example. Received: one without.")
+        raise UserError(f"{window.origin}: needs an idx for every example. Received: one without.")
     return superglue.answer_lines(ids, _chosen(answers).tolist())
 
 

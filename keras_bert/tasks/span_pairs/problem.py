@@ -18,10 +18,10 @@ from keras_bert.tasks.classification.answers import plain_answers, submission_li
 from keras_bert.tasks.classification.problem import TextLayout, TextRowsProblem
 from keras_bert.tasks.classification.scores import predictions
 from keras_bert.tasks.noise import Noise
-from keras_bert.tasks.problem import Window
 from keras_bert.tasks.span_pairs.data import SpanPair, SpanPairReader, columns_of
 from keras_bert.tasks.span_pairs.serving import SPAN_ENDS, SPAN_STARTS, span_rows
 from keras_bert.tasks.span_pairs.task import SpanPairConfig, SpanPairTask
+from keras_bert.tasks.task import Window
 
 
 class SpanPairProblem(TextRowsProblem):

@@ -30,11 +30,11 @@ def test_the_files_and_tfds_give_the_same(folder, tmp_path):
     ours, theirs = problem_of(folder), problem_of(prepare_superglue(folder, tmp_path, "COPA"))
     for split in ("train", "dev", "test"):
         [found], [again] = (problem.windows(split, labelled=True) for problem in (ours, theirs))
-        assert [row[1:5] for row in found.rows] == [row[1:5] for row in again.rows]
-        assert [row.id for row in found.rows] == [0, 1]
+        assert [row[1:5] for row in found.examples] == [row[1:5] for row in again.examples]
+        assert [row.id for row in found.examples] == [0, 1]
         assert found.labels == again.labels == (None if split == "test" else [1, 0])
-    assert [row.beginning for row in found.rows] == ["What was the cause of this?", "What happened as a result?"]
-    assert found.rows[1].choices == ["w5 .", "w6 ."]
+    assert [row.beginning for row in found.examples] == ["What was the cause of this?", "What happened as a result?"]
+    assert found.examples[1].choices == ["w5 .", "w6 ."]
 
 
 def test_the_submission_is_as_the_server_wants_it(folder, tmp_path):

@@ -80,9 +80,9 @@ def rows_of(rows):
 def test_swags_file(tmp_path):
     """Quoted commas are read, and the context is separated from the words that begin every choice."""
     examples = read_swag(written(tmp_path / "train.csv", swag()))
-    assert [row.context for row in examples.rows] == ["She opens the door.", "He runs."]
-    assert [row.beginning for row in examples.rows] == ["He", "The"]
-    assert examples.rows[0].choices == ["sings.", "runs, and runs.", "opens.", "she, he."]
+    assert [row.context for row in examples.examples] == ["She opens the door.", "He runs."]
+    assert [row.beginning for row in examples.examples] == ["He", "The"]
+    assert examples.examples[0].choices == ["sings.", "runs, and runs.", "opens.", "she, he."]
     assert examples.labels == [1, 3] and len(examples) == 2
     hidden = [row.rpartition(",")[0] for row in swag().splitlines()]
     assert read_swag(written(tmp_path / "test.csv", "\n".join(hidden))).labels is None
@@ -107,7 +107,7 @@ def test_swags_rows_are_the_papers(tmp_path):
 
 def test_own_choices_of_any_number(tmp_path):
     examples = read_choices(written(tmp_path / "a.jsonl", OWN))
-    assert examples.labels == [2, 0] and [row.id for row in examples.rows] == ["a", "b"]
+    assert examples.labels == [2, 0] and [row.id for row in examples.examples] == ["a", "b"]
     rows = own_problem(tmp_path).rows("train")
     assert rows_of(rows) == [
         "[CLS] she sings [SEP] he runs [SEP]",
@@ -194,7 +194,7 @@ def test_scores_and_predictions(tmp_path):
         write(next(problem.windows("dev")), problem.answers("dev", outputs))
     again = read_choices(str(tmp_path / "out.jsonl"))
     assert again.labels == [2, 1]
-    assert [(row.id, row.beginning) for row in again.rows] == [("a", ""), ("b", "she")]
+    assert [(row.id, row.beginning) for row in again.examples] == [("a", ""), ("b", "she")]
     rows = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
     assert len(rows[1]["probabilities"]) == 2 and sum(rows[1]["probabilities"]) == pytest.approx(1)
     with pytest.raises(UserError, match="needs finite numbers. Received: 1 of 2 examples"):
