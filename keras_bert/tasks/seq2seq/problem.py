@@ -18,8 +18,8 @@ from keras_bert.tasks.problem import Layout, Problem, all_the_same
 from keras_bert.tasks.seq2seq.data import Pair, Pairs
 from keras_bert.tasks.seq2seq.network import TargetObjective, target_losses
 from keras_bert.tasks.seq2seq.scores import require_packages, text_scores
+from keras_bert.tasks.seq2seq.serving import written
 from keras_bert.tasks.seq2seq.task import NAME, ConditionalGenerationConfig, WrittenText
-from keras_bert.tasks.seq2seq.writing import written
 from keras_bert.tasks.sequence_rows import SequenceRows
 from keras_bert.tasks.task import Window
 from keras_bert.text.detokenizer import Detokenizer

@@ -26,8 +26,8 @@ from keras_bert.tasks.finetuning.results import results_lines
 from keras_bert.tasks.finetuning.runs import FinetuningRuns
 from keras_bert.tasks.kind import kind_of_task
 from keras_bert.tasks.seq2seq.network import BertForConditionalGeneration, TargetObjective, shifted, target_losses
+from keras_bert.tasks.seq2seq.serving import written
 from keras_bert.tasks.seq2seq.task import ConditionalGenerationConfig
-from keras_bert.tasks.seq2seq.writing import written
 
 DEV = 24
 
@@ -249,7 +249,7 @@ def test_the_shortest_targets_are_those_of_the_setting(bart, data):
 
 def test_every_setting_of_the_search_reaches_it_and_transformers(bart, monkeypatch):
     """Otherwise the fewest tokens and when to stop could not be set."""
-    monkeypatch.setattr("keras_bert.tasks.seq2seq.writing.decode", lambda step, cache, tokens, settings: settings)
+    monkeypatch.setattr("keras_bert.tasks.seq2seq.serving.decode", lambda step, cache, tokens, settings: settings)
     loaded = keras_bert.load(bart)
     settings = Seq2SeqConfig(8, 3, beams=2, length_penalty=0.5, early_stopping="never", no_repeat_ngram=2, n_best=2)
     inputs = keras_bert.encoder_inputs(loaded.tokenizer(["red cat"]), loaded.tokenizer.vocabulary)
