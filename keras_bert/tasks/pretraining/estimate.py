@@ -262,10 +262,10 @@ def estimate(pretraining: Pretraining) -> Estimate:
             timings.append(time_phase(pretraining, phase))
     save_seconds = time_checkpoint(pretraining)
     steps = _steps(config, timings, save_seconds)
-    epochs = (source.examples_per_epoch for source in pretraining.sources.training)
+    examples = (source.examples_per_epoch for source in pretraining.sources.training)
     phases = [
         PhaseEstimate(phase, count, count * phase.batch_size / of_epoch if of_epoch else None, timing)
-        for phase, count, of_epoch, timing in zip(config.phases, steps, epochs, timings)
+        for phase, count, of_epoch, timing in zip(config.phases, steps, examples, timings)
     ]
     shares = [count / _checkpoint_every(training, timing) for count, timing in zip(steps, timings)]
     checkpoints = math.ceil(round(sum(shares), 6))
@@ -275,15 +275,13 @@ def estimate(pretraining: Pretraining) -> Estimate:
         + sum(timing.evaluation * count for timing, count in zip(timings, evaluations))
         + checkpoints * save_seconds
     )
-    parameters = pretraining.engine.model.count_params()
-    parameter_memory = _parameter_memory(pretraining.engine)
     return Estimate(
-        parameters=parameters,
+        parameters=pretraining.engine.model.count_params(),
         phases=phases,
         evaluations=sum(evaluations),
         checkpoints=checkpoints,
         seconds=seconds,
-        parameter_memory=parameter_memory,
+        parameter_memory=_parameter_memory(pretraining.engine),
         memory=peak_memory(),
         seconds_before=seconds_before,
         fit=fit,
