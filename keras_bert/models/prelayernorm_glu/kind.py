@@ -15,9 +15,6 @@ class PreLayerNormGluConfig(RobertaPreLayerNormConfig):
 
     `intermediate_size` is the width of an ungated network with as many parameters: gated ones have two thirds of it, in
     multiples of 8.
-
-    Attributes:
-        model_type: the kind of model.
     """
 
     model_type: Literal["prelayernorm-glu"] = "prelayernorm-glu"  # type: ignore[assignment]

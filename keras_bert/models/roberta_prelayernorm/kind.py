@@ -13,11 +13,7 @@ from keras_bert.models.tensor_names import ENCODER, TensorName, layer_norm
 
 @dataclass
 class RobertaPreLayerNormConfig(RobertaConfig):
-    """The architecture of a RoBERTa-PreLayerNorm. The defaults are those of transformers' class.
-
-    Attributes:
-        model_type: the kind of model.
-    """
+    """The architecture of a RoBERTa-PreLayerNorm. The defaults are those of transformers' class."""
 
     type_vocab_size: Positive[int] = 2
     layer_norm_eps: Positive[float] = 1e-12
