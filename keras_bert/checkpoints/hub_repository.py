@@ -46,9 +46,6 @@ class HubRepository:
     repository_type: ClassVar[str] = "model"
     noun: ClassVar[str] = "model"
 
-    repository: str
-    notes: list[str]
-
     def __init__(self, asked: str, repository: str, revision: str) -> None:
         self._asked, self.repository, self._revision = asked, repository, revision
         self._library = _library(asked)
@@ -59,7 +56,7 @@ class HubRepository:
         self._metadata: dict[str, RepoSibling] = {}  # By file name.
         self._commit = ""
         self._unreachable: str | None = None
-        self.notes = []
+        self.notes: list[str] = []
 
     def _look_up(self) -> bool:
         """Asks the hub for the commit and its files; returns False if the hub does not answer and the cache is used.

@@ -26,8 +26,6 @@ _FLOATS = {"F16": np.float16, "BF16": ml_dtypes.bfloat16, "F32": np.float32, "F6
 class SafetensorsFile:
     """A file whose header the safetensors library checks; values are views of the memory-mapped file."""
 
-    names: list[str]
-
     def __init__(self, path: str) -> None:
         """Raises `UserError` if the file is missing, incomplete or not of this format."""
         if not files.is_file(path):

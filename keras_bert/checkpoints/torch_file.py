@@ -48,8 +48,6 @@ _WRAPPERS = ("state_dict", "model_state_dict", "model")
 class TorchFile:
     """The tensors of a state dict. Values are views of the memory-mapped file."""
 
-    names: list[str]
-
     def __init__(self, path: str) -> None:
         """Raises `UserError` if the file is missing, incomplete, or holds more than a state dict needs."""
         if not files.exists(path):

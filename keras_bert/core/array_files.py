@@ -40,8 +40,6 @@ class Arrays:
         names: their names.
     """
 
-    names: list[str]
-
     def __init__(self, archive: "np.lib.npyio.NpzFile"):
         self._archive = archive
         self.names = archive.files

@@ -115,8 +115,6 @@ class TimeBudget(tf.Module):
         share: float32 variable, the share of the time that has passed, read by the learning-rate schedule.
     """
 
-    share: tf.Variable
-
     def __init__(
         self, minutes: float, shares: Sequence[float], agree: Callable[[float], float] = float, processes: int = 1
     ):

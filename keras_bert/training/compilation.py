@@ -29,8 +29,6 @@ class Choice(tf.Module):
         value: int32 variable, 1 or 0, or -1 until it is decided.
     """
 
-    value: tf.Variable
-
     def __init__(self) -> None:
         super().__init__(name="compilation")
         self.value = tf.Variable(-1, trainable=False, name="compiles")

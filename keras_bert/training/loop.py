@@ -45,8 +45,6 @@ class Loop:
         done: steps done so far.
     """
 
-    done: int
-
     def __init__(
         self,
         engine: Engine,

@@ -31,10 +31,6 @@ class LossScale(tf.Module):
         skipped_steps: int32 variable, steps skipped in the whole run.
     """
 
-    scale: tf.Variable
-    finite_steps: tf.Variable
-    skipped_steps: tf.Variable
-
     def __init__(self, initial: float = INITIAL, growth_steps: int = GROWTH_STEPS):
         super().__init__(name="loss_scale")
         self._growth_steps = growth_steps

@@ -172,9 +172,6 @@ class DivergenceWatch:
         times: how often the run has gone back.
     """
 
-    rollbacks: list[Rollback]
-    times: int
-
     def __init__(self, run_config: TrainingConfig | FinetuneTrainingConfig, state: Mapping[str, Any] | None = None):
         state = state or {}
         # The last step whose loss was checked. Checkpoints of older versions do not say; all of them are trusted.

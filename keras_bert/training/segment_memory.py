@@ -27,10 +27,6 @@ class SegmentMemory(tf.Module):
         batch_number: int64 variable, the number of the batch that was remembered.
     """
 
-    states: list[tf.Variable]
-    is_token: tf.Variable
-    batch_number: tf.Variable
-
     def __init__(self, rows: int, length: int, blocks: int, hidden_size: int):
         super().__init__(name="memory")
         self._rows, self._length = rows, length

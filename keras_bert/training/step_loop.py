@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-from keras_bert.training.step import Batch, Objective, Step
+from keras_bert.training.step import Batch, Step
 
 # The shape of each tensor of a batch, None where a size may be any: ((name, shape), …).
 BatchShape = tuple[tuple[str, tuple[int | None, ...]], ...]
@@ -90,8 +90,6 @@ class StepLoop:
     Attributes:
         objective: the step's objective.
     """
-
-    objective: Objective
 
     def __init__(self, step: Step):
         self._step = step

@@ -29,11 +29,6 @@ class TokenWeights(tf.Module):
         seen: int64 variable, the steps since the last update.
     """
 
-    weights: tf.Variable
-    right: tf.Variable
-    predictions: tf.Variable
-    seen: tf.Variable
-
     def __init__(self, vocab_size: int, steps: int):
         super().__init__(name="token_weights")
         self._vocab_size, self._steps = vocab_size, steps

@@ -40,9 +40,6 @@ class FeatureFile:
         shape: (tokens, layers, hidden).
     """
 
-    path: str
-    shape: tuple[int, ...]
-
     def __init__(self, path: str, shape: Sequence[int], local: str):
         """`local` is the file's path on this machine; the file may be deleted once it is mapped."""
         self.path, self.shape = path, tuple(shape)

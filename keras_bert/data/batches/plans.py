@@ -254,12 +254,6 @@ class Plans:
         seed: at least 0.
     """
 
-    columns: int
-    spans_used: int
-    counts: list[int]
-    padding_share: float
-    next_share: float
-
     def __init__(self, folder: str, shards: ShardSet, sequence_length: int, objective: ObjectiveConfig, seed: int):
         self._folder = folder
         self._shards = shards
@@ -270,7 +264,8 @@ class Plans:
         self._spans = 2 if self._pairing else most_documents(objective.packing, sequence_length)
         self.columns = 2 * self._spans + 1
         make_folder(folder)
-        self.counts, self.spans_used, filled, first_labels = [], 1, 0, 0
+        self.counts: list[int] = []
+        self.spans_used, filled, first_labels = 1, 0, 0
         for shard in range(len(shards.names)):
             plan = self._prepare(shard, 0, None)
             self.counts.append(len(plan))

@@ -71,10 +71,6 @@ class RawLines:
             name is one of the hub.
     """
 
-    names: str
-    validation_share: float
-    sources: int
-
     def __init__(self, names: Sequence[str], validation_share: float):
         self.names = ", ".join(names)
         self.validation_share = validation_share

@@ -75,11 +75,6 @@ class ShardBatches:
             sentences are needed and no shard has two documents.
     """
 
-    examples_per_epoch: int
-    widths: tuple[int, ...]
-    padding_share: float
-    next_share: float | None
-
     def __init__(
         self,
         shards: ShardSet,

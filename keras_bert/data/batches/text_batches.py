@@ -63,9 +63,6 @@ class TextBatches:
 
     batches_per_epoch: int = sys.maxsize
     examples_per_epoch: None = None
-    next_share: float | None
-    widths: tuple[int, ...]
-    padding_share: float
 
     def __init__(
         self,

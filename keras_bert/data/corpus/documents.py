@@ -46,10 +46,6 @@ class Corpus:
         report: the report on the latest reading, complete once that has ended.
     """
 
-    paths: list[str]
-    config: CorpusConfig
-    report: CorpusReport
-
     def __init__(self, entries: Iterable[str], config: CorpusConfig | None = None):
         """`entries`: `tfds:NAME[/CONFIG][:SPLIT]` or sources of `table_files`. Raises `UserError` if one is missing."""
         groups = ([entry] if is_tfds(entry) else table_files(entry)[1] for entry in entries)

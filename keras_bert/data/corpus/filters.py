@@ -107,8 +107,6 @@ class DocumentFilters:
         UserError: the file of bad words is missing, not UTF-8 or empty.
     """
 
-    bad_words: BadWords | None
-
     def __init__(self, config: FilterConfig):
         self._config = config
         self.bad_words = BadWords.from_file(config.bad_words) if config.bad_words else None

@@ -53,8 +53,6 @@ class SideSplit(Generic[Item]):
         has_both: whether both sides have been seen. From then on no document is held back.
     """
 
-    has_both: bool
-
     def __init__(self, share: float):
         if not 0.0 < share < 1.0:
             raise ValueError(f"share: needs a share between 0 and 1. Received: {share!r}.")

@@ -180,14 +180,12 @@ class ShardPlan:
             once `shards` has been exhausted.
     """
 
-    left_out: Counter[str]
-
     def __init__(self, parts: PartFiles, settings: ShardSettings):
         self._parts = parts
         self._share = settings.validation_share
         self._token_bytes = settings.token_bytes
         self._sides = {side: _ShardsOfSide(side, settings.shard_megabytes) for side in SIDES}
-        self.left_out = Counter()
+        self.left_out: Counter[str] = Counter()
 
     def shards(self, names: Iterable[PartName]) -> Iterator[Shard]:
         """Iterates over the shards of all parts, given in the order of the corpus; each side's shards are in order."""

@@ -51,13 +51,10 @@ class UnfinishedWork:
         UserError: the record was made with other settings, or a finished shard is missing or altered.
     """
 
-    folder: str
-    sides: dict[str, dict[str, Any]]
-
     def __init__(self, folder: str, settings: Mapping[str, Any]):
         self.folder = folder
         self._settings = {"format": _FORMAT, **settings}
-        self.sides = {side: {} for side in SIDES}
+        self.sides: dict[str, dict[str, Any]] = {side: {} for side in SIDES}
         if self.is_in(folder):
             self._read(join(folder, _FILE))
 

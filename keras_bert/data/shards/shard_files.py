@@ -47,9 +47,6 @@ class ShardWriter:
         UserError: the folder already has shards, or the size is out of range.
     """
 
-    folder: str
-    meta: Meta
-
     def __init__(self, folder: str, meta: Meta, unknown_id: int, shard_megabytes: float):
         self._cuts = ShardCuts(shard_megabytes)
         if exists(join(folder, "meta.json")):
@@ -111,10 +108,6 @@ class ShardSet:
         meta: the content of `meta.json`.
         names: the names of the shards, in order.
     """
-
-    folder: str
-    meta: Meta
-    names: list[str]
 
     def __init__(self, folder: str, meta: Meta):
         self.folder = folder

@@ -223,8 +223,6 @@ class ShardCuts:
         pending: bytes after the end of the last shard.
     """
 
-    pending: int
-
     def __init__(self, shard_megabytes: float):
         """Raises `UserError` if no shard can have this size."""
         check_shard_size(shard_megabytes)

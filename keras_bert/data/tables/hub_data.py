@@ -89,8 +89,6 @@ class HubData(HubRepository):
 
     repository_type, noun = "dataset", "data set"
 
-    commit: str
-
     def __init__(self, asked: str, repository: str, revision: str, endings: tuple[str, ...] = ()) -> None:
         super().__init__(asked, repository, revision)
         self._endings = endings

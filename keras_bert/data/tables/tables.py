@@ -239,9 +239,6 @@ class Table:
         name: the table's name in messages.
     """
 
-    name: str
-    paths: list[str]
-
     def __init__(self, name: str, paths: Sequence[str]):
         self.name, self.paths = name, list(paths)
 

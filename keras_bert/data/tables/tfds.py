@@ -194,10 +194,6 @@ class TfdsText:
         UserError: TFDS has no such data set or split, cannot prepare it, or it has no such feature.
     """
 
-    name: str
-    size: int
-    has_headings: bool
-
     def __init__(self, entry: str, runner: Runner | None = None, text: str = TEXT_FEATURE):
         self._builder, split, self.size = open_entry(entry, runner)
         self.name = f"{self._builder.info.full_name}:{split}"
@@ -252,8 +248,6 @@ class TfdsTable:
     Attributes:
         name: its full name with its version and, if there is one, the split.
     """
-
-    name: str
 
     def __init__(self, builder: DatasetBuilder, split: str | None = None):
         self._builder, self._split = builder, split
