@@ -68,7 +68,6 @@ class Adapter:
     """An adapter's settings.
 
     Attributes:
-        path: its folder.
         base: the MODEL argument of the model that it adds to.
         rank: the rows of every `lora_A`.
         scale: the factor on the additions.
@@ -118,9 +117,6 @@ class AdaptedTensors(StoredTensors):
     """The tensors of a model with an adapter: the model's plus the additions, and modules that the adapter replaces.
 
     Args:
-        base: the model's tensors.
-        adapter: what to add.
-        kind: the kind of model.
         names: all names in the table.
     """
 

@@ -416,7 +416,6 @@ def given_prefix_space(path: StrPath, vocabulary: Vocabulary) -> bool:
 
     Args:
         path: the vocabulary's file or `hf:NAME`, whose folder may say so.
-        vocabulary: the vocabulary, of any kind.
     """
     if "prefix_space" not in vocabulary.tokenizer_settings:
         return True

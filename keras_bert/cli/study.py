@@ -85,7 +85,6 @@ def _carried_out(module: str, output: str, *arguments: Any) -> None:
 
     Args:
         module: the module in `keras_bert.studies` with the study's function, which has the name of its command.
-        output: the study's folder.
         *arguments: the function's arguments after the folder.
     """
     require("matplotlib", "Drawing pictures")

@@ -34,11 +34,7 @@ class DamagedArrays(Exception):
 
 
 class Arrays:
-    """The arrays of an open .npz, each read when it is asked for, which may raise `DamagedArrays`.
-
-    Attributes:
-        names: their names.
-    """
+    """The arrays of an open .npz, each read when it is asked for, which may raise `DamagedArrays`."""
 
     def __init__(self, archive: "np.lib.npyio.NpzFile"):
         self._archive = archive

@@ -147,9 +147,6 @@ def terminal_bar(
     Args:
         what: what is being done, the first words of the bar.
         unit: what is counted, in the plural.
-        total: how many there are, if known.
-        over: an iterable of them.
-        leave: whether the bar stays on the screen at the end.
         read, options: see `Bar`.
     """
     return Bar(over, desc=what, unit=f" {unit}", total=total, leave=leave, read=read, **options)

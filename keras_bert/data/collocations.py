@@ -107,7 +107,6 @@ def collocations(words: Words, most: int) -> list[Collocation]:
     frequent.
 
     Args:
-        words: the text.
         most: the most n-grams of all lengths together; fewer if not enough are frequent with a positive PMI_n.
     """
     total = len(words.begins)

@@ -220,9 +220,6 @@ def free_rows(vocabulary: Vocabulary, source: str) -> list[int]:
 def cut_before(vocabulary: Vocabulary, tokenizer: Tokenizer) -> dict[int, list[int]]:
     """How an older vocabulary splits the tokens that a new one adds or moves to other rows.
 
-    Args:
-        tokenizer: the older vocabulary's tokenizer.
-
     Returns: `{row in the new vocabulary: rows in the older one}`, without unchanged rows and without tokens that the
         older vocabulary cannot represent.
     """

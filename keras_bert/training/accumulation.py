@@ -58,7 +58,6 @@ class Companion:
     """Another model that a step computes: a generator or a teacher.
 
     Attributes:
-        model: the architecture.
         is_trained: True for a generator, which is trained too; False for a teacher.
         predicts: whether a teacher's logits are compared, or only its states. A generator's logits count as those of
             the trained model.
@@ -95,7 +94,6 @@ def choose_accumulation(
 
     Args:
         frozen: how many weights LoRA leaves as they are.
-        companions: the other models of the step.
     """
     if training.accumulation != "auto" or isinstance(strategy, tf.distribute.TPUStrategy):
         return training.slices

@@ -54,7 +54,6 @@ class StepBudget:
     """A run of a fixed number of steps; everything follows from the step number.
 
     Args:
-        steps: length of the whole run.
         shares: each phase's share of it, summing to 1.
 
     Attributes:
@@ -106,7 +105,6 @@ class TimeBudget(tf.Module):
     Validation and checkpoints count towards the time; start-up does not, nor does time in which the process was halted.
 
     Args:
-        minutes: length of the whole run.
         shares: each phase's share of it, summing to 1.
         agree: sums a number over all processes; see `processes.agreement`.
         processes: how many processes there are. All follow their mean time.

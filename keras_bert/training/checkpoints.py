@@ -40,7 +40,6 @@ class Checkpoints:
         unlogged, watch: as saved with the restored checkpoint; None before a checkpoint is restored.
 
     Args:
-        folder: the folder that holds the checkpoints.
         keep: how many of the newest checkpoints to keep; the best one by score is kept as well.
         keep_every: checkpoints at multiples of this step are kept for good; 0 for none.
         is_writer: False for workers whose copy is not kept; they write too, because TensorFlow requires it of all.

@@ -120,7 +120,6 @@ def choose(
 
     Args:
         plain, compiled: the same step without and with XLA, sharing model and optimizer.
-        batch: a global batch.
         shapes: how many shapes the run's batches have.
         seconds_left: function (seconds per step) -> seconds of training left.
         chief_decides: a collective that gives every process the chief's answer, because their clocks differ.

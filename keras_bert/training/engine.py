@@ -84,9 +84,7 @@ class Engine:
         strategy: the run's strategy, in whose scope everything was made.
         model, optimizer: saved in checkpoints, with the clock of a time-limited run and the loss scale of float16.
         budget: says when the run ends and which phase a step belongs to.
-        step: one optimizer step on a global batch.
         trainer: `step`, or a `StepLoop` of it if one call runs several steps.
-        checkpoints: the run's checkpoints.
         compiled_step: `step` compiled with XLA; None on a TPU, and unless `jit_compile: auto` is still undecided.
         choice: the choice of `jit_compile: auto`; None for other settings.
     """
@@ -135,7 +133,6 @@ class Engine:
 
         Args:
             sample: function () -> (a global batch, how many shapes the run's batches have).
-            steps_per_loop: steps in one call.
         """
         if self.choice is None or self.compiled_step is None:
             return self
@@ -178,11 +175,9 @@ def make_engine(
     Args:
         run: the run's folder, for the checkpoints.
         steps: length of the run; ignored if `training.minutes` limits it.
-        shares: each phase's share of the run.
         make_model: function (Keras dtype policy) -> the model, which may have untrainable parts.
         make_optimizer: function (budget, model) -> the optimizer.
         objective: the loss; see `Step`.
-        clip_norm: the largest global norm of the gradients.
         make_memory: function () -> what training remembers of earlier batches; None for nothing.
         parallel: how many parts of a slice are computed side by side.
         adversarial: see `Step`.

@@ -22,7 +22,6 @@ class LossScale(tf.Module):
     Create it in the strategy's scope. Its variables belong in the checkpoint.
 
     Args:
-        initial: the first scale.
         growth_steps: how many finite steps in a row double it.
 
     Attributes:

@@ -15,7 +15,6 @@ class MetricSums:
     """Adds up what `Step` and `StepLoop` return; values stay on the device until they are read.
 
     Args:
-        terms: the terms of the objective's loss.
         begun: `totals` of earlier steps, to include in the next figures; None for none.
     """
 

@@ -90,7 +90,6 @@ def make_optimizer(
     """The optimizer for a run of `total_steps` or, given `share`, for one whose learning rate follows the clock.
 
     Args:
-        total_steps: length of the run.
         share: the variable of a `training.budget.TimeBudget`.
         model: what will be trained; needed for learning rates that differ between its parts.
         steps_per_epoch: a warm-up by the clock takes at least its share of these, up to 100; by default `total_steps`.

@@ -67,8 +67,6 @@ def go_back(engine: Engine, divergence: Divergence, number: int, rollbacks: Sequ
     checkpoint resumes in the same way. A collective.
 
     Args:
-        engine: what trains.
-        divergence: what happened.
         number: the number of this rollback, from 1.
         rollbacks: the rollbacks before this one.
     """
@@ -205,7 +203,6 @@ class DivergenceWatch:
 
         Args:
             what: the weights or the loss of a validation, for the message.
-            result: the result of the last step.
         """
         if not is_finite:
             raise _not_finite(done, what, result)
@@ -215,8 +212,6 @@ class DivergenceWatch:
 
         Args:
             loss: the mean since the last line.
-            phase: the phase of the last step.
-            result: the result of the last step.
         """
         edge = self._band.edge(phase)
         if math.isfinite(loss) and loss > edge:  # Steps that a `LossScale` skipped may leave one that is not finite.

@@ -79,7 +79,6 @@ class Step:
     Args:
         strategy: the run's strategy; model and optimizer were created in its scope.
         model: `model(batch, training=...)` returns what `objective.sums` takes. Without an optimizer, any function.
-        objective: what is minimized and measured.
         optimizer: None if the model is only evaluated.
         clip_norm: the largest norm of all gradients together.
         seed: seed of the dropout masks.
@@ -376,7 +375,6 @@ def all_outputs(
     """Computes the outputs and the objective's figures over all batches.
 
     Args:
-        step: computes the outputs.
         batches: global batches with `row_numbers` [batch] (see `length_batches.LengthBatches`), each row once.
         by_token: names of the outputs [batch, seq, …], which are cut to each row's length.
         spec: the spec of all batches, for which the model is traced once; None traces it for each shape.

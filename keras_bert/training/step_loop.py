@@ -20,7 +20,6 @@ class LoopBatches(NamedTuple):
 
     Attributes:
         iterator: an iterator over global batches, such as `iter` of a distributed data set.
-        count: how many batches the call takes.
         shapes: the possible shapes of a global batch; see `batch_shapes`.
     """
 
@@ -83,12 +82,6 @@ class StepLoop:
 
     The loop runs on the host and calls the step, so figures and weights are the same, bit for bit, as with single calls
     of `Step.train`. Each shape of `LoopBatches` has its own branch in it.
-
-    Args:
-        step: the step to repeat.
-
-    Attributes:
-        objective: the step's objective.
     """
 
     def __init__(self, step: Step):

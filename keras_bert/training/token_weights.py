@@ -20,7 +20,6 @@ class TokenWeights(tf.Module):
     it in the strategy's scope. Its variables belong in the checkpoint.
 
     Args:
-        vocab_size: number of tokens in the vocabulary.
         steps: steps between two updates.
 
     Attributes:

@@ -18,7 +18,6 @@ class CollocationUnits:
 
     Args:
         collocations: the ids of each; they begin and end where words do.
-        vocab_size: the size of the vocabulary.
     """
 
     def __init__(self, collocations: Sequence[Sequence[int]], vocab_size: int):

@@ -36,7 +36,6 @@ class FeatureFile:
     """A finished feature file, mapped into memory.
 
     Attributes:
-        path: the .npy.
         shape: (tokens, layers, hidden).
     """
 

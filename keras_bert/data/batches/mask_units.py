@@ -58,7 +58,6 @@ def choose_phrases(
     """Whole phrases in descending order of their scores, and then, with what is left, whole words.
 
     Args:
-        candidate, continuation, budget, scores: as everywhere.
         phrases: int32 [batch, seq], 1 at the first token of a phrase, 2 at its other tokens, 0 outside of phrases.
     """
     # A token after a phrase continues nothing, although it may belong to a Chinese word that began in the phrase.

@@ -43,7 +43,6 @@ class Permutations:
     Args:
         masking: only its `share` is used.
         max_predictions_per_seq: the static width of the predictions.
-        seed: at least 0.
     """
 
     def __init__(self, masking: MaskingConfig, max_predictions_per_seq: int, vocabulary: Vocabulary, seed: int):

@@ -249,9 +249,7 @@ class Plans:
         next_share: share of the examples of epoch 0 with label 0, such as "next".
 
     Args:
-        folder: where the files are kept.
         objective: whether to plan pairs or packed rows, and how.
-        seed: at least 0.
     """
 
     def __init__(self, folder: str, shards: ShardSet, sequence_length: int, objective: ObjectiveConfig, seed: int):

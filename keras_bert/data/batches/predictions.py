@@ -32,7 +32,6 @@ def make_predictions(
     """The `Predict` function for an objective.
 
     Args:
-        objective, masking: what to predict.
         max_predictions_per_seq, vocabulary, seed, token_counts, collocations: as for `DynamicMasking`.
         decoder_start: as for `Corruption`.
     """

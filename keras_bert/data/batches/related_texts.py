@@ -73,9 +73,6 @@ class Words(NamedTuple):
 class PairMaker:
     """Makes related and unrelated pairs.
 
-    Args:
-        seed: at least 0.
-
     Raises:
         UserError: its rows have no [CLS], like T5's.
     """

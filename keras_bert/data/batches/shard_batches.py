@@ -63,7 +63,6 @@ class ShardBatches:
     Args:
         phase: its sequence length, batch size and predictions are used.
         objective: pairs or packed rows, and what is predicted of them.
-        seed: at least 0.
         plans_folder: folder for the plan files (see `Plans`); missing ones of epoch 0 are created at once.
         shards_per_group: the most shards in a group, unless a group would then have fewer examples than a batch.
         token_counts: as for `DynamicMasking`.

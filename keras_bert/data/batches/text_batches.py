@@ -53,7 +53,6 @@ class TextBatches:
     Args:
         phase: its sequence length, batch size and predictions are used.
         objective: pairs or packed rows, and what is predicted of them.
-        seed: at least 0.
         validation: whether to read the held-out documents or the others.
         decoder_start: as for `make_predictions`.
 

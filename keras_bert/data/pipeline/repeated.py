@@ -25,7 +25,6 @@ class Hashes(NamedTuple):
 
     Attributes:
         source: the place of the part's file in the corpus.
-        part: the part.
         places: int64 [documents], their places in the part, ascending.
         hashes: uint64 [documents].
     """

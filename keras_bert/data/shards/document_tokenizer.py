@@ -43,7 +43,6 @@ class DocumentTokenizer:
     Args:
         vocabulary, lower_case: as for `make_tokenizer`.
         word_marks: `"jieba"` to mark Chinese words, or None.
-        phrases: phrases to mark.
         phrase_tags: labels; the words of an `AnnotatedText` with one of them are marked as phrases, unless `phrases`
             has marked them already.
         prefix_space: see `TokenizerSettings`.

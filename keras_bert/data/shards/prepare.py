@@ -52,7 +52,6 @@ class ShardSettings:
     """The settings that the bytes of shards depend on, besides the text.
 
     Attributes:
-        tokenizer: tokenizes documents.
         validation_share: share of documents held out, between 0 and 1.
         shard_megabytes: size of a shard in million bytes.
         collocations: how many collocations to learn, for `collocations.txt`; 0 for no such file.

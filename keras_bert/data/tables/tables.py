@@ -233,11 +233,7 @@ def read_texts(source: str, columns: Sequence[str], format: str | None = None, *
 
 
 class Table:
-    """A table in files, which can be read several times.
-
-    Args:
-        name: the table's name in messages.
-    """
+    """A table in files, which can be read several times."""
 
     def __init__(self, name: str, paths: Sequence[str]):
         self.name, self.paths = name, list(paths)

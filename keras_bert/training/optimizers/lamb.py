@@ -22,7 +22,6 @@ class LAMB(BertOptimizer):
         learning_rate, decay: as in `BertOptimizer`.
         beta_1, beta_2, epsilon: as in Adam; epsilon is added to the root of the second moment.
         bias_correction: True is the paper's algorithm; False is what ALBERT was trained with.
-        name: name of the optimizer.
         **kwargs: as in `BertOptimizer`.
     """
 

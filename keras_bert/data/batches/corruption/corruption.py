@@ -57,9 +57,7 @@ class Corruption:
     """Corrupts the texts of rows.
 
     Args:
-        corruption: the kinds of corruption, and their settings.
         masking: what replaces the tokens of MASS's fragment.
-        seed: at least 0.
         decoder_start: the id from which the decoder predicts the first token.
 
     Raises:

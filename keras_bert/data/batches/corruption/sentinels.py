@@ -44,7 +44,6 @@ def replace_spans(
     text ends with noise. As in the paper's figure, a final sentinel ends the targets; its code omits it.
 
     Args:
-        texts: texts of any width.
         keys: uint64 [batch], the keys of the examples.
         share: the share of the tokens that is noise.
         span_length: the mean length of a span of noise.
