@@ -55,6 +55,22 @@ def bert(tmp_path_factory):
             lambda bert: keras_bert.write_model_folder("absent/model", bert.model, bert.tokenizer, True),
             "vocabulary: needs a Vocabulary. Received: 'WordPieceTokenizer'.",
         ),
+        (
+            lambda bert: keras_bert.write_model_folder("absent/model", "bert", bert.tokenizer.vocabulary, True),
+            "model: needs a model with an encoder, such as a BertForPreTraining. Received: 'str'.",
+        ),
+        (
+            lambda bert: keras_bert.EncoderBlock(16, 3, 32),
+            "hidden_size: needs a multiple of num_attention_heads (3), the nearest being 15 or 18. Received: 16.",
+        ),
+        (lambda bert: keras_bert.SelfAttention(16, 0), "num_attention_heads: needs a value above 0. Received: 0."),
+        (lambda bert: keras_bert.BertEmbeddings(60, 16.5), "hidden_size: needs a whole number. Received: 16.5."),
+        (lambda bert: keras_bert.Pooler("x"), "hidden_size: needs a whole number. Received: 'x'."),
+        (lambda bert: keras_bert.MaskedLMHead("x", 16), "vocab_size: needs a whole number. Received: 'x'."),
+        (lambda bert: keras_bert.NextSentenceHead("x"), "hidden_size: needs a whole number. Received: 'x'."),
+        (lambda bert: keras_bert.ClassificationHead(0, 16), "num_labels: needs a value above 0. Received: 0."),
+        (lambda bert: keras_bert.register(5), "kind: needs a TaskKind. Received: 'int'."),
+        (lambda bert: keras_bert.register_model_kind(5), "kind: needs a ModelKind. Received: 'int'."),
     ],
 )
 def test_the_argument_is_named(bert, call, message):

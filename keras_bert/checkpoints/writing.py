@@ -18,7 +18,7 @@ from keras_bert.checkpoints.stored_tensors import as_stored
 from keras_bert.checkpoints.task_files import write_task_files
 from keras_bert.config.reading import FIELD
 from keras_bert.core import files, whole_files
-from keras_bert.core.settings import checked
+from keras_bert.core.settings import checked, require
 from keras_bert.models.bert.config import BertConfig
 from keras_bert.models.kind import bert_counterpart, kind_of_config, with_article
 from keras_bert.models.tensor_names import TensorName, model_values, parts, pretraining_parts
@@ -147,6 +147,7 @@ def write_model_folder(
         keras_bert.load("runs/copy")
     """
     architecture = type(model).__name__
+    require(hasattr(model, "config"), "model", "a model with an encoder, such as a BertForPreTraining", architecture)
     if head and head.architecture != architecture:
         raise ValueError(
             f"head: needs the config of {with_article(architecture)}. "

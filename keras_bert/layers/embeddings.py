@@ -7,6 +7,7 @@ import keras
 import numpy as np
 from keras import ops
 
+from keras_bert.core.settings import NotNegative, Positive, checked
 from keras_bert.layers.dropout import Dropout, drawn_bits
 from keras_bert.layers.tensors import (
     PlainLayer,
@@ -60,17 +61,18 @@ class BertEmbeddings(PlainLayer):
         keras_bert.BertEmbeddings(vocab_size=60, hidden_size=16)(ids, ids * 0)      # [1, 4, 16]
     """
 
+    @checked
     def __init__(
         self,
-        vocab_size: int,
-        hidden_size: int,
-        max_position_embeddings: int = 512,
-        type_vocab_size: int = 2,
+        vocab_size: Positive[int],
+        hidden_size: Positive[int],
+        max_position_embeddings: Positive[int] = 512,
+        type_vocab_size: Positive[int] = 2,
         initializer_range: float = 0.02,
         layer_norm_eps: float = 1e-12,
         dropout_rate: float = 0.1,
         sinusoidal: bool = False,
-        first_position: int = 0,
+        first_position: NotNegative[int] = 0,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)

@@ -7,6 +7,7 @@ from typing import Any
 import keras
 from keras import ops
 
+from keras_bert.core.settings import Positive, checked, require_multiple
 from keras_bert.layers.dropout import Dropout
 from keras_bert.layers.in_training import kernel_attention
 from keras_bert.layers.tensors import PlainLayer, Tensor, gather_positions, new_dense, new_layer_norm
@@ -29,10 +30,11 @@ class SelfAttention(PlainLayer):
         output, attention = attend(np.ones((2, 8, 16), "float32"), np.zeros((2, 1, 1, 8), "float32"))
     """
 
+    @checked
     def __init__(
         self,
-        hidden_size: int,
-        num_attention_heads: int,
+        hidden_size: Positive[int],
+        num_attention_heads: Positive[int],
         initializer_range: float = 0.02,
         dropout_rate: float = 0.1,
         **kwargs: Any,
@@ -42,6 +44,7 @@ class SelfAttention(PlainLayer):
         self.num_attention_heads = num_attention_heads
         self.initializer_range = initializer_range
         self.dropout_rate = dropout_rate
+        require_multiple(self, "num_attention_heads", "hidden_size")
         self.head_size = hidden_size // num_attention_heads
         self.query, self.key, self.value, self.output_projection = (
             new_dense(hidden_size, initializer_range, self.dtype_policy, name)
@@ -166,11 +169,12 @@ class EncoderBlock(keras.layers.Layer):
         output.shape, attention.shape      # [2, 8, 16], [2, 2, 8, 8]
     """
 
+    @checked
     def __init__(
         self,
-        hidden_size: int,
-        num_attention_heads: int,
-        intermediate_size: int,
+        hidden_size: Positive[int],
+        num_attention_heads: Positive[int],
+        intermediate_size: Positive[int],
         hidden_act: str = "gelu",
         initializer_range: float = 0.02,
         layer_norm_eps: float = 1e-12,

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 import keras
 from keras import ops
 
+from keras_bert.core.settings import Positive, checked
 from keras_bert.layers.dropout import Dropout
 from keras_bert.layers.encoder_block import activation
 from keras_bert.layers.tensors import (
@@ -26,8 +27,9 @@ class Pooler(PlainLayer):
         keras_bert.Pooler(16)(np.ones((2, 8, 16), "float32"))      # [2, 16]
     """
 
+    @checked
     def __init__(
-        self, hidden_size: int, initializer_range: float = 0.02, hidden_act: str = "tanh", **kwargs: Any
+        self, hidden_size: Positive[int], initializer_range: float = 0.02, hidden_act: str = "tanh", **kwargs: Any
     ) -> None:
         super().__init__(**kwargs)
         self.hidden_size = hidden_size
@@ -50,10 +52,11 @@ class ClassificationHead(PlainLayer):
         keras_bert.ClassificationHead(num_labels=3, hidden_size=16)(np.ones((2, 16), "float32"))      # [2, 3]
     """
 
+    @checked
     def __init__(
         self,
-        num_labels: int,
-        hidden_size: int,
+        num_labels: Positive[int],
+        hidden_size: Positive[int],
         dropout_prob: float = 0.1,
         initializer_range: float = 0.02,
         **kwargs: Any,
@@ -107,10 +110,11 @@ class MaskedLMHead(PlainLayer):
     Returns: logits [batch, predictions or seq, vocab], float32.
     """
 
+    @checked
     def __init__(
         self,
-        vocab_size: int,
-        hidden_size: int,
+        vocab_size: Positive[int],
+        hidden_size: Positive[int],
         hidden_act: str = "gelu",
         initializer_range: float = 0.02,
         layer_norm_eps: float = 1e-12,
@@ -156,7 +160,8 @@ class NextSentenceHead(PlainLayer):
         keras_bert.NextSentenceHead(16)(np.ones((2, 16), "float32"))      # [2, 2]
     """
 
-    def __init__(self, hidden_size: int, initializer_range: float = 0.02, **kwargs: Any) -> None:
+    @checked
+    def __init__(self, hidden_size: Positive[int], initializer_range: float = 0.02, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.hidden_size = hidden_size
         self.initializer_range = initializer_range

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from keras_bert.core.errors import UserError
 from keras_bert.core.imports import named_class
+from keras_bert.core.settings import checked
 
 if TYPE_CHECKING:
     import keras
@@ -218,6 +219,7 @@ def _by_type() -> dict[str, ModelKind]:
     return {kind.model_type: kind for kind in own}
 
 
+@checked
 def register_model_kind(kind: ModelKind) -> ModelKind:
     """Register a kind. Raises `ValueError` if its `model_type` or the class of its config is taken."""
     for other in model_kinds():

@@ -16,6 +16,7 @@ from keras_bert.config.reading import own_field
 from keras_bert.core.errors import UserError
 from keras_bert.core.imports import named_class
 from keras_bert.core.program import PROGRAM
+from keras_bert.core.settings import checked
 from keras_bert.models.bert.config import BertConfig
 from keras_bert.models.kind import bert_counterpart
 from keras_bert.tasks.head import Head
@@ -236,6 +237,7 @@ def _by_architecture() -> dict[str, TaskKind]:
     return {kind.head.architecture: kind for kind in own}
 
 
+@checked
 def register(kind: TaskKind) -> TaskKind:
     """Registers a kind. Raises `ValueError` if the name of its head or of one of its tasks is taken."""
     taken = {*_by_architecture(), *task_names()}
