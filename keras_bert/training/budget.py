@@ -58,11 +58,13 @@ class StepBudget:
 
     Attributes:
         share: None; see `TimeBudget`.
+        steps: as given.
     """
 
     share: None = None
 
     def __init__(self, steps: int, shares: Sequence[float]):
+        self.steps = steps
         self._ends = phase_ends(steps, shares)
 
     def phase(self, step: int) -> int | None:
@@ -111,7 +113,10 @@ class TimeBudget(tf.Module):
 
     Attributes:
         share: float32 variable, the share of the time that has passed, read by the learning-rate schedule.
+        steps: None; see `StepBudget`.
     """
+
+    steps: None = None
 
     def __init__(
         self, minutes: float, shares: Sequence[float], agree: Callable[[float], float] = float, processes: int = 1

@@ -1,5 +1,6 @@
 """Keras callbacks in a run, whose loop is not `fit`: for early stops, and for your own loggers."""
 
+import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -10,6 +11,8 @@ _VALIDATION = "eval_"
 
 class Callbacks:
     """Calls Keras callbacks as `fit` would, with the run's steps as batches and its validations as epochs.
+
+    Their `params` have the `steps` of the run and its `epochs`, both None in a run limited by minutes.
 
     | method | called | logs |
     | --- | --- | --- |
@@ -38,12 +41,14 @@ class Callbacks:
         """Whether a callback has asked for the end of the run."""
         return self._model is not None and self._model.stop_training
 
-    def begin(self, model: keras.Model) -> None:
-        """Call before the first step, if there are callbacks."""
+    def begin(self, model: keras.Model, steps: int | None, evaluate_every: int) -> None:
+        """Call before the first step, if there are callbacks; `steps` is the length of the run, None if unknown."""
         self._model = model
         model.stop_training = False
+        epochs = steps and math.ceil(steps / evaluate_every)
         for callback in self._callbacks:
             callback.set_model(model)
+            callback.set_params({"verbose": 1, "epochs": epochs, "steps": steps})
             callback.on_train_begin()
 
     def step(self, done: int) -> None:

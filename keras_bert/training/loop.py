@@ -78,7 +78,7 @@ class Loop:
         self.context.progress.start(self.budget.share_done(first_step))
         self.context.goodput.begin()
         if self.context.callbacks:
-            self.context.callbacks.begin(self._engine.model)
+            self.context.callbacks.begin(self._engine.model, self.budget.steps, self.run_config.evaluate_every)
         while True:
             watch = DivergenceWatch(self.run_config, self.checkpoints.watch)
             if watch.rollbacks:

@@ -201,7 +201,7 @@ class Recorder(keras.callbacks.Callback):
         self.called, self.stop_at = [], stop_at
 
     def on_train_begin(self, logs=None):
-        self.called.append("begin")
+        self.called.append((self.params["epochs"], self.params["steps"]))
 
     def on_train_batch_end(self, batch, logs=None):
         self.called.append(batch)
@@ -221,7 +221,7 @@ def test_callbacks_see_the_run_and_end_it(folder, pretrained):
     recorder = Recorder(stop_at=6)
     run = keras_bert.finetune(pretrained, output=folder / "stopped", max_length=16, callbacks=[recorder], **options)
     evaluations = [round(loss, 3) for loss in run.history.eval_loss.dropna()]
-    assert recorder.called == ["begin", 0, 1, 2, 3, (0, evaluations[0]), 4, 5, (1, evaluations[1]), "end"]
+    assert recorder.called == [(3, 12), 0, 1, 2, 3, (0, evaluations[0]), 4, 5, (1, evaluations[1]), "end"]
     assert run.results["steps"] == 6
     patient = keras.callbacks.EarlyStopping("val_loss", patience=1, min_delta=100.0)
     run = keras_bert.finetune(pretrained, output=folder / "early", max_length=16, callbacks=[patient], **options)
