@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from keras_bert.api.given_data import GivenData
-from keras_bert.api.keywords import keyword_settings, length_settings, path_of, require_once
+from keras_bert.api.keywords import callbacks_of, keyword_settings, length_settings, path_of, require_once
 from keras_bert.api.preparation import prepared
 from keras_bert.api.run import FinetuningRun
 from keras_bert.checkpoints.model_folder import ModelFolder, newest_pretrained, open_model_folder
@@ -50,7 +50,7 @@ def finetune(
     kind: str | None = None,
     data_dir: str | os.PathLike[str] | None = None,
     format: str | None = None,
-    recipe: str | None = None,
+    recipe: str | os.PathLike[str] | None = None,
     output: str | os.PathLike[str] | None = None,
     seeds: Sequence[int] = (),
     features: str | None = None,
@@ -95,6 +95,7 @@ def finetune(
         RunStopped: interrupted (Ctrl-C, the stop button, SIGTERM), after a checkpoint; call it again to resume.
     """
     started_at = time.monotonic()
+    task, kind, recipe = path_of(task, "task"), path_of(kind, "kind"), path_of(recipe, "recipe")
     if task in BENCHMARKS:
         single = ", ".join(BENCHMARKS[task].tasks)
         raise UserError(f"task: needs a single task. Received: {task}. Give one of {single}.")
@@ -140,6 +141,7 @@ def finetune(
     import_tensorflow()
     from keras_bert.tasks.finetuning.runs import FinetuningRuns
 
+    callbacks = callbacks_of(callbacks)
     kept.write()
     config = prepared(config, folder, started_at)
     runs = FinetuningRuns(config, command=command_line(), started_at=started_at, callbacks=callbacks)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from keras_bert.config.recipes import by_setting
@@ -12,6 +12,7 @@ from keras_bert.core import settings
 from keras_bert.core.errors import UserError
 
 if TYPE_CHECKING:
+    import keras
     from _typeshed import DataclassInstance
 
 LENGTHS = ("training.epochs", "training.steps", "training.minutes")
@@ -54,6 +55,17 @@ def _key_of(name: str, keys: list[str]) -> str:
 def path_of(argument: Any, name: str) -> str | None:
     """An argument that is a path or a name, as text; None for none. Raises `UserError` for others."""
     return settings.text_of({name: os.fspath(argument) if isinstance(argument, os.PathLike) else argument}, name)
+
+
+def callbacks_of(given: Any) -> list[keras.callbacks.Callback]:
+    """Keras callbacks, or a single one, as a list. Raises `UserError` for anything else. Imports Keras."""
+    from keras.callbacks import Callback
+
+    callbacks = list(given) if isinstance(given, Iterable) else [given]
+    for one in callbacks:
+        if not isinstance(one, Callback):
+            raise UserError(f"callbacks: need to be Keras callbacks. Received: {one!r}.")
+    return callbacks
 
 
 def require_once(one: Mapping[str, Any], other: Mapping[str, Any]) -> None:

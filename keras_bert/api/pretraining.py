@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from keras_bert.api.given_data import GivenData
-from keras_bert.api.keywords import keyword_settings, length_settings, path_of, require_once
+from keras_bert.api.keywords import callbacks_of, keyword_settings, length_settings, path_of, require_once
 from keras_bert.api.run import PretrainingRun
 from keras_bert.checkpoints.model_folder import given_prefix_space, given_vocabulary, open_model_folder
 from keras_bert.config.objectives import PhaseConfig
@@ -38,7 +38,7 @@ _PREFIX_SPACE = "vocabulary.prefix_space"
 
 def pretrain(
     data: Any = None,
-    recipe: str | None = None,
+    recipe: str | os.PathLike[str] | None = None,
     *,
     output: str | os.PathLike[str] | None = None,
     init: str | os.PathLike[str] | None = None,
@@ -84,7 +84,7 @@ def pretrain(
     by_key |= length_settings(by_key)
     init = path_of(by_key.get("init") if init is None else init, "init")
     strategy = by_key.get("training.strategy")
-    recipe_file = find_config("pretrain", recipe or default_recipe(data is not None, init, strategy))
+    recipe_file = find_config("pretrain", path_of(recipe, "recipe") or default_recipe(data is not None, init, strategy))
     folder = path_of(output, "output") or os.path.join("runs", recipe_name(recipe_file, by_key))
     folder = RunFolder.fresh(folder).path if fresh else folder
     run = RunFolder(folder)
@@ -99,6 +99,7 @@ def pretrain(
     import_tensorflow()
     from keras_bert.tasks.pretraining.run import pretrain as train
 
+    callbacks = callbacks_of(callbacks)
     require_tpu(config)
     kept.write()
     config.require_text()

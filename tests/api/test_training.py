@@ -15,7 +15,7 @@ from served import write_served
 
 import keras_bert
 from keras_bert.api.finetuning import finetuning_recipe
-from keras_bert.api.keywords import keyword_settings, length_settings
+from keras_bert.api.keywords import callbacks_of, keyword_settings, length_settings
 from keras_bert.api.pretraining import phase_settings
 from keras_bert.checkpoints.model_folder import open_model_folder
 from keras_bert.config.finetuning import FinetuneConfig, TaskDataConfig
@@ -286,6 +286,30 @@ def test_what_is_no_path_is_refused_in_one_line(tmp_path):
     ):
         with pytest.raises(UserError, match=f"^{name}: needs text. Received: 5."):
             call()
+
+
+def test_names_and_callbacks_of_another_type_are_refused_in_one_line(tmp_path):
+    """They must not end in a TypeError, and callbacks not once the data are prepared."""
+    bert = write_tiny_bert(tmp_path / "bert")
+    rows = {"train": REVIEWS, "text": "review", "label": "stars", "output": tmp_path / "run", "max_length": 16}
+    for name in ("task", "kind", "recipe"):
+        with pytest.raises(UserError, match=rf"^{name}: needs text. Received: \['sst2'\]."):
+            keras_bert.finetune(bert, **{name: ["sst2"]})
+    for wrong in (5, [5]):
+        with pytest.raises(UserError, match="^callbacks: need to be Keras callbacks. Received: 5."):
+            keras_bert.finetune(bert, callbacks=wrong, **rows)
+        with pytest.raises(UserError, match="^callbacks: need to be Keras callbacks. Received: 5."):
+            keras_bert.pretrain(["A text."] * 9, output=tmp_path / "run", callbacks=wrong)
+    assert not (tmp_path / "run").exists()
+    alone = keras.callbacks.EarlyStopping()
+    assert callbacks_of(alone) == callbacks_of(iter([alone])) == [alone]
+
+
+def test_a_recipe_may_be_a_path(tmp_path):
+    (tmp_path / "mine.yaml").write_text("task: text\nsteps: 5\n")
+    for train in (keras_bert.pretrain, keras_bert.finetune):
+        with pytest.raises(UserError, match="^(steps|task): no such setting"):
+            train(recipe=tmp_path / "mine.yaml", init=write_tiny_bert(tmp_path / "bert"), output=tmp_path / "run")
 
 
 def test_sizes_of_phases_are_numbers_or_their_texts():
