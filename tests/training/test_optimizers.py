@@ -196,6 +196,13 @@ def test_amsgrad_is_refused():
     assert not AdamW(RATE, amsgrad=False).amsgrad
 
 
+def test_keras_own_weight_decay_is_refused():
+    """It would come on top of `decay`, and shrink biases and LayerNorm too, which `decay` spares."""
+    with pytest.raises(ValueError, match="weight_decay: needs to be given as decay, .* Received: 0.1. Give decay=0.1"):
+        AdamW(RATE, weight_decay=0.1)
+    assert AdamW.from_config(AdamW(RATE, decay=0.1).get_config()).decay == 0.1
+
+
 def test_the_weights_come_back_bit_for_bit_after_their_average_stood_in():
     """Also if validation fails; and the average starts from the weights that training starts from."""
     model, optimizer = model_and_optimizer(AdamW, {})

@@ -45,6 +45,11 @@ class BertOptimizer(keras.optimizers.Optimizer):
         weight_average: float = 0.0,
         **kwargs: Any,
     ):
+        if kwargs.get("weight_decay"):  # Keras would decay all variables, in addition.
+            raise ValueError(
+                "weight_decay: needs to be given as decay, which spares biases and LayerNorm. "
+                f"Received: {kwargs['weight_decay']}. Give decay={kwargs['weight_decay']}."
+            )
         super().__init__(learning_rate=learning_rate, **kwargs)
         self.decay = decay
         self.rate_factors = tuple(rate_factors)
