@@ -1,8 +1,9 @@
 """Where recipes are, and how one extends another."""
 
+import difflib
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from keras_bert.core import settings
@@ -70,7 +71,15 @@ def find_config(kind: str, name: str, folder: str = "") -> str:
     for path in (name, os.path.join(folder, name), os.path.join(known, f"{name}.yaml")):
         if exists(path) and not is_folder(path):
             return path
-    raise UserError(f"{name}: no such config. Give a file, or one of configs/{kind}: {', '.join(config_names(kind))}.")
+    names = config_names(kind)
+    hint = nearest_name(name_from_file(name), names)
+    raise UserError(f"{name}: no such config.{hint} Give a file, or one of configs/{kind}: {', '.join(names)}.")
+
+
+def nearest_name(name: str, known: Sequence[str]) -> str:
+    """A sentence with the known name that is most like an unknown one, after a blank; "" if none is like it."""
+    nearest = difflib.get_close_matches(name.lower(), known, n=1)
+    return f" The nearest is {nearest[0]}." if nearest else ""
 
 
 def config_names(kind: str) -> list[str]:

@@ -105,6 +105,8 @@ def test_the_columns_of_inspect_do_not_touch(name):
         ),
         ("retrieve --model absent --data beir", "beir: needs corpus.jsonl, queries.jsonl and qrels/SPLIT.tsv. Rec"),
         ("inspect bass", "bass: no such config"),
+        ("pretrain --config wiki-mini", "wiki-mini: no such config. The nearest is wiki_mini. Give a file, or one of"),
+        ("finetune --task SST-2", "Received: SST-2. The nearest is sst2. For your own data, give text, tokens, qa or"),
         ("inspect runs/none", "For a model, give its folder."),
         ("pretrain --tpu mine", "training.tpu: with 'mine', a TPU on another machine, the run's folder"),
         ("pretrain --warmup-steps 9", "is a setting, not an option. Give --set optimizer.warmup_steps=VALUE."),

@@ -194,6 +194,7 @@ def test_bad_input_gets_one_line(tmp_path):
     assert "TEXT: needs UTF-8. Received: 'a\\udcff'" in refused(*attention, "a\udcff")
     landscape = ("landscape", "--init", "bert", "--output", tmp_path / "out", "--task")
     assert "--task: needs one of boolq, " in refused(*landscape, "glue")
+    assert "Received: superglue. The nearest is superglue_rte." in refused(*landscape, "superglue")
     assert "training.epoch: no such setting" in refused(*landscape, "sst2", "--set-scratch", "training.epoch=3")
     assert "nothing: no such config" in refused("pilots", "--plan", "nothing", *rest)
 
