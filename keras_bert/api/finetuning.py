@@ -19,7 +19,8 @@ from keras_bert.config.finetuning import PROBLEM_TYPES, FinetuneConfig, TaskData
 from keras_bert.config.recipes import config_names, find_config, given, nearest_name, recipe_init, recipe_name
 from keras_bert.config.training import require_warmup
 from keras_bert.core import settings
-from keras_bert.core.errors import UserError
+from keras_bert.core.errors import MissingData, UserError
+from keras_bert.core.files import exists, is_folder
 from keras_bert.core.program import command_line
 from keras_bert.core.runtime import import_tensorflow
 from keras_bert.core.yaml_and_json import read_yaml
@@ -118,7 +119,8 @@ def finetune(
     init = path_of(by_key.get("init"), "init") if model is None else path_of(model, "model")
     splits = {"data.train": train, "data.dev": dev, "data.test": test}
     named = {key: os.fspath(data) for key, data in splits.items() if isinstance(data, str | os.PathLike)}
-    require_files(task, by_key | named)
+    named |= given({"data.folder": path_of(data_dir, "data_dir")})
+    require_data(task, by_key | named)
     start = starting_model(init, file, paths, lower_case)
     kept = GivenData(folder)
     options = {
@@ -176,8 +178,12 @@ def _seeds(given: Sequence[int]) -> list[int]:
     )
 
 
-def require_files(task: str, chosen: Mapping[str, Any]) -> None:
-    """Raises `MissingData` if a file chosen for a split is not there, before a model is fetched from the hub."""
+def require_data(task: str, chosen: Mapping[str, Any]) -> None:
+    """Raises `MissingData` if a chosen folder or file of data is not there, before a model is fetched from the hub."""
+    folder = settings.text_of(chosen, "data.folder")
+    if folder and not is_folder(folder):
+        received = "a file" if exists(folder) else "no such folder"
+        raise MissingData(f"{folder}: needs the data of {task}. Received: {received}. Give the folder that holds them.")
     for split in ("train", "dev", "test"):
         if path := settings.text_of(chosen, f"data.{split}"):
             own_file(path, split, task)

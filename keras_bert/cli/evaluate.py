@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from keras_bert.api.finetuning import require_files
+from keras_bert.api.finetuning import require_data
 from keras_bert.checkpoints.model_folder import open_model_folder
 from keras_bert.cli.options import (
     file_to_write,
@@ -85,7 +85,8 @@ def evaluate(
     for name in ("dev", "test"):  # --train also gives the most frequent label to compare with.
         if data[name] and not split.startswith(name):
             raise UserError(f"--{name}: goes with --split {name}. Received: --split {split}. Leave one out.")
-    require_files(task or "the task", {f"data.{name}": value for name, value in data.items()})
+    given = table_settings(**data)
+    require_data(task or "the task", {f"data.{name}": value for name, value in given.items()})
     folders = [open_model_folder(model) for model in models]
     load_tensorflow()
     from keras_bert.tasks.ensemble import Ensemble
@@ -94,7 +95,6 @@ def evaluate(
     from keras_bert.tasks.finetuning.results import evaluation_lines
     from keras_bert.tasks.segmentation.problem import set_restored_spaces
 
-    given = table_settings(**data)
     finetuned = [FinetunedModel(folder, given, task, outputs=[output, picture]) for folder in folders]
     ensemble = Ensemble(finetuned)
     problem = ensemble.problem

@@ -14,7 +14,7 @@ from keras_bert.api.finetuning import (
     PUBLISHED,
     features_recipe,
     finetuning_recipe,
-    require_files,
+    require_data,
     require_known,
     starting_model,
 )
@@ -201,7 +201,7 @@ def finetune(
                 f"{option}: needs a single task. Received: {benchmark.name}. Give one of {', '.join(benchmark.tasks)}."
             )
     names = list(benchmark.tasks) if benchmark else [config or task or ""]
-    require_files(task or names[0], by_key | flags)
+    require_data(task or names[0], by_key | flags)
     seed_list = _seeds(seeds)
     of_features = features_recipe(task, features) if features and not config else {}
     first_recipe = find_config("finetune", names[0])

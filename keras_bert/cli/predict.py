@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from keras_bert.api.finetuning import require_files
+from keras_bert.api.finetuning import require_data
 from keras_bert.checkpoints.model_folder import open_model_folder
 from keras_bert.cli.options import (
     load_tensorflow,
@@ -103,7 +103,8 @@ def predict(
         raise UserError(f"{files_of_task[0]}: goes with --split. Received: --input, the file to answer. Leave out one.")
     if source:
         require_source(source)
-    require_files(task or "the task", {f"data.{name}": value for name, value in data.items()})
+    given = table_settings(**data)
+    require_data(task or "the task", {f"data.{name}": value for name, value in given.items()})
     if output != STANDARD_STREAM:
         require_writable(output)
     folder = open_model_folder(model)
@@ -114,7 +115,7 @@ def predict(
     from keras_bert.tasks.finetuned_model import predict as write_answers
     from keras_bert.tasks.segmentation.problem import set_restored_spaces
 
-    finetuned = FinetunedModel(folder, table_settings(**data), task, asked=source, outputs=[output], n_best=n_best)
+    finetuned = FinetunedModel(folder, given, task, asked=source, outputs=[output], n_best=n_best)
     set_restored_spaces(finetuned.problem, restore_spaces)
     splits = finetuned.splits(split) if split else [INPUT]
     written, count = write_answers(finetuned, splits, output)

@@ -110,6 +110,8 @@ def test_a_missing_file_is_noticed_before_a_model_is_looked_for():
     """Half a gigabyte used to come from the hub first."""
     with pytest.raises(UserError, match="mine.csv: needs to exist, for the split 'dev' of text."):
         keras_bert.finetune("hf:nobody/none", train=REVIEWS, dev="mine.csv")
+    with pytest.raises(UserError, match="glue: needs the data of sst2. Received: no such folder."):
+        keras_bert.finetune("hf:nobody/none", "sst2", data_dir="glue")
     with pytest.raises(UserError, match="No file matches 'mine.txt'"):
         keras_bert.pretrain("mine.txt", init="hf:nobody/none")
 

@@ -98,6 +98,16 @@ def test_the_columns_of_inspect_do_not_touch(name):
         ("pretrain --data '/absent/*.txt' --config wiki_mini", "No file matches '/absent/*.txt'"),
         ("pretrain --data '/absent/*.txt' --init absent", "No file matches '/absent/*.txt'"),  # Nor is the hub asked.
         ("embed --model absent --input /absent.txt --output a.npz", "No file matches '/absent.txt'"),
+        (
+            "finetune --task sst2 --init absent --data-dir glue",
+            "glue: needs the data of sst2. Received: no such folder.",
+        ),
+        (
+            "finetune --task sst2 --init absent --data-dir /dev/null",
+            "needs the data of sst2. Received: a file. Give th",
+        ),
+        ("evaluate --model absent --data-dir glue", "glue: needs the data of the task. Received: no such folder."),
+        ("predict --model absent --split dev --output b --data-dir glue", "glue: needs the data of the task. Received"),
         ("evaluate --model absent --dev mine.tsv", "mine.tsv: needs to exist, for the split 'dev' of the task."),
         (
             "predict --model absent --split test --test a.tsv --output b",

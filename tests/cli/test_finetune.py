@@ -371,7 +371,7 @@ def test_without_init_the_newest_pretraining_run_is_taken(place, tmp_path, monke
         folder = tmp_path / "runs" / name
         write_tiny_bert(folder / "model")
         os.utime(folder / "model" / "config.json", (1000.0 + number, 1000.0 + number))
-    result = give("finetune", "--task", "sst2", "--data-dir", "absent", *SMALL, status=2)
+    result = give("finetune", "--task", "sst2", "--data-dir", "runs", *SMALL, status=2)
     assert "runs/newer, the newest pretraining run" in result.output
 
 
