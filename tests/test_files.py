@@ -366,7 +366,7 @@ def test_a_folder_without_permission_to_read_is_not_empty(tmp_path, monkeypatch)
     write(str(tmp_path / "wiki/AB/0"))
     (tmp_path / "wiki/AB").chmod(0)
     with unprivileged(tmp_path, monkeypatch):
-        for pattern in ("wiki", "wiki/AB", "**/0"):
+        for pattern in ("wiki", "wiki/AB", "wiki/AB/*", "**/0"):
             with pytest.raises(PermissionError) as caught:
                 expand([pattern])
             assert caught.value.filename.rstrip("/").endswith("wiki/AB")

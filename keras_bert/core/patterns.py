@@ -86,6 +86,8 @@ def _matches(folder_parts: list[str], parts: list[str]) -> list[str]:
         found = _remote_matches(folder, parts)
     else:
         found = sorted(glob.glob("/".join([*map(glob.escape, folder_parts), *parts])))
+        if not found and is_folder(folder):
+            list_folder(folder)  # Unlike glob, it raises `PermissionError`.
     return _without_repeats(path for path in found if os.path.basename(path) != _MARKER)
 
 
