@@ -251,6 +251,8 @@ def test_a_pipe_is_written_to_and_not_replaced(tmp_path):
     os.close(end)
     assert files.is_stream(pipe) and files.is_stream(os.devnull)
     assert not any(map(files.is_stream, (tmp_path, __file__, tmp_path / "new", "ram://new")))
+    with pytest.raises(UserError, match="pipe: needs a file, which can be read more than once. Received: a pipe or a"):
+        expand([pipe])
 
 
 def fill(folder, mark, names=("last", "a/b", "z")):

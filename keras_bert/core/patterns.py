@@ -16,6 +16,7 @@ from keras_bert.core.files import (
     is_file,
     is_folder,
     is_remote,
+    is_stream,
     join,
     list_folder,
     map_paths,
@@ -40,6 +41,11 @@ def expand(patterns: Iterable[StrPath]) -> list[str]:
         matches = matched(pattern)
         if not matches and is_folder(pattern):
             raise UserError(f"{os.fspath(pattern)}: needs files that are not hidden. Received: none. Give other data.")
+        if not matches and is_stream(pattern):
+            raise UserError(
+                f"{os.fspath(pattern)}: needs a file, which can be read more than once. Received: a pipe or a device. "
+                "Write the data to a file."
+            )
         if not matches:
             raise UserError(
                 f"No file matches {os.fspath(pattern)!r}. Give a file, a folder or a quoted glob that exists."

@@ -113,7 +113,8 @@ def read_whole_lines(path: str) -> Iterator[str]:
                 pending = [rest]
     except Unreadable as problem:
         where = path if problem.line is None else f"{path} line {problem.line}"
-        raise UserError(f"{where}: needs UTF-8 text. Received: {problem}. Convert the file.") from None
+        remedy = "Give a file that can be read." if problem.is_refused else "Convert the file."
+        raise UserError(f"{where}: needs UTF-8 text. Received: {problem}. {remedy}") from None
     yield from io.StringIO("".join(pending), newline="")
 
 
@@ -184,6 +185,8 @@ def read_chunks(path: str | os.PathLike[str]) -> Iterator[bytes]:
     try:
         with contextlib.ExitStack() as stack:
             stream: Any = stack.enter_context(open_file(path))
+            if not stream.seekable():
+                raise Unreadable("a pipe, which can be read only once", is_refused=True)
             kind = _compression(stream.read(_LONGEST_MAGIC))
             stream.seek(0)
             if kind:

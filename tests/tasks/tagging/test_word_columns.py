@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import os
 import time
 
 import pytest
@@ -163,8 +164,15 @@ def test_other_encodings_and_missing_files_are_named(tmp_path):
     (tmp_path / "a").write_bytes(b"a X\nb\xe9 Y\n")
     with pytest.raises(UserError, match="a line 2: needs UTF-8 text. Received: .*0xe9"):
         read_columns(str(tmp_path / "a"))
-    with pytest.raises(UserError, match="missing: needs UTF-8 text. Received: cannot be read"):
+    with pytest.raises(
+        UserError, match=r"missing: needs UTF-8 text. Received: cannot be read \(No .*\). Give a file that"
+    ):
         read_columns(str(tmp_path / "missing"))
+    end, other = os.pipe()
+    os.close(other)
+    with pytest.raises(UserError, match="Received: a pipe, which can be read only once. Give a file that can be read."):
+        read_columns(f"/dev/fd/{end}")
+    os.close(end)
 
 
 def test_windows_of_any_size_are_the_file(tmp_path, monkeypatch):
