@@ -75,6 +75,15 @@ def test_shown_commands_read_the_text_that_make_data_fetches():
             assert all(fnmatch.fnmatch(fetched, glob) for glob in text), f"{page}: run.py {shlex.join(words)}"
 
 
+def test_no_shown_run_is_to_be_written_into_the_folder_of_its_start():
+    """`finetune --task sst2 --init runs/sst2` without --output is refused: the folder holds a run."""
+    for page in PAGES:
+        for words in commands_of(page):
+            params = parsed(words)[1]
+            output = params.get("output") or f"runs/{params.get('task') or params.get('config')}"
+            assert output not in (params.get("init"), params.get("teacher")), f"{page}: run.py {shlex.join(words)}"
+
+
 def test_git_ignores_what_the_shown_commands_write():
     """A reader who follows a page in a clone would otherwise commit models and vectors, or lose them among changes."""
     shown = (parsed(words)[1] for page in PAGES for words in commands_of(page))
