@@ -36,12 +36,14 @@ def build_ours(jit_compile):
         from keras_bert.config.finetuning import InputConfig
         from keras_bert.inference.loading import model_tokenizer
         from keras_bert.tasks.classification.network import BertForSequenceClassification, ClassificationObjective
-        from keras_bert.tasks.sequence_rows import sequence_rows
+        from keras_bert.tasks.sequence_rows import SequenceRows
 
         texts, labels = sentences(data_dir, examples)
         folder = open_model_folder(init)
         tokenizer = model_tokenizer(folder)
-        rows, _ = sequence_rows([texts], tokenizer, InputConfig(max_length=MAX_LENGTH))
+        found = SequenceRows(tokenizer, InputConfig(max_length=MAX_LENGTH))
+        found.add([texts])
+        rows = found.rows()
         rows.extra["labels"] = labels
         model = BertForSequenceClassification(folder.config, 2)
         folder.load_into(model)
