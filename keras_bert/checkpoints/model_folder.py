@@ -70,23 +70,29 @@ def find_model_folder(path: files.StrPath) -> tuple[str, str]:
                 return folder, "google"
             if has_config:
                 return folder, "huggingface"
-        if files.is_folder(path):
-            files.list_folder(path)  # Raises where files are not found for lack of permission.
+        # Of a sweep or a benchmark, say. Raises where files are not found for lack of permission.
+        runs = _configs_below(path) if files.is_folder(path) else {}
     except OSError as error:
         raise UserError(f"{path}: cannot be read ({error.strerror or error}).{hub_proposal(path)}") from None
+    advice = f"Give one of the runs in it, such as {min(runs)}." if runs else f"Train one with: {PROGRAM} pretrain."
     raise UserError(
         f"{path}: needs a model folder (with {CONFIG} or {google_configs()[0]}) or a run folder that holds model/. "
-        f"Train one with: {PROGRAM} pretrain.{hub_proposal(path)}"
+        f"{advice}{hub_proposal(path)}"
     )
 
 
 def newest_pretrained(folder: files.StrPath) -> str | None:
     """The newest run in `folder` with a model that is not fine-tuned; None if there is none."""
+    configs = _configs_below(folder)
+    pretrained = [path for path, config in configs.items() if FIELD not in read_json(config)]
+    return max(pretrained, key=lambda path: files.modified(configs[path]), default=None)
+
+
+def _configs_below(folder: files.StrPath) -> dict[str, str]:
+    """`{run folder: its model's config.json}` of the runs in `folder` that hold a model."""
     paths = [files.join(folder, name) for name in files.list_folder(folder)]
     configs = {path: files.join(whole_files.surviving_folder(files.join(path, "model")), CONFIG) for path in paths}
-    found = [path for path in paths if files.is_file(configs[path])]
-    pretrained = [path for path in found if FIELD not in read_json(configs[path])]
-    return max(pretrained, key=lambda path: files.modified(configs[path]), default=None)
+    return {path: config for path, config in configs.items() if files.is_file(config)}
 
 
 @dataclasses.dataclass

@@ -249,7 +249,7 @@ def _one(
 ) -> None:
     from keras_bert.tasks.finetuning.pictures import results_groups, write_picture
     from keras_bert.tasks.finetuning.results import results_lines, sweep_lines
-    from keras_bert.tasks.finetuning.runs import FinetuningRuns
+    from keras_bert.tasks.finetuning.runs import FinetuningRuns, point_name
     from keras_bert.tasks.kind import kind_of_head
 
     _log.info(f"{recipe.task} from {recipe.init} → {output}")
@@ -260,7 +260,11 @@ def _one(
             return
         for line in sweep_lines(found):
             click.echo(line)
-        _log.info(f"Written: {output}. Next: tensorboard --logdir {shlex.quote(output)}, page HPARAMS")
+        best = files.join(output, point_name(found[0][0]))
+        _log.info(
+            f"Written: {output}. Next: {PROGRAM} evaluate --model {shlex.quote(best)}   |   "
+            f"tensorboard --logdir {shlex.quote(output)}, page HPARAMS"
+        )
         return
     results = runs.seeds(output, seeds) if seeds else runs.one(output)
     if results is None:

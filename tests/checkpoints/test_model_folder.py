@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import shutil
 
 import pytest
 from full_disk import no_file_above
@@ -10,6 +11,7 @@ from tiny import random_model
 
 from keras_bert.checkpoints.model_folder import newest_pretrained, open_model_folder
 from keras_bert.checkpoints.writing import convert_folder, write_model_folder
+from keras_bert.core.errors import UserError
 from keras_bert.core.files import files_below
 from keras_bert.inference.loading import load
 from keras_bert.models.albert.kind import AlbertConfig
@@ -76,6 +78,18 @@ def test_a_kill_while_a_model_is_replaced_leaves_one_that_opens(tmp_path, model,
         assert newest_pretrained(str(tmp_path)) == run
         instant += 1
     assert os.listdir(run) == ["model"]
+
+
+def test_a_folder_of_runs_is_refused_with_the_name_of_one(folder, tmp_path):
+    """Such as that of a sweep, or `runs`; whoever gave it was told to train a model."""
+    for name in ("runs/b", "runs/a", "runs/unfinished"):
+        os.makedirs(tmp_path / name)
+    for name in ("runs/b", "runs/a"):
+        shutil.copytree(folder, tmp_path / name / "model")
+    with pytest.raises(UserError, match=f"Give one of the runs in it, such as {tmp_path}/runs/a.$"):
+        open_model_folder(tmp_path / "runs")
+    with pytest.raises(UserError, match="Train one with: python run.py pretrain.$"):
+        open_model_folder(tmp_path / "runs" / "unfinished")
 
 
 def test_a_table_with_more_rows_than_pieces_opens(folder, vocabulary, tmp_path):

@@ -225,11 +225,15 @@ class FinetuningRuns:
         found: list[tuple[dict[str, float], Any]] = []
         for values in itertools.product(*grid.values()):
             point = dict(zip(grid, values))
-            name = "-".join(f"{key}-{value:g}" for key, value in point.items())
-            _log.info(f"{name}:")
-            found.append((point, self.one(files.join(path, name), **point, steps=0, minutes=0.0)))
+            _log.info(f"{point_name(point)}:")
+            found.append((point, self.one(files.join(path, point_name(point)), **point, steps=0, minutes=0.0)))
         split, metric = self.problem.dev_splits[0], self.problem.main_metric
         return sorted(found, key=lambda pair: -pair[1]["splits"][split][metric]) if self.is_chief else None
+
+
+def point_name(point: Mapping[str, float]) -> str:
+    """The name of the folder of a point of a sweep."""
+    return "-".join(f"{key}-{value:g}" for key, value in point.items())
 
 
 def summary(results: Mapping[int, Results]) -> Results:

@@ -19,7 +19,7 @@ from keras_bert.core.errors import UserError
 from keras_bert.tasks.benchmarks import BENCHMARKS
 from keras_bert.tasks.finetuning import runs as finetuning_runs
 from keras_bert.tasks.finetuning.results import benchmark_lines
-from keras_bert.tasks.finetuning.runs import FinetuningRuns, finetune_benchmark, summary
+from keras_bert.tasks.finetuning.runs import FinetuningRuns, finetune_benchmark, point_name, summary
 
 
 @pytest.mark.slow
@@ -49,6 +49,7 @@ def test_a_sweep_is_compared_on_tensorboards_page(init, glue, tmp_path, monkeypa
     found = FinetuningRuns(finetune_config(init, **{"data.folder": glue})).sweep(str(path))
     scores = [results["splits"]["dev"]["accuracy"] for _, results in found]
     assert len(found) == 4 and scores == sorted(scores, reverse=True)
+    assert sorted(point_name(point) for point, _ in found) == sorted(at.name for at in path.iterdir() if at.is_dir())
     sessions, best = {}, {}
     for file in path.glob("*/tensorboard/validation/events*"):
         for event in tf.compat.v1.train.summary_iterator(str(file)):
