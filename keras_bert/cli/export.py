@@ -9,6 +9,7 @@ import click
 from keras_bert.checkpoints.model_folder import open_model_folder
 from keras_bert.cli.options import casing_option, folder_to_write, load_tensorflow, model_option
 from keras_bert.core.errors import UserError
+from keras_bert.core.imports import require_extra
 from keras_bert.core.locks import folder_taken
 from keras_bert.core.terminal_bar import working
 from keras_bert.models.bert.config import MASKED, NEXT
@@ -108,6 +109,8 @@ def export(
       python run.py export --model runs/demo --output served/demo
     """
     _require_options_of(context, kind)
+    if kind == ONNX:
+        require_extra("onnx", "--format onnx")  # Before weights are fetched from the hub.
     folder = open_model_folder(model, lower_case)
     _ = folder.reading  # Refuses invalid settings.
     load_tensorflow()

@@ -59,6 +59,12 @@ def require(package: str, needed_by: str, extra: str | None = None) -> None:
         )
 
 
+def require_extra(extra: str, needed_by: str) -> None:
+    """Raises `UserError` if one of an extra's packages is not installed; see `require`."""
+    for package in (package for package, of in EXTRA_OF.items() if of == extra):
+        require(package, needed_by)
+
+
 def import_extra(module: str, needed_by: str) -> ModuleType:
     """Imports a module of an extra's package. Raises `UserError` if it is not installed; see `require`."""
     require(next(package for package in EXTRA_OF if f"{module}.".startswith(f"{package}.")), needed_by)

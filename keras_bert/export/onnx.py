@@ -11,7 +11,7 @@ from tensorflow.python.framework.convert_to_constants import convert_variables_t
 
 from keras_bert.core import files
 from keras_bert.core.errors import UserError
-from keras_bert.core.imports import import_extra, require
+from keras_bert.core.imports import import_extra, require_extra
 from keras_bert.export.portable import EXAMPLES, Format, portable_signature, write_portable
 from keras_bert.export.signature import Signature
 from keras_bert.inference.loading import LoadedModel
@@ -59,8 +59,7 @@ def write_onnx(output: files.StrPath, bert: LoadedModel, top_k: int = 5, encoder
         UserError: a package of the extra `onnx` is not installed, the model has ops that ONNX lacks, or onnxruntime's
             answers differ; or see `write_portable` and `portable_signature`.
     """
-    for package in ("tf2onnx", "onnx", "onnxruntime"):
-        require(package, "--format onnx")
+    require_extra("onnx", "--format onnx")
 
     def converted() -> tuple[Signature, bytes]:
         signature = _as_in_transformers(portable_signature(bert, ONNX, top_k, encoder_only))

@@ -19,6 +19,7 @@ from keras_bert.cli.options import run_settings
 from keras_bert.cli.pretrain import _estimate, _next, _show
 from keras_bert.config.pretraining import PretrainConfig
 from keras_bert.config.recipes import find_config
+from keras_bert.core import imports
 from keras_bert.core.errors import RunStopped, UserError
 from keras_bert.core.program import same_command
 from keras_bert.models.bert.config import TOKENS, BertConfig
@@ -302,6 +303,13 @@ def test_a_fault_keeps_its_traceback(tmp_path, monkeypatch):
 def test_a_folder_whose_name_tensorflow_cannot_write_is_refused_at_once(tmp_path):
     refused = give("pretrain", "--output", f"{tmp_path}/caf\udce9", status=2).stderr
     assert "caf\\udce9': needs a name in UTF-8" in refused and not os.listdir(tmp_path)
+
+
+def test_a_missing_extra_is_told_before_a_model_is_looked_for(monkeypatch, tmp_path):
+    """The export to ONNX used to fetch and load the model first."""
+    monkeypatch.setattr(imports, "is_installed", lambda package: False)
+    refused = give("export", "--format", "onnx", "--model", "absent", "--output", f"{tmp_path}/onnx", status=2).stderr
+    assert "--format onnx: needs the package onnx, which is not installed" in refused
 
 
 def test_a_working_folder_that_was_removed_is_one_line(tmp_path):
