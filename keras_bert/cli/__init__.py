@@ -33,7 +33,7 @@ from keras_bert.cli.study import study
 from keras_bert.cli.vocab import vocab
 from keras_bert.core import files, messages
 from keras_bert.core.errors import RunStopped, UserError, WorkerLost
-from keras_bert.core.program import PROGRAM
+from keras_bert.core.program import PROGRAM, same_command
 from keras_bert.core.runtime import open_closed_streams
 from keras_bert.training.run_folder import ERROR_LOG
 
@@ -80,7 +80,9 @@ class FrontDoor(click.Group):
                 raise BadInput(f"{error.filename or 'Writing'}: {error.strerror}.") from None
             self._keep_traceback(context)
         except KeyboardInterrupt:
-            click.echo("\nAborted!", err=True)
+            folder = context.meta.get("keras_bert.run_folder")
+            advice = f" Run {same_command()} to resume." if folder and files.is_folder(folder) else ""
+            click.echo(f"\nAborted!{advice}", err=True)
             context.exit(128 + signal.SIGINT)  # As shells do; click's 1 means a bug here.
         except (click.ClickException, click.exceptions.Exit, click.Abort):
             raise

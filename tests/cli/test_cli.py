@@ -322,15 +322,18 @@ def test_a_working_folder_that_was_removed_is_one_line(tmp_path):
     assert result.returncode == 2 and result.stderr.startswith("Error: The working folder was removed.")
 
 
-def test_ctrl_c_before_the_training_has_the_status_of_a_signal(tmp_path, monkeypatch):
-    """It had 1, which a script takes for a bug."""
+def test_ctrl_c_outside_of_the_training_has_the_status_of_a_signal(tmp_path, monkeypatch):
+    """It had 1, which a script takes for a bug. After the last step, whoever stops it must not fear for the run."""
 
     def interrupt(*arguments):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("keras_bert.tasks.pretraining.run.pretrain", interrupt)
-    assert "Aborted!" in give("pretrain", "--output", str(tmp_path / "run"), status=130).stderr
+    assert give("pretrain", "--output", str(tmp_path / "run"), status=130).stderr.endswith("Aborted!\n")
     assert not (tmp_path / "run").exists()
+    (tmp_path / "run").mkdir()
+    stopped = give("pretrain", "--output", str(tmp_path / "run"), status=130).stderr
+    assert stopped.endswith("Aborted! Run the same command to resume.\n")
 
 
 def test_a_full_disk_is_one_line(tmp_path, monkeypatch):
