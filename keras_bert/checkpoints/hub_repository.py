@@ -35,7 +35,6 @@ class HubRepository:
         revision: a branch, a tag or a commit.
 
     Attributes:
-        repository: its name on the hub.
         notes: lines to show the user.
 
     Class attributes:

@@ -82,8 +82,6 @@ class LengthBatches:
             `choose_shapes`. None pads all examples to the size of the largest.
 
     Attributes:
-        batches_per_epoch: how many batches an epoch has.
-        examples_per_epoch: how many examples an epoch has.
         padding_share: share of padding in the positions of an epoch.
         typical_batch: the number of a batch of epoch 0 with the median number of positions.
         widths: the sequence lengths of the batches; with several sizes, pairs (size, length).

@@ -44,8 +44,6 @@ class TextBatches:
     The batches are like those of `ShardBatches`; whole words are recognized by the vocabulary's "##".
 
     Attributes:
-        batches_per_epoch: `sys.maxsize`.
-        examples_per_epoch: None, because it is unknown.
         widths: the only sequence length of the batches, in a tuple.
         padding_share, next_share: share of padding in the first rows that are planned, and of pairs with label 0 among
             them; the latter is None without pairs.
