@@ -11,6 +11,7 @@ from glue_folder import write_glue
 from served import HEADS, write_served
 from superglue_folder import write_superglue
 from tiny import VOCABULARY
+from written import written
 
 from keras_bert.config.finetuning import MULTI_LABEL, REGRESSION, SINGLE_LABEL, FinetuneConfig
 from keras_bert.core.errors import UserError
@@ -34,11 +35,6 @@ TOKENIZER = WordPieceTokenizer(VOCABULARY)
 
 def config_of(task="text", **data):
     return FinetuneConfig.from_mapping({"task": task, "name": task, "data": data})
-
-
-def written(path, content):
-    path.write_text(content, encoding="utf-8")
-    return str(path)
 
 
 def test_several_labels_may_be_one(tmp_path):

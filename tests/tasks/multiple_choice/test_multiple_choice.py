@@ -8,6 +8,7 @@ import pyarrow.parquet
 import pytest
 import tensorflow as tf
 from tiny import random_weights, without_dropout
+from written import written
 
 from keras_bert.config.finetuning import FinetuneConfig, InputConfig
 from keras_bert.config.training import OptimizerConfig
@@ -52,11 +53,6 @@ OWN = lines(
     {"id": "a", "question": "she sings", "choices": ["he runs", "the door", "and"], "label": 2},
     {"id": "b", "context": "he runs", "question": "she", "choices": ["sings", "opens the door and runs"], "label": 0},
 )
-
-
-def written(path, content):
-    path.write_text(content, encoding="utf-8")
-    return str(path)
 
 
 def problem_of(task, source, **settings):

@@ -1,6 +1,7 @@
 """CoNLL-U: syntactic words with their UPOS, written again byte for byte except for the predictions."""
 
 import pytest
+from written import written
 
 from keras_bert.core.errors import UserError
 from keras_bert.tasks.tagging.word_files import ConlluReader
@@ -43,11 +44,6 @@ def relabelled(path, labels, output):
     with open(output, "w", encoding="utf-8", newline="") as stream:
         for tagged in ConlluReader(path).windows():
             stream.writelines(tagged.reader.labelled(tagged, labels))
-
-
-def written(path, content):
-    path.write_bytes(content.encode("utf-8"))
-    return str(path)
 
 
 def test_words_without_multiword_tokens_and_empty_nodes(tmp_path):

@@ -9,6 +9,7 @@ import tensorflow as tf
 from clocked import without_clock
 from finetuning import VOCABULARY, finetune_config, write_tiny_bert
 from served import write_served
+from written import written
 
 import keras_bert
 from keras_bert.config.finetuning import FinetuneConfig
@@ -57,11 +58,6 @@ def treebank(documents):
             lines += map("\t".join, rows)
             lines.append("")
     return "\n".join(lines) + "\n"
-
-
-def written(path, content):
-    path.write_text(content, encoding="utf-8")
-    return str(path)
 
 
 def problem_of(task, path, **settings):

@@ -6,6 +6,7 @@ import os
 import time
 
 import pytest
+from written import written
 
 from keras_bert.core.errors import UserError
 from keras_bert.data.corpus.text_lines import read_whole_lines
@@ -28,11 +29,6 @@ def relabelled(path, labels, output, **options):
         for tagged in ColumnsReader(path, **options).windows():
             stream.writelines(tagged.reader.labelled(tagged, left[: len(tagged.words)]))
             del left[: len(tagged.words)]
-
-
-def written(path, content):
-    path.write_bytes(content.encode("utf-8"))
-    return str(path)
 
 
 def test_conlls_file(tmp_path):
