@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from goldens import Golden, read_tensors, run_peer, write_again
-from tiny import VOCABULARY, pretraining_batch, random_weights, write_random
+from tiny import SIZES, VOCABULARY, pretraining_batch, random_weights, write_random
 
 from keras_bert.checkpoints.model_folder import open_model_folder
 from keras_bert.checkpoints.writing import convert_folder, write_model_folder
@@ -26,17 +26,7 @@ from keras_bert.models.pretraining import BertForPreTraining, PretrainingObjecti
 from keras_bert.tasks.classification.head import ClassificationConfig
 from keras_bert.tasks.classification.network import BertForSequenceClassification
 
-TINY = {
-    "vocab_size": 60,
-    "embedding_size": 8,
-    "hidden_size": 16,
-    "num_hidden_layers": 4,
-    "num_hidden_groups": 2,
-    "inner_group_num": 2,
-    "num_attention_heads": 4,
-    "intermediate_size": 32,
-    "max_position_embeddings": 24,
-}
+TINY = {**SIZES, "embedding_size": 8, "num_hidden_layers": 4, "num_hidden_groups": 2, "inner_group_num": 2}
 
 
 def tiny_albert(**changes):

@@ -13,7 +13,7 @@ import safetensors.numpy
 import tensorflow as tf
 from coming_back import assert_a_keras_file_keeps
 from goldens import COMMITTED, read_tensors, write_again
-from tiny import random_weights
+from tiny import SIZES, random_weights
 
 import keras_bert
 from keras_bert.checkpoints.adapter import write_adapter
@@ -32,16 +32,13 @@ from keras_bert.tasks.sentence_vectors.task import SentenceVectorsConfig
 ROOM = os.path.join(COMMITTED, "encoder_decoders")
 CASES = ("bart", "bart_model")
 TINY = {
+    **SIZES,
     "model_type": "bart",
-    "vocab_size": 60,
-    "hidden_size": 16,
     "num_hidden_layers": 1,
     "num_attention_heads": 2,
-    "intermediate_size": 32,
     "decoder_layers": 2,
     "decoder_attention_heads": 4,
     "decoder_ffn_dim": 24,
-    "max_position_embeddings": 24,
 }
 
 

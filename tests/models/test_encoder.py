@@ -7,7 +7,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from tiny import pretraining_batch, random_model, random_weights, tiny_config, without_dropout
+from tiny import NO_DROPOUT, SIZES, pretraining_batch, random_model, random_weights, tiny_config, without_dropout
 
 from keras_bert.config.replacement import ReplacementConfig
 from keras_bert.export.network import encode
@@ -32,16 +32,7 @@ from keras_bert.tasks.classification.network import BertForSequenceClassificatio
 from keras_bert.tasks.seq2seq.network import BertForConditionalGeneration
 from keras_bert.tasks.span_pairs.network import BertForSpanPairs
 
-SIZES = {
-    "vocab_size": 60,
-    "hidden_size": 16,
-    "num_hidden_layers": 3,
-    "num_attention_heads": 4,
-    "intermediate_size": 32,
-    "max_position_embeddings": 24,
-    "hidden_dropout_prob": 0.0,
-    "attention_probs_dropout_prob": 0.0,
-}
+TINY = {**SIZES, **NO_DROPOUT, "num_hidden_layers": 3}
 
 # What transformers' functions make of -2, 0.5 and 12.
 ACTIVATED = {
@@ -92,12 +83,12 @@ CAUSAL = {"attention": "causal"}
 @pytest.mark.parametrize(
     "config",
     [
-        BertConfig(**SIZES),
-        BertConfig(**SIZES, **CAUSAL),
-        BertConfig(**SIZES, **CAUSAL, pools_cls=True),
-        RobertaPreLayerNormConfig(**SIZES),
-        AlbertConfig(**SIZES, embedding_size=8),
-        DistilbertConfig(**SIZES),
+        BertConfig(**TINY),
+        BertConfig(**TINY, **CAUSAL),
+        BertConfig(**TINY, **CAUSAL, pools_cls=True),
+        RobertaPreLayerNormConfig(**TINY),
+        AlbertConfig(**TINY, embedding_size=8),
+        DistilbertConfig(**TINY),
     ],
     ids=["bert", "causal", "causal, pools [CLS]", "pre-norm", "albert", "distilbert"],
 )
@@ -213,7 +204,7 @@ def test_a_missing_input_is_named(model, batch):
 @pytest.mark.parametrize("config", [ElmoConfig, T5Config, XlnetConfig])
 def test_a_missing_input_of_other_kinds_is_named(config):
     """It used to be a bare KeyError."""
-    config = config(**SIZES)
+    config = config(**TINY)
     encoder = kind_of_config(config).make_encoder(config)
     with pytest.raises(ValueError, match="Encoder: needs input_word_ids, input_mask.*Missing: input_mask"):
         encoder({name: np.ones((1, 4), "int32") for name in ("input_word_ids", "input_type_ids")})
@@ -222,11 +213,11 @@ def test_a_missing_input_of_other_kinds_is_named(config):
 @pytest.mark.parametrize(
     ("make", "given", "missing"),
     [
-        (lambda: EncoderDecoder(T5Config(**SIZES)), (), "decoder_input_ids"),
-        (lambda: BertForConditionalGeneration(T5Config(**SIZES)), (), "decoder_input_ids"),
-        (lambda: XlnetEncoder(XlnetConfig(**SIZES)), ("permutation_ranks",), "masked_lm_positions"),
-        (lambda: BertForSpanPairs(BertConfig(**SIZES), 2), ("span_starts",), "span_ends"),
-        (lambda: ElectraForPreTraining(ElectraConfig(**SIZES), ReplacementConfig("random")), (), "replacement_draws"),
+        (lambda: EncoderDecoder(T5Config(**TINY)), (), "decoder_input_ids"),
+        (lambda: BertForConditionalGeneration(T5Config(**TINY)), (), "decoder_input_ids"),
+        (lambda: XlnetEncoder(XlnetConfig(**TINY)), ("permutation_ranks",), "masked_lm_positions"),
+        (lambda: BertForSpanPairs(BertConfig(**TINY), 2), ("span_starts",), "span_ends"),
+        (lambda: ElectraForPreTraining(ElectraConfig(**TINY), ReplacementConfig("random")), (), "replacement_draws"),
     ],
 )
 def test_a_missing_input_of_its_own_is_named(make, given, missing):

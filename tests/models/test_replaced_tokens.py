@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from goldens import Golden
-from tiny import pretraining_batch
+from tiny import NO_DROPOUT, SIZES, pretraining_batch
 
 import keras_bert
 from keras_bert.config.replacement import DISENTANGLED, GENERATOR, RANDOM_TOKENS, SHARED, SHUFFLED, ReplacementConfig
@@ -24,19 +24,7 @@ TABLES = ("word_embeddings", "position_embeddings", "token_type_embeddings")
 
 
 def config(**changes):
-    values = {
-        "vocab_size": 60,
-        "embedding_size": 8,
-        "hidden_size": 16,
-        "num_hidden_layers": 2,
-        "num_attention_heads": 4,
-        "intermediate_size": 32,
-        "max_position_embeddings": 24,
-        "initializer_range": 0.3,
-        "hidden_dropout_prob": 0.0,
-        "attention_probs_dropout_prob": 0.0,
-    }
-    return ElectraConfig(**{**values, **changes})
+    return ElectraConfig(**{**SIZES, **NO_DROPOUT, "embedding_size": 8, "initializer_range": 0.3, **changes})
 
 
 def model_with(source=GENERATOR, embeddings=DISENTANGLED):

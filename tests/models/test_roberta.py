@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from goldens import COMMITTED
-from tiny import pretraining_batch, random_weights
+from tiny import SIZES, pretraining_batch, random_weights
 
 import keras_bert
 from keras_bert.core.errors import UserError
@@ -23,14 +23,7 @@ from keras_bert.models.bert.encoder import BertEncoder
 from keras_bert.models.pretraining import BertForPreTraining
 from keras_bert.models.roberta.kind import RobertaConfig
 
-TINY = {
-    "vocab_size": 280,
-    "hidden_size": 16,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 2,
-    "intermediate_size": 32,
-    "max_position_embeddings": 24,
-}
+TINY = {**SIZES, "vocab_size": 280, "num_attention_heads": 2}
 
 
 def folder(name):

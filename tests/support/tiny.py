@@ -16,6 +16,15 @@ from keras_bert.training.optimizer import make_optimizer
 
 # As many rows as `tiny_config` has.
 VOCABULARY = Vocabulary([*SPECIAL_TOKENS, *(f"w{number}" for number in range(55))])
+SIZES = {
+    "vocab_size": 60,
+    "hidden_size": 16,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "intermediate_size": 32,
+    "max_position_embeddings": 24,
+}
+NO_DROPOUT = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
 
 
 def sentencepiece_vocabulary(pieces=()):
@@ -33,19 +42,11 @@ def sentencepiece_vocabulary(pieces=()):
 
 
 def tiny_config(**changes):
-    values = {
-        "vocab_size": 60,
-        "hidden_size": 16,
-        "num_hidden_layers": 2,
-        "num_attention_heads": 4,
-        "intermediate_size": 32,
-        "max_position_embeddings": 24,
-    }
-    return BertConfig(**{**values, **changes})
+    return BertConfig(**{**SIZES, **changes})
 
 
 def without_dropout(**changes):
-    return tiny_config(hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0, **changes)
+    return tiny_config(**NO_DROPOUT, **changes)
 
 
 def pretraining_batch(config, batch=4, seq=12, predictions=3, seed=0):
