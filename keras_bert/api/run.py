@@ -29,6 +29,9 @@ class Run:
     Args:
         path: the run's folder.
 
+    Attributes:
+        path: the run's folder.
+
     Raises:
         UserError: there is no such folder.
 

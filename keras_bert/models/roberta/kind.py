@@ -111,7 +111,7 @@ class Roberta(Bert):
 
 @dataclass
 class XlmRobertaConfig(RobertaConfig):
-    """The architecture of an XLM-RoBERTa (Conneau et al. 2020), RoBERTa's. The defaults are xlm-roberta-base."""
+    """The architecture of an XLM-RoBERTa (Conneau et al. 2020): RoBERTa's, with the sizes of xlm-roberta-base."""
 
     vocab_size: Positive[int] = 250002
     model_type: Literal["xlm-roberta"] = "xlm-roberta"  # type: ignore[assignment]
@@ -128,7 +128,7 @@ class XlmRoberta(Roberta):
 
 @dataclass
 class CamembertConfig(RobertaConfig):
-    """The architecture of a CamemBERT (Martin et al. 2020), RoBERTa's. The defaults are camembert-base."""
+    """The architecture of a CamemBERT (Martin et al. 2020): RoBERTa's, with the sizes of camembert-base."""
 
     vocab_size: Positive[int] = 32005
     model_type: Literal["camembert"] = "camembert"  # type: ignore[assignment]
