@@ -68,7 +68,7 @@ def _labels(problem, window, function):
 
 
 def _chosen(problem, window, function):
-    asked = [(row.context, row.beginning, row.choices) for row in window.rows]
+    asked = [(row.context, row.beginning, row.choices) for row in window.examples]
     served = function.answers_by_length(*zip(*asked))
     return [row["logits"][: len(choices)] for row, (_, _, choices) in zip(served, asked, strict=True)]
 

@@ -123,8 +123,9 @@ class ReloadedExport(ServingFunction):
 
     def __init__(self, folder, function):
         self._loaded = tf.saved_model.load(str(folder))
-        self.signatures, self.inputs = self._loaded.signatures, function.inputs
+        self.inputs = function.inputs
+        self.signatures = {name: self._by_position(name) for name in function.inputs}
 
-    def _outputs(self, signature, tensors):
-        names = [spec.name for spec in self.inputs[signature]]
-        return self.signatures[signature](**dict(zip(names, tensors, strict=True)))
+    def _by_position(self, signature):
+        serve, names = self._loaded.signatures[signature], [spec.name for spec in self.inputs[signature]]
+        return lambda *tensors: serve(**dict(zip(names, tensors, strict=True)))
