@@ -61,8 +61,9 @@ def require(package: str, needed_by: str, extra: str | None = None) -> None:
 
 def require_extra(extra: str, needed_by: str) -> None:
     """Raises `UserError` if one of an extra's packages is not installed; see `require`."""
-    for package in (package for package, of in EXTRA_OF.items() if of == extra):
-        require(package, needed_by)
+    for package, its_extra in EXTRA_OF.items():
+        if its_extra == extra:
+            require(package, needed_by)
 
 
 def import_extra(module: str, needed_by: str) -> ModuleType:

@@ -24,7 +24,10 @@ class Adafactor(BertOptimizer):
             least `epsilon_2`. A constant learning rate of 0.01 then gives the paper's algorithm 5. Without it, the
             learning rate is used as it is.
         beta_1: decay of the first moment, an average of the updates; 0 keeps none.
+        beta_2_power: the exponent -0.8 above.
         epsilon_1: added to squared gradients.
+        epsilon_2: see `relative_step`.
+        clip_threshold: see above.
         **kwargs: as in `BertOptimizer`.
     """
 
