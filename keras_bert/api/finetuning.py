@@ -16,10 +16,10 @@ from keras_bert.api.run import FinetuningRun
 from keras_bert.checkpoints.model_folder import ModelFolder, newest_pretrained, open_model_folder
 from keras_bert.config.features import TAGGING_TASKS, feature_layers
 from keras_bert.config.finetuning import PROBLEM_TYPES, FinetuneConfig, TaskDataConfig
-from keras_bert.config.recipes import config_names, find_config, given, nearest_name, recipe_init, recipe_name
+from keras_bert.config.recipes import config_names, find_config, given, recipe_init, recipe_name
 from keras_bert.config.training import require_warmup
 from keras_bert.core import settings
-from keras_bert.core.errors import MissingData, UserError
+from keras_bert.core.errors import MissingData, UserError, nearest_name
 from keras_bert.core.files import exists, is_folder
 from keras_bert.core.program import command_line
 from keras_bert.core.runtime import import_tensorflow
@@ -256,6 +256,6 @@ def require_known(task: str) -> None:
     if task not in known:
         every = [*BENCHMARKS, *known]
         raise UserError(
-            f"--task: needs one of {', '.join(every)}. Received: {task}.{nearest_name(task, every)} For your own data, "
-            "give text, tokens, qa or choice."
+            f"--task: needs one of {', '.join(every)}. Received: {task}.{nearest_name(task.lower(), every)} For your "
+            "own data, give text, tokens, qa or choice."
         )

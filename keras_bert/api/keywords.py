@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from keras_bert.config.recipes import by_setting
 from keras_bert.core import settings
-from keras_bert.core.errors import UserError
+from keras_bert.core.errors import UserError, nearest_name
 
 if TYPE_CHECKING:
     import keras
@@ -47,8 +46,7 @@ def _key_of(name: str, keys: list[str]) -> str:
     if ends:
         raise UserError(f"{name}: needs its section. Received: a name that {' and '.join(ends)} have.")
     last = {key.rsplit(".", 1)[-1]: key for key in keys}
-    nearest = difflib.get_close_matches(name, last, n=1)
-    hint = f" The nearest is {nearest[0]} ({last[nearest[0]]})." if nearest else ""
+    hint = nearest_name(name, {end: f"{end} ({key})" for end, key in last.items()})
     raise UserError(f"{name}: no such argument or setting.{hint} `run.py settings` lists all.")
 
 

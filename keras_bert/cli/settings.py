@@ -1,6 +1,5 @@
 """`run.py settings`."""
 
-import difflib
 import functools
 import json
 import re
@@ -13,7 +12,7 @@ import click
 from keras_bert.config.finetuning import FinetuneConfig
 from keras_bert.config.pretraining import PretrainConfig
 from keras_bert.config.recipes import config_names, find_config
-from keras_bert.core.errors import UserError
+from keras_bert.core.errors import UserError, nearest_name
 from keras_bert.core.settings import Setting, every_setting, to_mapping, with_defaults
 from keras_bert.models.bert.config import BertConfig
 from keras_bert.models.kind import model_kinds, with_article
@@ -42,7 +41,7 @@ def settings(words: tuple[str, ...]) -> None:
     found = {command: [item for key in keys or [""] for item in settings_like(command, key)] for command in commands}
     for key in keys:
         if not any(settings_like(command, key) for command in commands):
-            raise UserError(f"{key}: no such setting. {_nearest(key, commands)}")
+            raise UserError(f"{key}: no such setting.{_nearest(key, commands)}")
     for command, listed in found.items():
         if listed:
             click.echo(f"Settings of {command}\n")
@@ -78,8 +77,7 @@ def _settings(command: str) -> Iterator[Setting]:
 
 def _nearest(key: str, commands: Sequence[str]) -> str:
     by_name = {name: item.key for command in commands for item in _settings(command) for name in (item.name, item.key)}
-    nearest = difflib.get_close_matches(key.replace("-", "_"), by_name, n=1)
-    return f"The nearest is {by_name[nearest[0]]}." if nearest else "Leave KEY out for all of them."
+    return nearest_name(key.replace("-", "_"), by_name) or " Leave KEY out for all of them."
 
 
 @functools.cache

@@ -12,7 +12,7 @@ import click
 from keras_bert.cli.options import Number, folder_to_write, load_tensorflow, model_option, require_utf8, set_by_key
 from keras_bert.config.finetuning import FinetuneConfig
 from keras_bert.config.pretraining import PretrainConfig
-from keras_bert.config.recipes import config_names, find_config, given, nearest_name
+from keras_bert.config.recipes import config_names, find_config, given
 from keras_bert.config.studies import (
     EMBRYOLOGY_PARTS,
     AblationPlan,
@@ -24,7 +24,7 @@ from keras_bert.config.studies import (
     task_plans,
 )
 from keras_bert.core import files, settings
-from keras_bert.core.errors import UserError
+from keras_bert.core.errors import UserError, nearest_name
 from keras_bert.core.imports import require
 from keras_bert.core.program import command_line
 from keras_bert.core.yaml_and_json import read_yaml
@@ -127,7 +127,8 @@ def _task_recipe(task: str, where: str) -> str:
     """The file of a recipe that `finetune --task` takes. Raises `UserError`, which begins with `where`, for others."""
     known = config_names("finetune")
     if task not in known:
-        raise UserError(f"{where}: needs one of {', '.join(known)}. Received: {task}.{nearest_name(task, known)}")
+        hint = nearest_name(task.lower(), known)
+        raise UserError(f"{where}: needs one of {', '.join(known)}. Received: {task}.{hint}")
     return find_config("finetune", task)
 
 

@@ -1,13 +1,12 @@
 """Where recipes are, and how one extends another."""
 
-import difflib
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from keras_bert.core import settings
-from keras_bert.core.errors import UserError
+from keras_bert.core.errors import UserError, nearest_name
 from keras_bert.core.files import exists, is_folder, list_folder
 from keras_bert.core.yaml_and_json import read_yaml
 from keras_bert.models.bert.config import BertConfig
@@ -72,14 +71,8 @@ def find_config(kind: str, name: str, folder: str = "") -> str:
         if exists(path) and not is_folder(path):
             return path
     names = config_names(kind)
-    hint = nearest_name(name_from_file(name), names)
+    hint = nearest_name(name_from_file(name).lower(), names)
     raise UserError(f"{name}: no such config.{hint} Give a file, or one of configs/{kind}: {', '.join(names)}.")
-
-
-def nearest_name(name: str, known: Sequence[str]) -> str:
-    """A sentence with the known name that is most like an unknown one, after a blank; "" if none is like it."""
-    nearest = difflib.get_close_matches(name.lower(), known, n=1)
-    return f" The nearest is {nearest[0]}." if nearest else ""
 
 
 def config_names(kind: str) -> list[str]:

@@ -1,7 +1,9 @@
 """Exceptions that end a command without a traceback, and the advice in their messages."""
 
+import difflib
 import errno
 import textwrap
+from collections.abc import Iterable, Mapping
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _NO_PERMISSION = (errno.EACCES, errno.EPERM, errno.EROFS)
@@ -55,3 +57,15 @@ def writing_remedy(error: OSError) -> str:
 def reason(error: BaseException, width: int = 200) -> str:
     """An exception's message in one line of at most `width` characters that ends with a whole word; else its type."""
     return textwrap.shorten(str(error), width, placeholder=" …") or type(error).__name__
+
+
+def nearest_name(name: str, known: Iterable[str] | Mapping[str, str]) -> str:
+    """A sentence with the known name that is most like an unknown one, after a blank; "" if none is like it.
+
+    Args:
+        known: the names, or `{name: how it is shown}`.
+    """
+    nearest = difflib.get_close_matches(name, list(known), n=1)
+    if not nearest:
+        return ""
+    return f" The nearest is {known[nearest[0]] if isinstance(known, Mapping) else nearest[0]}."

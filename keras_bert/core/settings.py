@@ -16,7 +16,7 @@ import typing
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from keras_bert.core.errors import UserError
+from keras_bert.core.errors import UserError, nearest_name
 from keras_bert.core.yaml_and_json import dump_yaml, parse_yaml, unique_keys
 
 if TYPE_CHECKING:
@@ -190,11 +190,9 @@ def chosen(cls: type[_Dataclass], values: dict[str, Any], where: str) -> tuple[t
 def unknown_key(cls: "type[DataclassInstance]", full_key: str, key: str) -> str:
     """The message for a key that the dataclass `cls` lacks, with the nearest key of this section."""
     section = full_key[: -len(key)]
-    here = {section + field.name: field.name for field in dataclasses.fields(cls)}
-    nearest = difflib.get_close_matches(key, here.values(), n=1)
-    if nearest:
-        return f"{full_key}: no such setting. The nearest is {section}{nearest[0]}."
-    return f"{full_key}: no such setting. Known here: {', '.join(here)}."
+    here = {field.name: section + field.name for field in dataclasses.fields(cls)}
+    hint = nearest_name(key, here) or f" Known here: {', '.join(here.values())}."
+    return f"{full_key}: no such setting.{hint}"
 
 
 def parse_override(text: str) -> tuple[str, Any]:

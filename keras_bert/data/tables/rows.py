@@ -1,11 +1,10 @@
 """Rows of tables of every format, and the errors of reading them."""
 
-import difflib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from keras_bert.core.errors import UserError
+from keras_bert.core.errors import UserError, nearest_name
 
 _SHOWN_COLUMNS = 20
 _SHOWN_CHARACTERS = 40
@@ -73,9 +72,7 @@ class Reading:
 
     def missing(self, where: str, columns: Sequence[str], name: str, remedy: str = "") -> UserError:
         """The error of a table without the column `name`; `remedy` is added to the advice."""
-        lowered = {column.lower(): column for column in columns}
-        nearest = difflib.get_close_matches(name.lower(), lowered, n=1)
-        hint = f" The nearest is {lowered[nearest[0]][:_SHOWN_CHARACTERS]!r}." if nearest else ""
+        hint = nearest_name(name.lower(), {column.lower(): repr(column[:_SHOWN_CHARACTERS]) for column in columns})
         remedy = f" Name the column with {self.options}{remedy}." if self.options else self.advice and f" {self.advice}"
         return UserError(f"{where}: needs a column {name!r}. Received: the columns {shown(columns)}.{hint}{remedy}")
 

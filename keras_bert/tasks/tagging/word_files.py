@@ -1,11 +1,10 @@
 """Words in columns, one per line with blank lines between sentences, as in CoNLL's shared tasks."""
 
-import difflib
 import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from keras_bert.core.errors import UserError
+from keras_bert.core.errors import UserError, nearest_name
 from keras_bert.data.tables.json_rows import is_json
 from keras_bert.data.tables.tables import is_table
 from keras_bert.tasks.tagging.tagged_words import Sentences, SentencesReader, TaggedReader, TaggedWords
@@ -164,8 +163,7 @@ def _place(where: str, column: int | str, names: list[str], width: int) -> int:
     if isinstance(column, str):
         if column in names:
             return names.index(column)
-        nearest = difflib.get_close_matches(column, names, n=1)
-        hint = f" The nearest is {nearest[0]!r}." if nearest else ""
+        hint = nearest_name(column, {name: repr(name) for name in names})
         raise UserError(
             f"{where}: needs a column {column!r}. Received: the columns {', '.join(map(repr, names))}.{hint}"
         )
